@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+PEERS  := .venv-peers
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test check format bench peers lock clean
+
+demo: $(STAMP)  ## the whole road on German Credit
+	$(BIN)/holdfast demo
+
+test: check  ## everything that must be true
+	$(BIN)/pytest
+
+check: $(STAMP)  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## every benchmark, in full
+	for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+peers: $(PEERS)/.installed  ## comparisons with the real reference libraries, in an environment of their own
+	$(PEERS)/bin/pytest tests/peers --override-ini addopts=-q --override-ini filterwarnings=default
+
+lock:  ## make requirements.lock anew from pyproject.toml
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet torch==2.13.0 hatchling editables
+	.venv-lock/bin/pip install --quiet --no-build-isolation -e ".[dev]"
+	.venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) $(PEERS) holdfast-demo
+
+# The stamp is written last, so an install that was cut off is done again.
+$(STAMP): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(PEERS)/.installed: requirements.lock peers.lock pyproject.toml
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock -r peers.lock
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@

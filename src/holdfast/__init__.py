@@ -1,0 +1,47 @@
+"""Counterfactual explanations that still hold after the model is retrained."""
+
+from holdfast.audit import Audit, audit
+from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser, assess, other_class
+from holdfast.datasets import DATASETS, load
+from holdfast.encoding import Encoding
+from holdfast.families import PAPER_RECIPES, Family, Network, Recipe, Retraining, leave_one_out, seeds, train
+from holdfast.methods import METHODS, PGD
+from holdfast.models import Model, merged, predict
+from holdfast.schema import Feature, Schema
+from holdfast.space import Group, Space
+from holdfast.stabilise import SNS, STABILISERS
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DATASETS",
+    "METHODS",
+    "PAPER_RECIPES",
+    "PGD",
+    "SNS",
+    "STABILISERS",
+    "Audit",
+    "Counterfactuals",
+    "Encoding",
+    "Family",
+    "Feature",
+    "Group",
+    "Method",
+    "Model",
+    "Network",
+    "Recipe",
+    "Retraining",
+    "Schema",
+    "Space",
+    "Stabiliser",
+    "__version__",
+    "assess",
+    "audit",
+    "leave_one_out",
+    "load",
+    "merged",
+    "other_class",
+    "predict",
+    "seeds",
+    "train",
+]

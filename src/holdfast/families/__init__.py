@@ -1,0 +1,8 @@
+"""Many retrained networks as one value."""
+
+from holdfast.families.changes import leave_one_out, seeds
+from holdfast.families.family import Family, Network
+from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
+from holdfast.families.training import train
+
+__all__ = ["PAPER_RECIPES", "Family", "Network", "Recipe", "Retraining", "leave_one_out", "seeds", "train"]

@@ -1,0 +1,289 @@
+"""Train a whole family at once: k networks as stacked tensors, one Adam over the stack.
+
+Every operation here works on each member's slice alone (a batched matrix product, an elementwise update), so
+a member comes out the same, bit for bit on a CPU, whatever it is trained beside. Two things would break that
+and are avoided: a last vector of the flat parameters that is only partly filled (its leftover elements go
+through other instructions, hence `LANES`) and several BLAS threads on one stack (hence one thread a worker).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import joblib
+import numpy as np
+import torch
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.families.family import Family
+from holdfast.families.recipe import Recipe, Retraining
+from holdfast.progress import bar
+
+LANES = 64  # the flat parameters are padded to a multiple of this many numbers
+CACHE = 6 << 20  # bytes that a chunk of members in training should stay below on a CPU
+SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
+
+Weights = tuple[Tensor, ...]
+
+
+def train(
+    x: Tensor,
+    y: Tensor,
+    recipe: Recipe,
+    retrainings: Sequence[Retraining],
+    *,
+    classes: int | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Family:
+    """Train one network per Retraining on the rows x (n, d) and class indices y (n,).
+
+    On a CPU the members are shared out among ``workers`` single-threaded processes (default: one a core; in this
+    process when there is little to do). On a GPU they are one stack. ``classes`` defaults to the largest label + 1.
+    """
+    retrainings = tuple(retrainings)
+    sizes = recipe.sizes(x.shape[-1], _check(x, y, retrainings, classes))
+    job = _Job(x, y, recipe, sizes, retrainings)
+    workers = _worker_count(job, workers)
+    trained: dict[int, tuple[Weights, Weights]] = {}
+    with bar(f"Training {len(retrainings)} networks", len(retrainings), progress) as advance:
+        for chunk, weights, biases in _in_workers(job, workers) if workers > 1 else _in_this_process(job):
+            for place, member in enumerate(chunk):
+                trained[member] = tuple(w[place] for w in weights), tuple(b[place] for b in biases)
+            advance(len(chunk))
+    layers = range(len(sizes) - 1)
+    return Family(
+        tuple(torch.stack([trained[member][0][layer] for member in range(len(trained))]) for layer in layers),
+        tuple(torch.stack([trained[member][1][layer] for member in range(len(trained))]) for layer in layers),
+        retrainings,
+    )
+
+
+def _check(x: Tensor, y: Tensor, retrainings: tuple[Retraining, ...], classes: int | None) -> int:
+    if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
+        raise ValueError(f"expected x (n, d) and y (n,) with n of 1 or more, got {tuple(x.shape)} and {tuple(y.shape)}")
+    if y.is_floating_point():
+        raise ValueError(f"y must hold class indices as integers, got {y.dtype}; use Encoding.labels")
+    if not x.isfinite().all():
+        raise ValueError("x holds values that are not finite; fill or drop those rows before training")
+    if not retrainings:
+        raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
+    for retraining in retrainings:
+        if retraining.left_out is not None and not 0 <= retraining.left_out < len(x):
+            raise ValueError(f"{retraining} leaves out a row that is not there; there are {len(x)}")
+        if retraining.rows(len(x)) < 1:
+            raise ValueError(f"{retraining} leaves no row to train on")
+    seen = int(y.max()) + 1
+    if int(y.min()) < 0 or (classes is not None and classes < seen):
+        raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}, which does not fit {classes} classes")
+    return max(classes or seen, 2)
+
+
+# ---- who trains what ----
+
+
+@dataclass(frozen=True)
+class _Job:
+    x: Tensor
+    y: Tensor
+    recipe: Recipe
+    sizes: tuple[int, ...]
+    retrainings: tuple[Retraining, ...]
+
+    def members(self, chunk: list[int]) -> list[Retraining]:
+        return [self.retrainings[member] for member in chunk]
+
+
+Trained = tuple[list[int], Weights, Weights]
+
+
+def _worker_count(job: _Job, asked: int | None) -> int:
+    if asked is not None and asked < 1:
+        raise ValueError(f"workers must be 1 or more, got {asked}")
+    members = len(job.retrainings)
+    operations = 6 * _parameters(job.sizes) * len(job.x) * job.recipe.epochs * members
+    if job.x.device.type != "cpu" or (asked is None and operations < SMALL):
+        return 1
+    return min(asked or joblib.cpu_count(), members)
+
+
+def _members_at_once(job: _Job) -> int:
+    if job.x.device.type != "cpu":
+        return len(job.retrainings)
+    state = 4 * _parameters(job.sizes)  # parameters, gradients and Adam's two moments
+    activations = 2 * min(job.recipe.batch, len(job.x)) * sum(job.sizes)
+    return max(1, CACHE // ((state + activations) * job.x.element_size()))
+
+
+def _chunks(job: _Job, workers: int) -> list[list[int]]:
+    """Share out the members, stacking only those that take the same number of steps."""
+
+    def rows(member: int) -> int:
+        return job.retrainings[member].rows(len(job.x))
+
+    chunks = []
+    for _, alike in groupby(sorted(range(len(job.retrainings)), key=rows), key=rows):
+        members = list(alike)
+        pieces = math.ceil(len(members) / _members_at_once(job))
+        pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
+        chunks += [piece.tolist() for piece in np.array_split(np.array(members), pieces)]
+    return chunks
+
+
+def _in_this_process(job: _Job) -> Iterator[Trained]:
+    for chunk in _chunks(job, 1):
+        with _one_thread():
+            trained = _train_stack(job.x, job.y, job.recipe, job.sizes, job.members(chunk))
+        yield chunk, *trained
+
+
+def _in_workers(job: _Job, workers: int) -> Iterator[Trained]:
+    # loky's processes need no `if __name__ == "__main__"` in the user's script and work in notebooks; "c" hands
+    # them the rows as shared memory.
+    pool = joblib.Parallel(workers, backend="loky", return_as="generator_unordered", mmap_mode="c", batch_size=1)
+    rows, labels = job.x.numpy(), job.y.numpy()
+    tasks = (
+        joblib.delayed(_train_chunk)(rows, labels, job.recipe, job.sizes, chunk, job.members(chunk))
+        for chunk in _chunks(job, workers)
+    )
+    try:
+        for chunk, weights, biases in pool(tasks):
+            yield chunk, tuple(map(torch.from_numpy, weights)), tuple(map(torch.from_numpy, biases))
+    except TerminatedWorkerError as error:
+        raise RuntimeError(
+            "a training process was killed, most likely for want of memory; try fewer workers"
+        ) from error
+    except BaseException:
+        get_reusable_executor().shutdown(wait=False, kill_workers=True)  # Ctrl-C stops at once
+        raise
+
+
+Arrays = list[NDArray[np.float32]]
+
+
+def _train_chunk(
+    rows: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    recipe: Recipe,
+    sizes: tuple[int, ...],
+    chunk: list[int],
+    retrainings: list[Retraining],
+) -> tuple[list[int], Arrays, Arrays]:
+    torch.set_num_threads(1)
+    weights, biases = _train_stack(torch.from_numpy(rows), torch.from_numpy(labels), recipe, sizes, retrainings)
+    return chunk, [weight.numpy() for weight in weights], [bias.numpy() for bias in biases]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# ---- one stack ----
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """The layers of k networks as views of one flat tensor, so that one Adam step updates all of them."""
+
+    flat: Tensor
+    weights: Weights  # (k, in, out) each
+    biases: Weights  # (k, 1, out) each
+
+    @classmethod
+    def zeros(cls, sizes: tuple[int, ...], members: int, like: Tensor) -> _Stack:
+        flat = like.new_zeros(math.ceil(members * _parameters(sizes) / LANES) * LANES)
+        shapes = [(members, inputs, outputs) for inputs, outputs in pairwise(sizes)]
+        shapes += [(members, 1, outputs) for outputs in sizes[1:]]
+        counts = [math.prod(shape) for shape in shapes]
+        pieces = torch.split(flat[: sum(counts)], counts)
+        views = tuple(piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True))
+        return cls(flat, views[: len(sizes) - 1], views[len(sizes) - 1 :])
+
+
+def _train_stack(
+    x: Tensor, y: Tensor, recipe: Recipe, sizes: tuple[int, ...], retrainings: Sequence[Retraining]
+) -> tuple[Weights, Weights]:
+    """Train members that all see the same number of rows."""
+    stack = _initial(sizes, retrainings, x)
+    gradient = _Stack.zeros(sizes, len(retrainings), x)
+    stack.flat.grad = gradient.flat
+    adam = torch.optim.Adam([stack.flat], lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon, fused=True)
+    wanted = torch.nn.functional.one_hot(y, sizes[-1]).to(x)  # (n, c)
+    orders = [torch.Generator().manual_seed(retraining.order_seed) for retraining in retrainings]
+    kept = _kept_rows(retrainings, len(x))
+    share = _share(kept.shape[1], recipe.batch, x)
+    for _ in range(recipe.epochs):
+        for batch, weight in zip(_plan(kept, orders, recipe.batch, x.device), share, strict=True):
+            _backpropagate(stack, gradient, x[batch], wanted[batch], weight)
+            adam.step()
+    return stack.weights, tuple(bias[:, 0] for bias in stack.biases)
+
+
+def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], like: Tensor) -> _Stack:
+    """Glorot-uniform weights, drawn on the CPU so that a seed means the same network on any device."""
+    stack = _Stack.zeros(sizes, len(retrainings), like)
+    for member, retraining in enumerate(retrainings):
+        generator = torch.Generator().manual_seed(retraining.init_seed)
+        for weight in stack.weights:
+            inputs, outputs = weight.shape[1:]
+            limit = math.sqrt(6 / (inputs + outputs))
+            weight[member] = (2 * torch.rand(inputs, outputs, generator=generator) - 1) * limit
+    return stack
+
+
+def _kept_rows(retrainings: Sequence[Retraining], rows: int) -> Tensor:
+    """The training rows of each member: (k, rows)."""
+    every = torch.arange(rows)
+    return torch.stack(
+        [
+            every if out is None else torch.cat([every[:out], every[out + 1 :]])
+            for out in (r.left_out for r in retrainings)
+        ]
+    )
+
+
+def _plan(kept: Tensor, orders: list[torch.Generator], batch: int, device: torch.device) -> Tensor:
+    """One epoch of batches: (steps, k, batch) rows. The last batch is filled up with rows that do not count."""
+    rows = kept.shape[1]
+    order = torch.stack([row[torch.randperm(rows, generator=draw)] for row, draw in zip(kept, orders, strict=True)])
+    order = torch.nn.functional.pad(order, (0, -rows % batch))
+    return order.view(len(kept), -1, batch).transpose(0, 1).contiguous().to(device)
+
+
+def _share(rows: int, batch: int, like: Tensor) -> Tensor:
+    """How much each row of each batch counts: one over the batch's true size, 0 for filling. (steps, 1, batch, 1)"""
+    counts = torch.arange(rows + -rows % batch).view(-1, 1, batch, 1) < rows
+    return (counts / counts.sum(2, keepdim=True)).to(like)
+
+
+def _backpropagate(stack: _Stack, gradient: _Stack, x: Tensor, wanted: Tensor, weight: Tensor) -> None:
+    """Write the gradient of each member's mean cross-entropy over its batch x (k, batch, d)."""
+    activations = [x]
+    last = len(stack.weights) - 1
+    for layer in range(last + 1):
+        z = torch.baddbmm(stack.biases[layer], activations[-1], stack.weights[layer])
+        activations.append(z if layer == last else z.relu_())
+    delta = activations.pop().softmax(-1).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
+    for layer in range(last, -1, -1):
+        below = activations[layer]
+        torch.bmm(below.transpose(1, 2), delta, out=gradient.weights[layer])
+        torch.sum(delta, 1, keepdim=True, out=gradient.biases[layer])
+        if layer:
+            delta = torch.bmm(delta, stack.weights[layer].transpose(1, 2)).mul_(below > 0)
+
+
+def _parameters(sizes: tuple[int, ...]) -> int:
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))

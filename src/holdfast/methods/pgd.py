@@ -1,0 +1,74 @@
+"""Min-ε projected gradient descent, the paper's strongest cheap baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from holdfast.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.models import Model
+from holdfast.search import into_ball, unit
+from holdfast.space import Space
+
+
+@dataclass(frozen=True)
+class PGD:
+    r"""Projected gradient descent in the smallest of a ladder of l2 balls (Madry et al. 2018; Black et al. 2022).
+
+    For ε = radius/levels, 2·radius/levels, ..., radius: start at random in the ball, take ``steps`` unit-gradient
+    steps of 2ε/steps down the target's cross-entropy, projecting to the ball and to the space. A row is done
+    at the first ε whose *last* iterate has the target class: a confident point inside the smallest
+    ball that works, not the point nearest to the boundary.
+    """
+
+    radius: float = 3.0
+    levels: int = 10
+    steps: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.radius > 0 or self.levels < 1 or self.steps < 1:
+            raise ValueError(f"radius must be above 0, levels and steps 1 or more, got {self}")
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        return self
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        check_question(model, x, target, space)
+        answer = assess(model, x, x, target, space)
+        point, todo = x.clone(), torch.nonzero(~answer.found).flatten()
+        for level in range(1, self.levels + 1):
+            if not len(todo):
+                break
+            radius = self.radius * level / self.levels
+            reached = self._descend(model, x[todo], target[todo], space, radius)
+            judged = assess(model, x[todo], reached, target[todo], space)
+            point[todo] = judged.point
+            todo = todo[~judged.found]
+        return assess(model, x, point, target, space)
+
+    def _descend(self, model: Model, origin: Tensor, target: Tensor, space: Space, radius: float) -> Tensor:
+        point = space.project(origin + radius * self._start(origin), origin)
+        for _ in range(self.steps):
+            step = 2 * radius / self.steps * unit(_descent(model, point, target))
+            # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance
+            # to a point of the space, so the result satisfies both.
+            point = space.project(into_ball(point + step, origin, radius), origin)
+        return point
+
+    def _start(self, origin: Tensor) -> Tensor:
+        """One draw, uniform in the unit ball, for all rows: a row's answer does not depend on its neighbours."""
+        generator = torch.Generator().manual_seed(self.seed)
+        width = origin.shape[1]
+        length = torch.rand((), generator=generator) ** (1 / width)
+        return (unit(torch.randn(1, width, generator=generator)) * length).to(origin)
+
+
+def _descent(model: Model, point: Tensor, target: Tensor) -> Tensor:
+    with torch.enable_grad():
+        point = point.detach().requires_grad_()
+        loss = torch.nn.functional.cross_entropy(model(point), target, reduction="sum")
+        return -torch.autograd.grad(loss, point)[0]

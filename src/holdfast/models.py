@@ -1,0 +1,50 @@
+"""A model is any callable from rows to logits; small tools that work on every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Model = Callable[[Tensor], Tensor]  # (n, d) -> (n, c) logits
+Groups = tuple[tuple[int, ...], ...]
+
+
+def predict(model: Model, x: Tensor) -> Tensor:
+    """The class of each row: (n,)."""
+    with torch.no_grad():
+        return model(x).argmax(-1)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A model whose classes are groups of another's."""
+
+    model: Model
+    groups: Groups
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return merge_logits(self.model(x), self.groups)
+
+
+def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
+    """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever model says 1 or 2."""
+    return Merged(model, as_groups(groups))
+
+
+def as_groups(groups: Sequence[Sequence[int]]) -> Groups:
+    plain = tuple(tuple(int(member) for member in group) for group in groups)
+    members = [member for group in plain for member in group]
+    if len(plain) < 2 or not all(plain) or sorted(members) != list(range(len(members))):
+        raise ValueError(f"groups must share out the classes 0, 1, ... among two or more groups, got {plain}")
+    return plain
+
+
+def merge_logits(logits: Tensor, groups: Groups) -> Tensor:
+    """The largest logit of each group, so that the merged class is the group of the old class."""
+    classes = sum(len(group) for group in groups)
+    if logits.shape[-1] != classes:
+        raise ValueError(f"the groups {groups} share out {classes} classes but the model has {logits.shape[-1]}")
+    return torch.stack([logits[..., list(group)].amax(-1) for group in groups], dim=-1)

@@ -1,0 +1,67 @@
+"""What one person is told, in words and in their own units."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from holdfast.audit import Audit
+from holdfast.encoding import Encoding
+from holdfast.schema import Feature, Level
+
+
+@dataclass(frozen=True)
+class Change:
+    feature: str
+    before: Level
+    after: Level
+
+    def __str__(self) -> str:
+        return f"{self.feature.replace('_', ' ')}: {_text(self.before)} → {_text(self.after)}"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What one method tells a person to do, and how many retrained networks would honour it."""
+
+    method: str
+    changes: tuple[Change, ...]
+    held: int
+    members: int
+
+
+@dataclass(frozen=True)
+class Story:
+    person: Hashable  # the row's name in the table
+    wanted: Level
+    advice: tuple[Advice, ...]
+
+
+def tell(audits: dict[str, Audit], row: int, person: Hashable, encoding: Encoding) -> Story:
+    """The story of one row: one piece of advice for each method's audit."""
+    first = next(iter(audits.values())).counterfactuals
+    advice = tuple(_advice(method, audit, row, encoding) for method, audit in audits.items())
+    return Story(person, encoding.schema.classes[int(first.target[row])], advice)
+
+
+def _advice(method: str, audit: Audit, row: int, encoding: Encoding) -> Advice:
+    counterfactuals = audit.counterfactuals
+    if not counterfactuals.found[row]:
+        raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
+    before = encoding.decode(counterfactuals.origin[row : row + 1])
+    after = encoding.decode(counterfactuals.point[row : row + 1])
+    held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
+    return Advice(method, _changes(before, after, encoding.schema.features), held, len(audit.kinds))
+
+
+def _changes(before: pd.DataFrame, after: pd.DataFrame, features: tuple[Feature, ...]) -> tuple[Change, ...]:
+    pairs = ((feature.name, before[feature.name].iloc[0], after[feature.name].iloc[0]) for feature in features)
+    return tuple(Change(name, old, new) for name, old, new in pairs if old != new)
+
+
+def _text(value: Level) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

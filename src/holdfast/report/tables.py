@@ -1,0 +1,81 @@
+"""Rows and stories as a person reads them on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.datasets.card import Card
+from holdfast.report.story import Advice, Story
+
+
+def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], float] | None = None) -> Table:
+    """One line a method and kind of change, beside the paper's invalidation where it is known."""
+    paper = paper or {}
+    title = "How often retraining undoes a counterfactual"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
+    for name in ("method", "change"):
+        table.add_column(name, no_wrap=True)
+    for name in ("found", "undone %", "95 % interval", "paper", "l1", "l2"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["method"],
+            row["change"],
+            f"{row['found']}/{row['rows']}",
+            _percent(row["rate"]),
+            f"{_percent(row['low'])} - {_percent(row['high'])}",
+            _percent(paper.get((row["method"], row["change"]))),
+            _cost(row["cost_l1"]),
+            _cost(row["cost_l2"]),
+        )
+    return table
+
+
+def dataset_list(cards: Sequence[Card]) -> Group:
+    """Each dataset on a line, with its file, its licence and where to get it below."""
+    return Group(*(_dataset_text(card) for card in cards))
+
+
+def _dataset_text(card: Card) -> Text:
+    state = card.state()
+    text = Text(f"{card.name:<10}", style="bold").append(
+        f"{card.title}, {card.rows:,} rows, {card.features} features: "
+    )
+    text.append(state, style={"here": "green", "missing": "yellow", "wrong checksum": "red"}[state])
+    text.append(f"\n{'':10}file     {card.path()}\n{'':10}licence  {card.licence}\n{'':10}from     ", style="dim")
+    text.append("ships with holdfast" if card.packaged else card.home, style="dim")
+    if card.url and not card.packaged:
+        text.append(f"\n{'':10}fetch    holdfast datasets fetch {card.name}", style="dim")
+    return text.append("\n")
+
+
+def story_text(story: Story, chosen: str) -> Group:
+    opening = Text(f"Applicant {story.person}", style="bold").append(f" ({chosen}) was turned down.\n", style="")
+    opening.append(f"To be a '{story.wanted}' risk, says\n", style="")
+    return Group(opening, *(_advice_text(advice) for advice in story.advice))
+
+
+def _advice_text(advice: Advice) -> Text:
+    text = Text("  ").append(advice.method, style="bold").append(":\n")
+    for change in advice.changes:
+        text.append(f"    {change}\n")
+    share = advice.held / advice.members
+    style = "green" if share > 0.9 else "yellow" if share > 0.5 else "red"
+    text.append("    then accepted today, and by ")
+    text.append(f"{advice.held} of {advice.members}", style=f"bold {style}")
+    text.append(f" retrained networks ({share:.0%})\n")
+    return text
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _cost(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,267 @@
+r"""Where a counterfactual may lie: the constraints that real people have, in encoded coordinates.
+
+For a person at ``origin`` the valid values of one column are
+
+    V_j = {origin_j} ∪ ([lower_j, upper_j] ∩ grid_j ∩ direction_j),      just {origin_j} if immutable,
+
+and a one-hot group is valid when exactly one of its columns is on (or none, where the group allows it), and
+that one is reachable or was on already. Staying where one is is always valid, also outside the box: nobody is
+silently moved.
+
+    project   the exact Euclidean projection onto the convex hull: what a gradient search walks in
+    snap      the nearest valid point: what a person can really do
+    violations  which columns of a point are not valid: written apart from snap, so that it can catch it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-5  # of a column's width; what rounding adds on top is `_noise`
+
+
+@dataclass(frozen=True)
+class Group:
+    """The columns of one categorical feature. Each is ``lower`` when off and ``upper`` when on."""
+
+    columns: tuple[int, ...]
+    optional: bool = False  # may all be off
+    avoid: tuple[int, ...] = ()  # columns that no one is moved to, though some may be there already
+    avoid_none: bool = False  # the same for all off
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    lower: Tensor  # (d,)
+    upper: Tensor  # (d,)
+    mutable: Tensor  # (d,) bool
+    direction: Tensor  # (d,) 1 may only rise, -1 may only fall, 0 any
+    step: Tensor  # (d,) distance between grid points, 0 where every value is allowed
+    anchor: Tensor  # (d,) one grid point
+    groups: tuple[Group, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not bool((self.lower <= self.upper).all()):
+            columns = torch.nonzero(self.lower > self.upper).flatten().tolist()
+            raise ValueError(f"lower is above upper in columns {columns}")
+        for group in self.groups:
+            columns = list(group.columns)
+            if not bool((self.lower[columns] < self.upper[columns]).all()):
+                raise ValueError(f"group {columns}: on and off must differ, lower < upper in each of its columns")
+
+    @classmethod
+    def box(cls, lower: Tensor, upper: Tensor) -> Space:
+        """Bounds and nothing else."""
+        zero = torch.zeros_like(lower)
+        return cls(lower, upper, torch.ones_like(lower, dtype=torch.bool), zero, zero, zero)
+
+    @classmethod
+    def free(cls, x: Tensor) -> Space:
+        """The paper's setting: one [min, max] of the whole matrix for every column, nothing snapped."""
+        if x.numel() == 0:
+            raise ValueError(f"Space.free needs at least one row and column, got shape {tuple(x.shape)}")
+        ones = torch.ones_like(x[0])
+        return cls.box(x.min() * ones, x.max() * ones)
+
+    @property
+    def width(self) -> int:
+        return len(self.lower)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether snapping can move a point that lies inside the hull."""
+        return bool(self.groups) or bool((self.step > 0).any())
+
+    def to(self, like: Tensor) -> Space:
+        """The same space with the dtype and on the device of another tensor."""
+        return replace(
+            self,
+            lower=self.lower.to(like),
+            upper=self.upper.to(like),
+            mutable=self.mutable.to(like.device),
+            direction=self.direction.to(like),
+            step=self.step.to(like),
+            anchor=self.anchor.to(like),
+        )
+
+    def check_origin(self, origin: Tensor) -> None:
+        """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""
+        if origin.shape[-1] != self.width:
+            raise ValueError(
+                f"rows have {origin.shape[-1]} columns but the space has {self.width}; encode both with one Encoding"
+            )
+        broken = self.to(origin)._broken_groups(origin)
+        if bool(broken.any()):
+            row = int(torch.nonzero(broken.any(1))[0])
+            columns = torch.nonzero(broken[row]).flatten().tolist()
+            raise ValueError(
+                f"row {row}: columns {columns} are a one-hot group but hold {origin[row, columns].tolist()}; "
+                "encode the table with the Encoding this space came from"
+            )
+
+    def project(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The point of the convex hull nearest to x in the Euclidean norm."""
+        space = self.to(x)
+        low, high = space._hull(origin)
+        point = torch.minimum(torch.maximum(x, low), high)
+        if self.groups:
+            point = space._onto_simplices(x, point, origin)
+        return torch.where(space.mutable, point, origin)
+
+    def snap(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The valid point nearest to x; where staying is as near as moving, staying."""
+        space = self.to(x)
+        point = space._snap_numbers(x, origin)
+        if self.groups:
+            point = space._snap_groups(x, point, origin)
+        return torch.where(space.mutable, point, origin)
+
+    def violations(self, x: Tensor, origin: Tensor) -> Tensor:
+        """Which columns of x are not valid for a person at origin: (n, d) bool."""
+        space = self.to(x)
+        moved = x != origin
+        slack = TOLERANCE * (space.upper - space.lower) + _noise(x)
+        outside = (x < space.lower - slack) | (x > space.upper + slack)
+        backwards = (x - origin) * space.direction < -slack
+        on_grid = (x - space.anchor) / torch.where(space.step > 0, space.step, 1)
+        off_grid = (on_grid - on_grid.round()).abs() * space.step > 1e-3 * space.step + _noise(x)
+        illegal = outside | backwards | off_grid | ~space.mutable
+        return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
+
+    # ---- numbers ----
+
+    def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:
+        """Box and direction. Empty (low > high) where the origin leaves no way to move."""
+        low = torch.where(self.direction > 0, torch.maximum(self.lower, origin), self.lower)
+        high = torch.where(self.direction < 0, torch.minimum(self.upper, origin), self.upper)
+        return low, high
+
+    def _hull(self, origin: Tensor) -> tuple[Tensor, Tensor]:
+        """The smallest interval that holds what is allowed and the origin itself."""
+        low, high = self._allowed(origin)
+        stuck = low > high
+        low, high = torch.minimum(low, origin), torch.maximum(high, origin)
+        return torch.where(stuck, origin, low), torch.where(stuck, origin, high)
+
+    def _snap_numbers(self, x: Tensor, origin: Tensor) -> Tensor:
+        # In float64: a grid point of a float32 column must come out as encoding its raw value would.
+        low, high = (bound.double() for bound in self._allowed(origin))
+        step, anchor, wide = self.step.double(), self.anchor.double(), x.double()
+        stepped = step > 0
+        grain = torch.where(stepped, step, 1)
+        slack = torch.where(stepped, 1e-4 * grain + _noise(x).double(), 0)
+        first = torch.ceil((low - anchor - slack) / grain)
+        last = torch.floor((high - anchor + slack) / grain)
+        nearest = torch.minimum(torch.maximum(torch.round((wide - anchor) / grain), first), last)
+        candidate = torch.where(stepped, anchor + nearest * grain, torch.minimum(torch.maximum(wide, low), high))
+        possible = torch.where(stepped, first <= last, low <= high)
+        closer = (candidate - wide).abs() + slack < (origin - wide).abs()
+        return torch.where(possible & closer, candidate, origin.double()).to(x.dtype)
+
+    # ---- one-hot groups, all of them at once: (n, g, m) with short groups padded ----
+
+    @cached_property
+    def _layout(self) -> tuple[Tensor, Tensor]:
+        """Column of each slot, and which slots are real: (g, m) each."""
+        most = max(len(group.columns) for group in self.groups)
+        padded = [group.columns + (group.columns[0],) * (most - len(group.columns)) for group in self.groups]
+        sizes = torch.tensor([len(group.columns) for group in self.groups], device=self.lower.device)
+        columns = torch.tensor(padded, device=self.lower.device)
+        return columns, torch.arange(most, device=self.lower.device) < sizes[:, None]
+
+    def _grouped(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """How far each slot is from off (n, g, m), and how far on is from off (g, m)."""
+        columns, _ = self._layout
+        return x[:, columns] - self.lower[columns], (self.upper - self.lower)[columns]
+
+    def _ungrouped(self, values: Tensor, point: Tensor) -> Tensor:
+        """Write distances from off back into their columns."""
+        columns, real = self._layout
+        point = point.clone()
+        point[:, columns[real]] = values[:, real] + self.lower[columns[real]]
+        return point
+
+    def _on(self, x: Tensor) -> Tensor:
+        """Which slots are on: (n, g, m)."""
+        z, s = self._grouped(x)
+        return (z > s / 2) & self._layout[1]
+
+    def _reachable(self, origin: Tensor) -> tuple[Tensor, Tensor]:
+        """Which slots each person may turn on (n, g, m), and which groups they may turn off (n, g)."""
+        columns, real = self._layout
+        here = self._on(origin)
+        avoided = torch.zeros_like(self.mutable)
+        avoided[[column for group in self.groups for column in group.avoid]] = True
+        optional = torch.tensor([group.optional for group in self.groups], device=origin.device)
+        avoid_none = torch.tensor([group.avoid_none for group in self.groups], device=origin.device)
+        return real & (here | ~avoided[columns]), optional & (~here.any(-1) | ~avoid_none)
+
+    def _onto_simplices(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:
+        r"""Project each group onto {off + s∘u : u ≥ 0, Σu = 1} (Σu ≤ 1 if it may be off), unreachable u_j = 0.
+
+        Lagrange gives u_j = max(0, z_j s_j − τ) / s_j² with z = x − off, and τ from Σu = 1. The sum falls
+        piecewise linearly in τ with kinks at z_j s_j, so τ follows from one sort, as for the plain simplex.
+        """
+        reachable, may_be_off = self._reachable(origin)
+        z, s = self._grouped(x)
+        kink, order = torch.where(reachable, z * s, -torch.inf).sort(dim=-1, descending=True)
+        weight = torch.where(reachable, 1 / s**2, 0).gather(-1, order)
+        reached = torch.where(weight > 0, weight * kink, 0).cumsum(-1) - 1
+        tau_if = reached / weight.cumsum(-1)
+        last = ((kink > tau_if) & (weight > 0)).sum(-1, keepdim=True).clamp_min(1) - 1
+        tau = tau_if.gather(-1, last)
+        # With Σu ≤ 1 the multiplier of the sum is never negative: τ = max(τ, 0).
+        tau = torch.where(may_be_off[..., None], tau.clamp_min(0), tau)
+        return self._ungrouped(torch.where(reachable, (z - tau / s).clamp_min(0), 0), point)
+
+    def _snap_groups(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:
+        """The nearest corner: ‖x − corner_j‖² is least where 2 z_j s_j − s_j² is greatest (0 for "none")."""
+        reachable, may_be_off = self._reachable(origin)
+        z, s = self._grouped(x)
+        score, level = torch.where(reachable, 2 * z * s - s**2, -torch.inf).max(-1)
+        on = torch.nn.functional.one_hot(level, s.shape[1]).bool()
+        on &= ~(may_be_off & (score < 0))[..., None]
+        snapped = self._ungrouped(torch.where(on, s, 0), point)
+        same = (snapped - origin).abs() <= TOLERANCE * (self.upper - self.lower) + _noise(x)
+        return torch.where(same & self._in_group, origin, snapped)
+
+    def _broken_groups(self, x: Tensor) -> Tensor:
+        """Every column of each group that is not one-hot: (n, d) bool."""
+        broken = torch.zeros_like(x, dtype=torch.bool)
+        for group in self.groups:
+            columns = list(group.columns)
+            width = self.upper[columns] - self.lower[columns]
+            slack = TOLERANCE * width + _noise(x[:, columns])
+            on = (x[:, columns] - self.upper[columns]).abs() <= slack
+            off = (x[:, columns] - self.lower[columns]).abs() <= slack
+            count = on.sum(1)
+            right = (on | off).all(1) & ((count == 1) | ((count == 0) & group.optional))
+            broken[:, columns] = ~right[:, None]
+        return broken
+
+    def _avoided(self, x: Tensor, origin: Tensor) -> Tensor:
+        """Every column of each group that was moved to where no one is to be moved: (n, d) bool."""
+        avoided = torch.zeros_like(x, dtype=torch.bool)
+        middle = (self.lower + self.upper) / 2
+        for group in self.groups:
+            columns, avoid = list(group.columns), list(group.avoid)
+            arrived = ((x > middle) & (origin <= middle))[:, avoid].any(1)
+            left = (origin > middle)[:, columns].any(1) & ~(x > middle)[:, columns].any(1)
+            avoided[:, columns] = (arrived | (left & group.avoid_none))[:, None]
+        return avoided
+
+    @cached_property
+    def _in_group(self) -> Tensor:
+        inside = torch.zeros_like(self.mutable)
+        for group in self.groups:
+            inside[list(group.columns)] = True
+        return inside
+
+
+def _noise(x: Tensor) -> Tensor:
+    """What a few roundings can do to a number of this size."""
+    return 4 * torch.finfo(x.dtype).eps * x.abs()

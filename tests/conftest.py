@@ -1,0 +1,69 @@
+"""Small real things that many tests use: a table with every kind of feature, linear models, a trained family."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from holdfast import Encoding, Family, Feature, Recipe, Retraining, Schema, leave_one_out, seeds, train
+from holdfast.models import Model
+
+
+def linear(weight: Tensor, bias: float) -> Model:
+    """Class 1 where x·w + b > 0, as two logits."""
+    return lambda x: torch.stack([-(x @ weight + bias), x @ weight + bias], -1) / 2
+
+
+def everything(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    """A table with every kind of feature; the label depends on all of them."""
+    draw = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "income": draw.normal(50, 12, rows).round(2),
+            "age": draw.integers(18, 80, rows),
+            "debt": draw.integers(0, 40, rows) * 100,
+            "owner": draw.choice([False, True], rows),
+            "grade": draw.choice(["low", "middle", "high"], rows),
+            "job": draw.choice(["clerk", "nurse", "baker", "none"], rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "delay": draw.choice([0, 1, 2, -9], rows),
+        }
+    )
+    score = (table["income"] - 50) / 12 - (table["debt"] - 2000) / 1200 + table["owner"] + (table["job"] == "baker")
+    return table.assign(outcome=np.where(score > 0.5, "yes", "no"))
+
+
+EVERYTHING = Schema(
+    (
+        Feature("income", "real", lower=0, upper=200, direction="rise"),
+        Feature("age", "integer", mutable=False),
+        Feature("debt", "integer", lower=0, upper=4000, step=100),
+        Feature("owner", "binary", levels=(False, True)),
+        Feature("grade", "ordinal", levels=("low", "middle", "high"), direction="rise"),
+        Feature("job", "categorical", levels=("clerk", "nurse", "baker", "none"), avoid=("none",)),
+        Feature("delay", "categorical", levels=(0, 1, 2), zero_level=-9, avoid=(-9,)),
+    ),
+    label="outcome",
+    classes=("no", "yes"),
+)
+
+
+@pytest.fixture(scope="session")
+def encoding() -> Encoding:
+    return Encoding.fit(everything(), EVERYTHING)
+
+
+@pytest.fixture(scope="session")
+def rows(encoding: Encoding) -> tuple[Tensor, Tensor]:
+    table = everything()
+    return encoding.encode(table), encoding.labels(table)
+
+
+@pytest.fixture(scope="session")
+def family(rows: tuple[Tensor, Tensor]) -> Family:
+    """One deployed network (member 0), then six seeds and four with a row left out."""
+    x, y = rows
+    changes = [Retraining(), *seeds(6), *leave_one_out(4, len(x))]
+    return train(x, y, Recipe((16, 8), epochs=30, batch=16), changes)

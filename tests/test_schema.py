@@ -1,0 +1,125 @@
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import EVERYTHING, everything
+
+from holdfast import Feature, Schema
+
+
+def test_infer_reads_kinds_off_a_table():
+    table = everything().assign(
+        grade=lambda t: pd.Categorical(t["grade"], categories=["low", "middle", "high"], ordered=True)
+    )
+    schema = Schema.infer(table, label="outcome")
+    kinds = {feature.name: feature.kind for feature in schema.features}
+    assert kinds == {
+        "income": "real",
+        "age": "integer",
+        "debt": "integer",
+        "owner": "binary",
+        "grade": "ordinal",
+        "job": "categorical",
+        "delay": "integer",
+    }
+    assert schema["grade"].levels == ("low", "middle", "high")
+    assert schema.classes == ("no", "yes")
+    schema.check(table, labelled=True)
+
+
+def test_revise_changes_only_what_is_named():
+    schema = EVERYTHING.revise("age", "debt", mutable=False)
+    assert not schema["age"].mutable
+    assert not schema["debt"].mutable
+    assert schema["debt"].step == 100
+    assert schema["income"] == EVERYTHING["income"]
+    with pytest.raises(KeyError, match="did you mean 'income'"):
+        EVERYTHING.revise("incom", mutable=False)
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "schema.json"])
+def test_round_trip_through_a_file(tmp_path, name):
+    path = EVERYTHING.save(tmp_path / name)
+    assert Schema.load(path) == EVERYTHING
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_is_no_schema_is_named(tmp_path):
+    path = tmp_path / "odd.toml"
+    path.write_text('label = "y"\n')
+    with pytest.raises(ValueError, match=r"odd\.toml.*does not read as a schema.*'features'"):
+        Schema.load(path)
+
+
+def _with(**columns):
+    return everything().assign(**columns)
+
+
+BROKEN = {
+    "unseen level": (_with(job="pilot"), r"'job' has levels 'pilot' .*lists 'clerk', 'nurse'.*levels=\.\.\."),
+    "missing value": (_with(age=[np.nan] + [30.0] * 59), r"'age' has 1 missing values \(rows 0\).*fill them"),
+    "missing level": (_with(job=[None] + ["clerk"] * 59), r"'job' has 1 missing values"),
+    "text for numbers": (_with(income="12,5"), r"'income' should hold numbers but is .*'12,5'.*to_numeric"),
+    "truth for numbers": (_with(age=True), r"'age' should hold numbers but is bool"),
+    "fractions for integers": (_with(age=30.5), r"'age' should hold whole numbers but has 30\.5"),
+    "infinite": (_with(income=np.inf), r"'income' has values that are not finite: inf"),
+    "lacking column": (everything().drop(columns="debt"), r"lacks columns \['debt'\].*it has 'income'"),
+    "renamed column": (everything().rename(columns={"debt": "debts"}), r"did you mean 'debts'"),
+    "no rows": (everything().iloc[:0], r"the table is empty \(0 rows, 8 columns\)"),
+    "copied column": (pd.concat([everything(), everything()[["age"]]], axis=1), r"\['age'\] appear more than once"),
+    "unknown class": (_with(outcome="maybe"), r"'outcome' has levels 'maybe'.*classes=\.\.\."),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_table_is_told_by_column_value_and_remedy(case):
+    table, message = BROKEN[case]
+    with pytest.raises(ValueError, match=message):
+        EVERYTHING.check(table, labelled=True)
+
+
+def test_only_tables_are_tables():
+    with pytest.raises(TypeError, match=r"expected a pandas DataFrame, got list"):
+        EVERYTHING.check([[1, 2]])
+
+
+def test_infer_refuses_what_it_cannot_read():
+    with pytest.raises(ValueError, match="'id' has 60 different values in 60 rows.*identifier"):
+        Schema.infer(_with(id=[f"p{i}" for i in range(60)]), "outcome")
+    with pytest.raises(ValueError, match="'when' holds times"):
+        Schema.infer(_with(when=pd.date_range("2020-01-01", periods=60)), "outcome")
+    with pytest.raises(ValueError, match=r"lacks columns \['outcom'\] \(did you mean 'outcome'"):
+        Schema.infer(everything(), "outcom")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "number"}, "choose one of real, integer"),
+        ({"kind": "real", "lower": 3, "upper": 2}, "lower 3 is above upper 2"),
+        ({"kind": "real", "step": 0}, "step is 0"),
+        ({"kind": "integer", "step": 0.5}, "not whole"),
+        ({"kind": "real", "levels": ("a",)}, "levels are for columns of levels"),
+        ({"kind": "binary", "levels": ("a",)}, "two levels"),
+        ({"kind": "categorical"}, "needs its levels"),
+        ({"kind": "categorical", "levels": ("a", "a")}, "repeat"),
+        ({"kind": "categorical", "levels": ("a", "b"), "direction": "rise"}, "no direction"),
+        ({"kind": "categorical", "levels": ("a", "b"), "zero_level": "a"}, "stands among levels too"),
+        ({"kind": "categorical", "levels": ("a", "b"), "avoid": ("c",)}, r"avoid \['c'\] must be levels"),
+        ({"kind": "categorical", "levels": ("a", "b"), "avoid": ("a", "b")}, "mutable=False"),
+        ({"kind": "ordinal", "levels": ("a", "b"), "lower": 1}, "are for numbers"),
+        ({"kind": "real", "direction": "up"}, "choose one of any, rise, fall"),
+    ],
+)
+def test_a_feature_that_makes_no_sense_is_refused(settings, message):
+    with pytest.raises(ValueError, match=f"feature 'f': .*{message}"):
+        Feature("f", **settings)
+
+
+def test_a_schema_needs_different_features_and_classes():
+    f = Feature("f", "real")
+    with pytest.raises(ValueError, match=r"\['f'\] are listed twice"):
+        Schema((f, f), "y", (0, 1))
+    with pytest.raises(ValueError, match="both the label and a feature"):
+        Schema((f,), "f", (0, 1))
+    with pytest.raises(ValueError, match="two or more different classes"):
+        Schema((f,), "y", (0,))

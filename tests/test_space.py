@@ -1,0 +1,173 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Group, Space
+
+D = 9
+GROUPS = (Group((3, 4, 5)), Group((6, 7), optional=True))
+
+
+def spaces(seed: int, dtype=torch.float64) -> tuple[Space, torch.Tensor]:
+    """A random space with every kind of constraint, and people in it: some outside their own bounds."""
+    draw = torch.Generator().manual_seed(seed)
+    lower = torch.rand(D, generator=draw, dtype=dtype) - 1.5
+    upper = lower + 0.3 + 2 * torch.rand(D, generator=draw, dtype=dtype)
+    step = torch.tensor([0, 0.25, 0, 0, 0, 0, 0, 0, 0.1], dtype=dtype)
+    pick = torch.randint(3, (D,), generator=draw)
+    direction = torch.where(torch.arange(D) < 3, pick - 1, 0).to(dtype)
+    direction[8] = pick[8] - 1
+    mutable = torch.rand(D, generator=draw) > 0.2
+    for group in GROUPS:
+        mutable[list(group.columns)] = mutable[group.columns[0]].item()
+    avoid = (Group((3, 4, 5), avoid=(4,)), Group((6, 7), optional=True, avoid_none=bool(pick[3] > 0)))
+    space = Space(lower, upper, mutable, direction, step, lower.clone(), avoid)
+    origin = lower + (upper - lower) * (1.4 * torch.rand(20, D, generator=draw, dtype=dtype) - 0.2)
+    for group in GROUPS:
+        columns = list(group.columns)
+        on = torch.randint(len(columns) + group.optional, (20,), generator=draw)
+        hot = torch.eye(len(columns) + 1, dtype=torch.bool)[on][:, : len(columns)]
+        origin[:, columns] = torch.where(hot, upper[columns], lower[columns])
+    return space, origin
+
+
+def near(origin: torch.Tensor, seed: int, size: float) -> torch.Tensor:
+    return origin + size * torch.randn(origin.shape, generator=torch.Generator().manual_seed(seed + 1)).to(origin)
+
+
+cases = given(seed=st.integers(0, 10_000), size=st.sampled_from([0.1, 1.0, 5.0]))
+
+
+@cases
+@settings(deadline=None, max_examples=60)
+def test_projecting_twice_equals_projecting_once(seed, size):
+    space, origin = spaces(seed)
+    once = space.project(near(origin, seed, size), origin)
+    torch.testing.assert_close(space.project(once, origin), once)
+
+
+@cases
+@settings(deadline=None, max_examples=60)
+def test_projection_is_the_nearest_point_of_the_hull(seed, size):
+    """For a convex set p is the projection of x iff (x − p)·(v − p) ≤ 0 for all of its points v."""
+    space, origin = spaces(seed)
+    x = near(origin, seed, size)
+    p = space.project(x, origin)
+    for other in (7, 8, 9):
+        v = space.snap(near(origin, seed + other, 2 * size), origin)  # valid points span the hull
+        assert (((x - p) * (v - p)).sum(1) <= 1e-9 * (1 + x.norm(dim=1) ** 2)).all()
+    assert (((x - p) * (origin - p)).sum(1) <= 1e-9 * (1 + x.norm(dim=1) ** 2)).all()
+
+
+@cases
+@settings(deadline=None, max_examples=60)
+def test_the_hull_holds_what_is_valid(seed, size):
+    space, origin = spaces(seed)
+    valid = space.snap(near(origin, seed, size), origin)
+    torch.testing.assert_close(space.project(valid, origin), valid)
+    torch.testing.assert_close(space.project(origin, origin), origin)
+
+
+@cases
+@settings(deadline=None, max_examples=60)
+def test_snapping_gives_valid_points_and_leaves_them_alone(seed, size):
+    for dtype in (torch.float32, torch.float64):
+        space, origin = spaces(seed, dtype)
+        snapped = space.snap(near(origin, seed, size), origin)
+        assert not space.violations(snapped, origin).any()
+        torch.testing.assert_close(space.snap(snapped, origin), snapped)
+
+
+@cases
+@settings(deadline=None, max_examples=60)
+def test_nobody_is_moved_who_does_not_move(seed, size):
+    space, origin = spaces(seed)
+    assert torch.equal(space.snap(origin, origin), origin)
+    assert not space.violations(origin, origin).any()
+    snapped = space.snap(near(origin, seed, size), origin)
+    assert torch.equal(snapped[:, ~space.mutable], origin[:, ~space.mutable])
+
+
+def test_snap_is_the_nearest_valid_point_by_exhaustion():
+    """A space small enough to try every point: one grid column and one group with a level to avoid."""
+    lower, upper = torch.tensor([0.0, -1.0, -0.5, -2.0]), torch.tensor([3.0, 2.0, 0.7, 1.0])
+    zero = torch.zeros(4)
+    step = torch.tensor([1.0, 0, 0, 0])
+    space = Space(lower, upper, torch.ones(4, dtype=torch.bool), zero, step, zero, (Group((1, 2, 3), avoid=(2,)),))
+    origin = torch.tensor([[5.5, 2.0, -0.5, -2.0]]).expand(300, 4)
+    x = 4 * torch.randn(300, 4, generator=torch.Generator().manual_seed(0))
+    levels = [[2.0, -0.5, -2.0], [-1.0, -0.5, 1.0]]
+    valid = torch.tensor([[v, *level] for v, level in itertools.product([0.0, 1, 2, 3, 5.5], levels)])
+    nearest = torch.cdist(x, valid).argmin(1)
+    torch.testing.assert_close(space.snap(x, origin), valid[nearest])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        (0, 1.2, "above the box"),
+        (1, 0.2, "falls though it may only rise"),
+        (2, 0.55, "between two steps"),
+        (3, 0.9, "immutable"),
+        (4, 0.5, "half on"),
+        (5, 1.0, "two levels on"),
+        (6, 1.0, "moved to a level to avoid"),
+        (0, float("nan"), "not a number"),
+    ],
+)
+def test_violations_names_the_column(column, value, why):
+    one = torch.ones(7)
+    space = Space(
+        0 * one, one, torch.tensor([1, 1, 1, 0, 1, 1, 1]).bool(), torch.tensor([0.0, 1, 0, 0, 0, 0, 0]),
+        torch.tensor([0.0, 0, 0.1, 0, 0, 0, 0]), 0 * one, (Group((4, 5, 6), avoid=(6,)),),
+    )  # fmt: skip
+    origin = torch.tensor([[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, 0.0]])
+    point = origin.clone()
+    if column == 6:
+        point[0, 4] = 0
+    point[0, column] = value
+    assert not space.violations(origin, origin).any()
+    broken = space.violations(point, origin)[0]
+    assert broken[column], why
+    assert not broken[[c for c in range(4) if c != column]].any()
+
+
+def test_free_is_one_box_for_every_column():
+    x = torch.tensor([[0.0, 5.0], [-2.0, 1.0]])
+    space = Space.free(x)
+    assert space.lower.tolist() == [-2, -2]
+    assert space.upper.tolist() == [5, 5]
+    assert not space.discrete
+    inside = torch.tensor([[4.9, -1.9]])
+    assert torch.equal(space.snap(inside, x[:1]), inside)
+    assert torch.equal(space.project(inside, x[:1]), inside)
+    assert space.project(torch.tensor([[9.0, -9.0]]), x[:1]).tolist() == [[5, -2]]
+
+
+def test_bounds_widen_to_hold_a_person_outside_them():
+    space = Space.box(torch.tensor([0.0]), torch.tensor([1.0]))
+    origin = torch.tensor([[-9.0]])
+    assert space.project(torch.tensor([[-5.0]]), origin).item() == -5  # on the way in
+    assert space.snap(torch.tensor([[-5.0]]), origin).item() == -9  # but nobody may stop there
+    assert space.snap(torch.tensor([[-4.0]]), origin).item() == 0
+    assert not space.violations(origin, origin).any()
+    assert space.violations(torch.tensor([[-5.0]]), origin).all()
+
+
+def test_a_space_or_origin_that_makes_no_sense_is_refused(encoding):
+    with pytest.raises(ValueError, match=r"lower is above upper in columns \[1\]"):
+        Space.box(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+    with pytest.raises(ValueError, match="on and off must differ"):
+        zero = torch.zeros(2)
+        Space(zero, zero, zero.bool(), zero, zero, zero, (Group((0, 1)),))
+    with pytest.raises(ValueError, match=r"row 1: columns \[5, 6, 7, 8\] are a one-hot group but hold"):
+        origin = encoding.space.lower.float().repeat(2, 1)
+        origin[0, 5] = encoding.space.upper[5]
+        encoding.space.check_origin(origin)
+    with pytest.raises(ValueError, match="rows have 3 columns but the space has 12"):
+        encoding.space.check_origin(torch.zeros(1, 3))
+    with pytest.raises(ValueError, match="at least one row"):
+        Space.free(torch.zeros(0, 3))
