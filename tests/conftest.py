@@ -1,6 +1,14 @@
-"""Small real things that many tests use: a table with every kind of feature, linear models, a trained family."""
+"""Small real things that many tests use: a table with every kind of feature, linear models, a trained family.
+
+The six datasets too: a test is skipped where a file is missing, unless HOLDFAST_REQUIRE_DATA=1 makes that a failure.
+"""
 
 from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +16,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from holdfast import Encoding, Family, Feature, Recipe, Retraining, Schema, leave_one_out, seeds, train
+from holdfast import Encoding, Family, Feature, Recipe, Retraining, Schema, datasets, leave_one_out, seeds, train
+from holdfast.datasets.card import data_folder
 from holdfast.models import Model
 
 
@@ -67,3 +76,37 @@ def family(rows: tuple[Tensor, Tensor]) -> Family:
     x, y = rows
     changes = [Retraining(), *seeds(6), *leave_one_out(4, len(x))]
     return train(x, y, Recipe((16, 8), epochs=30, batch=16), changes)
+
+
+def missing(what: str) -> None:
+    reason = f"{what} is not below {data_folder()}; point HOLDFAST_DATA at a folder that has it"
+    if os.environ.get("HOLDFAST_REQUIRE_DATA") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@functools.cache
+def load_once(name: str) -> tuple[pd.DataFrame, Schema]:
+    card = datasets.card(name)
+    if card.state() == "missing":
+        missing(card.file)
+    return card.load()
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Callable[[str], tuple[pd.DataFrame, Schema]]:
+    """``loaded(name)`` is ``datasets.load(name)``, read once a session. Do not change the table."""
+    return load_once
+
+
+@pytest.fixture(scope="session")
+def data_file() -> Callable[[str], Path]:
+    """``data_file("ctg/ctg_data.csv")`` is a file of the data folder that no dataset's card speaks of."""
+
+    def find(file: str) -> Path:
+        path = data_folder() / file
+        if not path.is_file():
+            missing(file)
+        return path
+
+    return find

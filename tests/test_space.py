@@ -24,7 +24,7 @@ def spaces(seed: int, dtype=torch.float64) -> tuple[Space, torch.Tensor]:
     for group in GROUPS:
         mutable[list(group.columns)] = mutable[group.columns[0]].item()
     avoid = (Group((3, 4, 5), avoid=(4,)), Group((6, 7), optional=True, avoid_none=bool(pick[3] > 0)))
-    space = Space(lower, upper, mutable, direction, step, lower.clone(), avoid)
+    space = Space(lower, upper, mutable, direction, step, -lower, 1 + torch.rand(D, generator=draw, dtype=dtype), avoid)
     origin = lower + (upper - lower) * (1.4 * torch.rand(20, D, generator=draw, dtype=dtype) - 0.2)
     for group in GROUPS:
         columns = list(group.columns)
@@ -96,7 +96,9 @@ def test_snap_is_the_nearest_valid_point_by_exhaustion():
     lower, upper = torch.tensor([0.0, -1.0, -0.5, -2.0]), torch.tensor([3.0, 2.0, 0.7, 1.0])
     zero = torch.zeros(4)
     step = torch.tensor([1.0, 0, 0, 0])
-    space = Space(lower, upper, torch.ones(4, dtype=torch.bool), zero, step, zero, (Group((1, 2, 3), avoid=(2,)),))
+    space = Space(
+        lower, upper, torch.ones(4, dtype=torch.bool), zero, step, zero, zero + 1, (Group((1, 2, 3), avoid=(2,)),)
+    )
     origin = torch.tensor([[5.5, 2.0, -0.5, -2.0]]).expand(300, 4)
     x = 4 * torch.randn(300, 4, generator=torch.Generator().manual_seed(0))
     levels = [[2.0, -0.5, -2.0], [-1.0, -0.5, 1.0]]
@@ -122,7 +124,7 @@ def test_violations_names_the_column(column, value, why):
     one = torch.ones(7)
     space = Space(
         0 * one, one, torch.tensor([1, 1, 1, 0, 1, 1, 1]).bool(), torch.tensor([0.0, 1, 0, 0, 0, 0, 0]),
-        torch.tensor([0.0, 0, 0.1, 0, 0, 0, 0]), 0 * one, (Group((4, 5, 6), avoid=(6,)),),
+        torch.tensor([0.0, 0, 0.1, 0, 0, 0, 0]), 0 * one, one, (Group((4, 5, 6), avoid=(6,)),),
     )  # fmt: skip
     origin = torch.tensor([[0.5, 0.5, 0.5, 0.5, 1.0, 0.0, 0.0]])
     point = origin.clone()
@@ -162,7 +164,7 @@ def test_a_space_or_origin_that_makes_no_sense_is_refused(encoding):
         Space.box(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
     with pytest.raises(ValueError, match="on and off must differ"):
         zero = torch.zeros(2)
-        Space(zero, zero, zero.bool(), zero, zero, zero, (Group((0, 1)),))
+        Space(zero, zero, zero.bool(), zero, zero, zero, zero + 1, (Group((0, 1)),))
     with pytest.raises(ValueError, match=r"row 1: columns \[5, 6, 7, 8\] are a one-hot group but hold"):
         origin = encoding.space.lower.float().repeat(2, 1)
         origin[0, 5] = encoding.space.upper[5]

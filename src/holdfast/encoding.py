@@ -97,8 +97,9 @@ class Encoding:
             upper=torch.from_numpy((self.upper - self.shift) / self.scale),
             mutable=torch.from_numpy(mutable),
             direction=torch.from_numpy(direction),
-            step=torch.from_numpy(grid / self.scale),
-            anchor=torch.from_numpy((0 - self.shift) / self.scale),
+            step=torch.from_numpy(grid),
+            shift=torch.from_numpy(self.shift),
+            scale=torch.from_numpy(self.scale),
             groups=tuple(groups),
         )
 

@@ -40,8 +40,9 @@ class Space:
     upper: Tensor  # (d,)
     mutable: Tensor  # (d,) bool
     direction: Tensor  # (d,) 1 may only rise, -1 may only fall, 0 any
-    step: Tensor  # (d,) distance between grid points, 0 where every value is allowed
-    anchor: Tensor  # (d,) one grid point
+    step: Tensor  # (d,) grid of the raw number, 0 where every value is allowed
+    shift: Tensor  # (d,) encoded = (number − shift) / scale
+    scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
@@ -56,8 +57,8 @@ class Space:
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
         """Bounds and nothing else."""
-        zero = torch.zeros_like(lower)
-        return cls(lower, upper, torch.ones_like(lower, dtype=torch.bool), zero, zero, zero)
+        zero, one = torch.zeros_like(lower), torch.ones_like(lower)
+        return cls(lower, upper, one.bool(), zero, zero, zero, one)
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
@@ -77,15 +78,16 @@ class Space:
         return bool(self.groups) or bool((self.step > 0).any())
 
     def to(self, like: Tensor) -> Space:
-        """The same space with the dtype and on the device of another tensor."""
+        """The same space with the dtype and on the device of another tensor; the grid stays in float64."""
         return replace(
             self,
             lower=self.lower.to(like),
             upper=self.upper.to(like),
             mutable=self.mutable.to(like.device),
             direction=self.direction.to(like),
-            step=self.step.to(like),
-            anchor=self.anchor.to(like),
+            step=self.step.to(like.device, torch.float64),
+            shift=self.shift.to(like.device, torch.float64),
+            scale=self.scale.to(like.device, torch.float64),
         )
 
     def check_origin(self, origin: Tensor) -> None:
@@ -127,8 +129,11 @@ class Space:
         slack = TOLERANCE * (space.upper - space.lower) + _noise(x)
         outside = (x < space.lower - slack) | (x > space.upper + slack)
         backwards = (x - origin) * space.direction < -slack
-        on_grid = (x - space.anchor) / torch.where(space.step > 0, space.step, 1)
-        off_grid = (on_grid - on_grid.round()).abs() * space.step > 1e-3 * space.step + _noise(x)
+        grain = torch.where(space.step > 0, space.step, 1)
+        places = space._number(x) / grain
+        off_grid = (space.step > 0) & (
+            (places - places.round()).abs() > 1e-3 + _noise(x).double() * space.scale / grain
+        )
         illegal = outside | backwards | off_grid | ~space.mutable
         return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
 
@@ -148,19 +153,22 @@ class Space:
         return torch.where(stuck, origin, low), torch.where(stuck, origin, high)
 
     def _snap_numbers(self, x: Tensor, origin: Tensor) -> Tensor:
-        # In float64: a grid point of a float32 column must come out as encoding its raw value would.
-        low, high = (bound.double() for bound in self._allowed(origin))
-        step, anchor, wide = self.step.double(), self.anchor.double(), x.double()
-        stepped = step > 0
-        grain = torch.where(stepped, step, 1)
-        slack = torch.where(stepped, 1e-4 * grain + _noise(x).double(), 0)
-        first = torch.ceil((low - anchor - slack) / grain)
-        last = torch.floor((high - anchor + slack) / grain)
-        nearest = torch.minimum(torch.maximum(torch.round((wide - anchor) / grain), first), last)
-        candidate = torch.where(stepped, anchor + nearest * grain, torch.minimum(torch.maximum(wide, low), high))
+        # As a table is encoded, in float64: a grid point comes out with the bits its raw number would have.
+        low, high = self._allowed(origin)
+        stepped, grain = self.step > 0, torch.where(self.step > 0, self.step, 1)
+        slack = 1e-4 * grain / self.scale + _noise(x).double()
+        first = torch.ceil(self._number(low.double() - slack) / grain)
+        last = torch.floor(self._number(high.double() + slack) / grain)
+        nearest = torch.minimum(torch.maximum(torch.round(self._number(x) / grain), first), last)
+        on_grid = ((nearest * grain - self.shift) / self.scale).to(x.dtype)
+        candidate = torch.where(stepped, on_grid, torch.minimum(torch.maximum(x, low), high))
         possible = torch.where(stepped, first <= last, low <= high)
-        closer = (candidate - wide).abs() + slack < (origin - wide).abs()
-        return torch.where(possible & closer, candidate, origin.double()).to(x.dtype)
+        nearer = (candidate - x).abs() + torch.where(stepped, slack, 0) < (origin - x).abs()
+        return torch.where(possible & nearer, candidate, origin)
+
+    def _number(self, x: Tensor) -> Tensor:
+        """The raw number behind an encoded one."""
+        return x.double() * self.scale + self.shift
 
     # ---- one-hot groups, all of them at once: (n, g, m) with short groups padded ----
 
@@ -179,10 +187,10 @@ class Space:
         return x[:, columns] - self.lower[columns], (self.upper - self.lower)[columns]
 
     def _ungrouped(self, values: Tensor, point: Tensor) -> Tensor:
-        """Write distances from off back into their columns."""
+        """Write the values of all slots back into their columns."""
         columns, real = self._layout
         point = point.clone()
-        point[:, columns[real]] = values[:, real] + self.lower[columns[real]]
+        point[:, columns[real]] = values[:, real]
         return point
 
     def _on(self, x: Tensor) -> Tensor:
@@ -216,7 +224,8 @@ class Space:
         tau = tau_if.gather(-1, last)
         # With Σu ≤ 1 the multiplier of the sum is never negative: τ = max(τ, 0).
         tau = torch.where(may_be_off[..., None], tau.clamp_min(0), tau)
-        return self._ungrouped(torch.where(reachable, (z - tau / s).clamp_min(0), 0), point)
+        away = torch.where(reachable, (z - tau / s).clamp_min(0), 0)
+        return self._ungrouped(self.lower[self._layout[0]] + away, point)
 
     def _snap_groups(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:
         """The nearest corner: ‖x − corner_j‖² is least where 2 z_j s_j − s_j² is greatest (0 for "none")."""
@@ -225,7 +234,8 @@ class Space:
         score, level = torch.where(reachable, 2 * z * s - s**2, -torch.inf).max(-1)
         on = torch.nn.functional.one_hot(level, s.shape[1]).bool()
         on &= ~(may_be_off & (score < 0))[..., None]
-        snapped = self._ungrouped(torch.where(on, s, 0), point)
+        columns, _ = self._layout
+        snapped = self._ungrouped(torch.where(on, self.upper[columns], self.lower[columns]), point)
         same = (snapped - origin).abs() <= TOLERANCE * (self.upper - self.lower) + _noise(x)
         return torch.where(same & self._in_group, origin, snapped)
 

@@ -80,7 +80,7 @@ class Card:
 
     def divide(self, table: pd.DataFrame, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The paper's numbers of training and test rows, drawn by a permutation of all rows."""
-        # RandomState's stream is frozen for ever, and seed 0 of it is the permutation of the authors' code.
+        # RandomState's stream is frozen for ever, and seed 0 of it is how the authors' code divides CTG.
         order = np.random.RandomState(seed).permutation(len(table))
         train, test = self.split
         return table.iloc[order[:train]], table.iloc[order[train : train + test]]

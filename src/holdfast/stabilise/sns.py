@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -42,7 +42,8 @@ class SNS:
         point = start.point.clone()
         if len(rows):
             point[rows] = self._climb(model, start.point[rows], start.origin[rows], start.target[rows], space)
-        return assess(model, start.origin, point, start.target, space)
+        moved = assess(model, start.origin, point, start.target, space)
+        return replace(moved, found=moved.found & start.found)
 
     def _climb(self, model: Model, center: Tensor, origin: Tensor, target: Tensor, space: Space) -> Tensor:
         size = 2 * self.radius / self.steps

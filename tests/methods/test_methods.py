@@ -1,0 +1,165 @@
+"""What holds for every entry of METHODS, alone and followed by every stabiliser."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from holdfast import (
+    METHODS,
+    PAPER_RECIPES,
+    STABILISERS,
+    Encoding,
+    Recipe,
+    Retraining,
+    Space,
+    merged,
+    other_class,
+    predict,
+    train,
+)
+from holdfast.datasets import DATASETS
+
+NAMES = [*METHODS, *(f"{method}+{stabiliser}" for method in METHODS for stabiliser in STABILISERS)]
+GRADES = {"low": 0, "middle": 1, "high": 2}
+
+
+def find(name, model, x, target, space):
+    method, _, stabiliser = name.partition("+")
+    found = METHODS[method]().fit(x, target, space)(model, x, target, space)
+    return STABILISERS[stabiliser]()(model, found, space) if stabiliser else found
+
+
+@pytest.fixture(scope="session")
+def question(family, rows):
+    """The deployed network, all rows, and for each the class it did not get."""
+    return family[0], rows[0], other_class(family[0], rows[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_found_is_in_the_space_and_in_the_class(name, question, encoding):
+    model, x, target = question
+    for space in (encoding.space, Space.free(x)):
+        answer = find(name, model, x, target, space)
+        assert torch.equal(answer.origin, x)
+        assert torch.equal(answer.target, target)
+        assert answer.found.float().mean() > 0.5
+        found = answer.found
+        assert not space.violations(answer.point[found], x[found]).any()
+        assert (predict(model, answer.point[found]) == target[found]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_bit_of_what_is_immutable_moves_and_units_stay_whole(name, question, encoding):
+    model, x, target = question
+    answer = find(name, model, x, target, encoding.space)
+    assert torch.equal(answer.point[:, 1], x[:, 1])
+    before, after = encoding.decode(x), answer.to_frame(encoding)
+    assert (after["debt"] % 100 == 0).all()
+    assert (after["income"] >= before["income"] - 1e-4).all()
+    assert (after["grade"].map(GRADES) >= before["grade"].map(GRADES)).all()
+    assert not ((after["job"] == "none") & (before["job"] != "none")).any()
+    assert not ((after["delay"] == -9) & (before["delay"] != -9)).any()
+    assert torch.equal(encoding.encode(after)[answer.found], answer.point[answer.found])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batched_is_one_by_one_in_any_order(name, question, encoding):
+    """In float64, so that the last bit of a matrix product decides nothing."""
+    network, x, target = question
+    x = x.double()
+
+    for space in (encoding.space, Space.free(x)):
+        x = space.snap(x, x)
+        together = find(name, lambda r: _double(network, r), x, target, space)
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:12]
+        shuffled = find(name, lambda r: _double(network, r), x[order], target[order], space)
+        torch.testing.assert_close(shuffled.point, together.point[order])
+        assert torch.equal(shuffled.found, together.found[order])
+        row = int(order[0])
+        alone = find(name, lambda r: _double(network, r), x[row : row + 1], target[row : row + 1], space)
+        torch.testing.assert_close(alone.point[0], together.point[row])
+
+
+def _double(network, rows):
+    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        rows = torch.relu(rows @ weight.double() + bias.double())
+    return rows @ network.weights[-1].double() + network.biases[-1].double()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_call_gives_the_same_bytes(name, question, encoding):
+    one, two = (find(name, *question, encoding.space) for _ in range(2))
+    assert torch.equal(one.point, two.point)
+    assert torch.equal(one.found, two.found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, rows, encoding):
+    x, _ = rows
+
+    def constant(r):
+        return torch.stack([0 * r[:, 0] + 1, 0 * r[:, 0]], -1)
+
+    answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space)
+    assert len(answer) == len(x)
+    assert not answer.found.any()
+    assert answer.cost().isnan().all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_is_there_already_need_not_move(name, question, encoding):
+    model, x, _ = question
+    if "+" not in name:
+        answer = find(name, model, x, predict(model, x), encoding.space)
+        assert answer.found.all()
+        assert torch.equal(answer.point, x)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_rows_give_no_rows(name, question, encoding):
+    model, x, target = question
+    assert len(find(name, model, x[:0], target[:0], encoding.space)) == 0
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_every_dataset_keeps_its_space(dataset, loaded):
+    """Real tables with their own constraints; small networks suffice."""
+    table, schema = loaded(dataset)
+    card = DATASETS[dataset]
+    known, asked = card.divide(table)
+    encoding = Encoding.fit(known, schema, card.scaling)
+    x, y = encoding.encode(known[:800]), encoding.labels(known[:800])
+    recipe = Recipe(PAPER_RECIPES[dataset].hidden, epochs=5)
+    network = train(x, y, recipe, [Retraining()], classes=len(schema.classes))[0]
+    model = merged(network, ((0,), (1, 2))) if dataset == "warfarin" else network
+    question = encoding.encode(asked[:40])
+    target = other_class(model, question)
+    for name in NAMES:
+        for space in (encoding.space, Space.free(x)):
+            answer = find(name, model, question, target, space)
+            found = answer.found
+            assert not space.violations(answer.point[found], question[found]).any()
+            if space.discrete:
+                back = encoding.encode(answer.to_frame(encoding))
+                assert torch.equal(back[found], answer.point[found])  # what was judged is what a person becomes
+                assert torch.equal(answer.point[:, ~space.mutable], question[:, ~space.mutable])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": torch.zeros(3)}, r"expected x \(n, d\)"),
+        ({"target": torch.full((60,), 2)}, "class indices from 0 to 1, got \\[2\\]"),
+        ({"target": torch.zeros(60)}, "targets must be class indices"),
+        ({"x": torch.full((60, 12), torch.nan)}, "finite"),
+        ({"x": torch.zeros(60, 5)}, "rows have 5 columns but the space has 12"),
+        ({"model": lambda r: r[:, 0]}, r"the model gave shape \(1,\) for one row"),
+    ],
+)
+@pytest.mark.parametrize("name", METHODS)
+def test_questions_that_do_not_fit_are_told(name, change, message, question, encoding):
+    model, x, target = question
+    asked = {"model": model, "x": x, "target": target, "space": encoding.space} | change
+    with pytest.raises(ValueError, match=message):
+        METHODS[name]()(**asked)

@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from conftest import linear
+from holdfast import PGD, SNS, Counterfactuals, Space, assess, other_class
+
+W = torch.tensor([3.0, 4.0])
+WIDE = Space.box(torch.full((2,), -50.0), torch.full((2,), 50.0))
+
+
+@pytest.fixture(scope="module")
+def start(family, rows, encoding):
+    x, _ = rows
+    return {
+        name: PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
+        for name, space in {"schema": encoding.space, "free": Space.free(x)}.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["schema", "free"])
+@pytest.mark.parametrize("radius", [0.3, 2.0, 8.0])
+def test_sns_never_lowers_its_objective_nor_leaves_its_ball_nor_loses_the_class(
+    name, radius, start, family, rows, encoding
+):
+    model, begin = family[0], start[name]
+    space = encoding.space if name == "schema" else Space.free(rows[0])
+    sns = SNS(radius=radius, steps=50)
+    stable = sns(model, begin, space)
+    assert torch.equal(stable.found, begin.found)
+    found = begin.found
+    moved = (stable.point - begin.point)[found].norm(dim=1)
+    assert (moved <= radius * (1 + 1e-5)).all()
+    before = sns.objective(model, begin.point, begin.target)[found]
+    after = sns.objective(model, stable.point, begin.target)[found]
+    assert (after >= before).all()
+    if radius > 1:
+        assert after.mean() > before.mean() + 0.01
+    assert not space.violations(stable.point[found], begin.origin[found]).any()
+    assert torch.equal(stable.point[~found], begin.point[~found])
+
+
+def test_a_linear_model_sends_it_straight_along_w():
+    """Every p(t x) grows along w, so the best point of the ball is x_c + radius · w/‖w‖."""
+    x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    target = torch.ones(50, dtype=torch.long)
+    begin = assess(linear(W, 30.0), x, x, target, WIDE)
+    stable = SNS(radius=2.0)(linear(W / 10, 3.0), begin, WIDE)
+    torch.testing.assert_close(stable.point, x + 2.0 * W / 5, rtol=1e-3, atol=1e-2)
+
+
+def test_the_objective_is_the_mean_probability_over_the_line():
+    point = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
+    target = torch.tensor([1, 0])
+    logit = torch.stack([t * (point @ W) + 0.5 for t in (0.25, 0.5, 0.75, 1.0)])
+    probability = torch.sigmoid(logit)
+    expected = torch.stack([probability[:, 0].mean(), (1 - probability[:, 1]).mean()])
+    torch.testing.assert_close(SNS(points=4).objective(linear(W, 0.5), point, target), expected)
+
+
+def test_the_baseline_moves_the_line():
+    point, target = torch.tensor([[1.0, 2.0]]), torch.tensor([1])
+    baseline = torch.tensor([-1.0, 0.5])
+    logit = torch.stack([(baseline + t * (point - baseline)) @ W for t in (0.5, 1.0)])
+    value = SNS(points=2, baseline=baseline).objective(linear(W, 0.0), point, target)
+    torch.testing.assert_close(value, torch.sigmoid(logit).mean(0))
+    at_itself = SNS(points=2, baseline=point[0]).objective(linear(W, 0.0), point, target)
+    torch.testing.assert_close(at_itself, torch.sigmoid(point @ W))
+
+
+def test_rows_not_found_pass_through_unchanged_whatever_their_class():
+    x = torch.tensor([[5.0, 5.0], [4.0, 4.0]])
+    begin = Counterfactuals(x, x, torch.tensor([1, 1]), torch.tensor([False, True]))
+    stable = SNS(radius=1.0)(linear(W / 50, 0.0), begin, WIDE)
+    assert torch.equal(stable.point[0], x[0])
+    assert stable.found.tolist() == [False, True]
+    assert not torch.equal(stable.point[1], x[1])
+
+
+@pytest.mark.parametrize("settings", [{"radius": 0}, {"steps": 0}, {"points": 0}])
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(ValueError, match="must be above 0"):
+        SNS(**settings)

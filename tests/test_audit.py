@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+import torch
+
+from holdfast import PGD, Audit, Counterfactuals, Space, audit, other_class
+from holdfast.intervals import clopper_pearson, mean_interval
+
+TARGET = torch.tensor([1, 1, 0, 1])
+FOUND = torch.tensor([True, True, True, False])
+ORIGIN = torch.zeros(4, 2)
+POINT = torch.tensor([[3.0, 4.0], [0.0, 1.0], [1.0, 0.0], [9.0, 9.0]])
+ANSWER = Counterfactuals(ORIGIN, POINT, TARGET, FOUND)
+#                                row 0  1  2  3 (not found)
+PREDICTIONS = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 1, 1]])
+KINDS = ("seeds", "seeds", "leave-one-out", "leave-one-out")
+
+
+@pytest.fixture
+def result() -> Audit:
+    return Audit(PREDICTIONS, ANSWER, KINDS)
+
+
+def test_a_hand_built_disagreement_gives_the_exact_rates(result):
+    assert result.rate == pytest.approx(5 / 12)
+    assert result.per_member.tolist() == pytest.approx([0, 1 / 3, 2 / 3, 2 / 3])
+    np.testing.assert_allclose(result.per_row, [0.5, 0.5, 0.25, np.nan])
+    assert result.by_kind["seeds"].rate == pytest.approx(1 / 6)
+    assert result.by_kind["leave-one-out"].rate == pytest.approx(2 / 3)
+    assert result.success == 0.75
+    assert result.end_to_end == pytest.approx(7 / 16)  # 7 of 4 x 4 pairs were found and held
+
+
+def test_intervals_are_those_of_their_counts(result):
+    assert result.interval() == mean_interval(result.per_member)
+    low, high = result.per_row_interval(0.9)
+    expected = clopper_pearson([2, 2, 1], 4, 0.9)
+    np.testing.assert_allclose(low, [*expected[0], np.nan])
+    np.testing.assert_allclose(high, [*expected[1], np.nan])
+
+
+def test_permuting_rows_or_members_changes_nothing(result):
+    members = [2, 0, 3, 1]
+    shuffled = Audit(PREDICTIONS[members], ANSWER, tuple(KINDS[m] for m in members))
+    assert (shuffled.rate, shuffled.interval()) == (result.rate, result.interval())
+    rows = [3, 1, 0, 2]
+    answer = Counterfactuals(ORIGIN[rows], POINT[rows], TARGET[rows], FOUND[rows])
+    turned = Audit(PREDICTIONS[:, rows], answer, KINDS)
+    assert (turned.rate, turned.interval()) == (result.rate, result.interval())
+    np.testing.assert_allclose(turned.per_row, result.per_row[rows])
+
+
+def test_rows_have_the_keys_that_everything_uses(result):
+    rows = result.rows(dataset="toy", method="pgd", space="free", seconds=1.23456)
+    assert [row["change"] for row in rows] == ["seeds", "leave-one-out"]
+    assert rows[0] == {
+        "dataset": "toy", "method": "pgd", "space": "free", "change": "seeds", "members": 2, "rows": 4, "found": 3,
+        "rate": pytest.approx(1 / 6, abs=1e-6), "low": rows[0]["low"], "high": rows[0]["high"], "cost_l1": 3.0,
+        "cost_l2": pytest.approx(7 / 3, abs=1e-6), "seconds": 1.235,
+    }  # fmt: skip
+    assert 0 <= rows[0]["low"] <= rows[0]["rate"] <= rows[0]["high"] <= 1
+
+
+def test_nothing_found_is_no_rate_rather_than_a_perfect_one():
+    nothing = Audit(PREDICTIONS, Counterfactuals(ORIGIN, POINT, TARGET, torch.zeros(4, dtype=torch.bool)), KINDS)
+    assert np.isnan(nothing.rate)
+    assert np.isnan(nothing.per_row).all()
+    assert np.isnan(nothing.interval()).all()
+    assert nothing.end_to_end == 0
+    row = nothing.rows(dataset="toy", method="pgd", space="free", seconds=0)[0]
+    assert (row["rate"], row["low"], row["cost_l2"], row["found"]) == (None, None, None, 0)
+
+
+def test_identical_members_never_disagree(family, rows):
+    x, _ = rows
+    space = Space.free(x)
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
+    assert found.found.any()
+    same = audit(found, family[:1])
+    assert same.rate == 0
+    assert same.end_to_end == found.success
+
+
+def test_audit_counts_what_the_members_say(family, rows):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    result = audit(found, family[1:])
+    assert result.kinds == ("seeds",) * 6 + ("leave-one-out",) * 4
+    by_hand = [
+        [int(family[m](found.point[r : r + 1]).argmax()) != int(found.target[r]) for r in range(60) if found.found[r]]
+        for m in range(1, 11)
+    ]
+    assert result.rate == pytest.approx(np.mean(by_hand), abs=1e-9)
+    assert 0 < result.rate < 1
+    assert "10 retrained networks" in repr(result)
+    assert f"seeds: {result.of('seeds').rate:.1%} undone" in repr(result)
+
+
+def test_shapes_and_kinds_that_do_not_fit_are_refused(result):
+    with pytest.raises(ValueError, match=r"predictions have shape \(4, 4\), expected \(3, 4\)"):
+        Audit(PREDICTIONS, ANSWER, KINDS[:3])
+    with pytest.raises(ValueError, match="no member of kind 'bootstrap'; there are seeds, leave-one-out"):
+        result.of("bootstrap")

@@ -1,0 +1,66 @@
+import pytest
+import torch
+
+from conftest import linear
+from holdfast import Counterfactuals, Space, assess, other_class
+
+MODEL = linear(torch.tensor([1.0, 0.0]), 0.0)
+
+
+def test_assess_alone_decides_what_found_means(encoding, rows):
+    """Snapped, kept to the space, in the class: a point that loses its class by snapping is not found."""
+    x, _ = rows
+    income, owner = 0, 3
+    point = x[:1].clone()
+    point[0, owner] = (encoding.space.lower[owner] + encoding.space.upper[owner]) / 2 * 1.001 + 1e-3
+    point[0, income] += 1.0
+    half = float(point[0, owner])
+
+    def model(r):  # class 1 exactly between the two values of `owner`
+        return torch.stack([(r[:, owner] - half).abs() - 1e-4, 0 * r[:, 0]], -1)
+
+    answer = assess(model, x[:1], point, torch.tensor([1]), encoding.space)
+    assert model(point).argmax() == 1
+    assert not answer.found.any()
+    assert not encoding.space.violations(answer.point, x[:1]).any()
+
+
+@pytest.mark.parametrize("astray", [torch.inf, -torch.inf, torch.nan])
+def test_a_search_that_ran_off_the_map_leaves_the_person_where_they_are(astray):
+    origin = torch.tensor([[-0.5, 0.5]])
+    box = Space.box(torch.full((2,), -1.0), torch.ones(2))
+    answer = assess(MODEL, origin, torch.tensor([[astray, 0.5]]), torch.tensor([1]), box)
+    assert torch.equal(answer.point, origin)
+    assert not answer.found.any()
+
+
+def test_costs_are_distances_and_nan_where_nothing_was_found():
+    origin = torch.zeros(2, 2)
+    answer = Counterfactuals(
+        origin, torch.tensor([[3.0, 4.0], [1.0, 1.0]]), torch.tensor([1, 1]), torch.tensor([True, False])
+    )
+    assert answer.cost(1)[0] == 7
+    assert answer.cost(2)[0] == 5
+    assert answer.cost(torch.inf)[0] == 4
+    assert answer.cost(1, weights=torch.tensor([1.0, 0.5]))[0] == 5
+    assert answer.cost()[1].isnan()
+    assert answer.sparsity.tolist() == [2, 2]
+    assert answer.success == 0.5
+    assert repr(answer) == "Counterfactuals(1 of 2 found)"
+
+
+def test_a_frame_has_every_row_in_the_tables_units(encoding, rows):
+    x, _ = rows
+    found = torch.arange(len(x)) % 2 == 0
+    frame = Counterfactuals(x, x.roll(1, 0), torch.zeros(len(x)), found).to_frame(encoding)
+    assert len(frame) == len(x)
+    assert frame["found"].tolist() == found.tolist()
+    assert frame["job"][1] == encoding.decode(x)["job"][1]  # not found: as they are
+    assert frame["job"][2] == encoding.decode(x)["job"][1]  # found: where they could be
+
+
+def test_the_other_class_needs_two():
+    x = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert other_class(MODEL, x).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"needs two classes, the model has 3; use merged"):
+        other_class(lambda r: torch.zeros(len(r), 3), x)
