@@ -1,7 +1,7 @@
 import pytest
 import torch
-
 from conftest import linear
+
 from holdfast import Counterfactuals, Space, assess, other_class
 
 MODEL = linear(torch.tensor([1.0, 0.0]), 0.0)

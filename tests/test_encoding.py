@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-
 from conftest import EVERYTHING, everything
+
 from holdfast import Encoding, Feature, Schema
 from holdfast.encoding import SCALINGS
 

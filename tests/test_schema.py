@@ -1,8 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from conftest import EVERYTHING, everything
+
 from holdfast import Feature, Schema
 
 

@@ -7,7 +7,7 @@ Exit codes: 0 done, 1 could not be done (a file, a download, the data), 2 the co
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -68,16 +68,33 @@ def _holdfast(
 ) -> None: ...
 
 
+def _from(low: int, high: int | None = None) -> Callable[[int | None], int | None]:
+    """A check that says what came, which typer's own does not."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and (value < low or (high is not None and value > high)):
+            allowed = f"from {low} to {high}" if high is not None else f"{low} or more"
+            raise typer.BadParameter(f"got {value}; choose a whole number {allowed}")
+        return value
+
+    return check
+
+
+KNOWN, ASKED = CARD.split
+
+
 @app.command()
 def demo(
     rows: Annotated[
-        int, typer.Option(min=1, max=CARD.split[1], help="How many test applicants to explain.")
-    ] = CARD.split[1],
+        int, typer.Option(callback=_from(1, ASKED), help=f"How many test applicants to explain, 1 to {ASKED}.")
+    ] = ASKED,
     members: Annotated[
-        int, typer.Option(min=1, max=CARD.split[0], help="How many retrained networks for each kind of change.")
+        int, typer.Option(callback=_from(1, KNOWN), help=f"Retrained networks a kind of change, 1 to {KNOWN}.")
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the deployed network.")] = 0,
-    workers: Annotated[int | None, typer.Option(min=1, help="Training processes; one a core if left out.")] = None,
+    seed: Annotated[int, typer.Option(callback=_from(0), help="Seed of the deployed network.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(callback=_from(1), help="Training processes; one a core if left out.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and results.json.")] = Path("holdfast-demo"),
 ) -> None:
     """Run the whole road on German Credit: train, retrain, explain with PGD and PGD + SNS, audit."""
@@ -88,7 +105,7 @@ def demo(
         result = run_demo(rows=rows, members=members, seed=seed, workers=workers, progress=True)
         low, high = result.accuracy_retrained
         console.print(
-            f"[bold]{CARD.title}[/]: a network trained on {CARD.split[0]} applicants, right for {result.accuracy:.0%} "
+            f"[bold]{CARD.title}[/]: a network trained on {KNOWN} applicants, right for {result.accuracy:.0%} "
             f"of {rows} others; {2 * members} networks retrained, right for {low:.0%} to {high:.0%}.\n"
         )
         console.print(method_table([row for row in result.rows if row["space"] == "free"], PAPER))

@@ -1,7 +1,7 @@
 import pytest
 import torch
-
 from conftest import linear
+
 from holdfast import PGD, Space
 
 W = torch.tensor([3.0, 4.0])
@@ -60,4 +60,4 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 
 def test_printing_shows_what_ran():
-    assert repr(PGD(radius=2.0)) == "PGD(radius=2.0, levels=10, steps=100, seed=0)"
+    assert repr(PGD(radius=2.0)) == "PGD(radius=2.0, levels=10, steps=100, random_start=True, seed=0)"

@@ -1,7 +1,7 @@
 import pytest
 import torch
-
 from conftest import linear
+
 from holdfast import PGD, SNS, Counterfactuals, Space, assess, other_class
 
 W = torch.tensor([3.0, 4.0])

@@ -27,6 +27,7 @@ class PGD:
     radius: float = 3.0
     levels: int = 10
     steps: int = 100
+    random_start: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -51,7 +52,7 @@ class PGD:
         return assess(model, x, point, target, space)
 
     def _descend(self, model: Model, origin: Tensor, target: Tensor, space: Space, radius: float) -> Tensor:
-        point = space.project(origin + radius * self._start(origin), origin)
+        point = space.project(origin + radius * self._start(origin), origin) if self.random_start else origin
         for _ in range(self.steps):
             step = 2 * radius / self.steps * unit(_descent(model, point, target))
             # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance

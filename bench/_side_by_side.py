@@ -1,0 +1,43 @@
+"""What every benchmark shares: its flags, a table of rows that hold both sides and their ratio, a JSON file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.files import write_text
+
+
+def flags(description: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a smaller run that shows the same columns")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
+    return parser.parse_args()
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
+
+
+def show(title: str, rows: list[dict[str, Any]], file: Path | None) -> None:
+    table = Table(title=title, title_justify="left")
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    console = Console(width=max(100, Console().width))
+    console.print(table)
+    console.print(f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}", style="dim")
+    if file is not None:
+        write_text(file, json.dumps(rows, indent=2) + "\n")

@@ -1,0 +1,125 @@
+"""The command line as a user meets it: a real process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import DATASETS, __version__
+from holdfast.datasets import german
+
+
+def holdfast(*words, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=300,
+        env=os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"} | environment,
+    )
+
+
+def test_version_and_help(tmp_path):
+    assert holdfast("--version", cwd=tmp_path).stdout == f"holdfast {__version__}\n"
+    usage = holdfast("--help", cwd=tmp_path)
+    assert usage.returncode == 0
+    assert all(word in usage.stdout for word in ("demo", "datasets", "still hold after the model is retrained"))
+    assert "--members" in holdfast("demo", "--help", cwd=tmp_path).stdout
+
+
+def test_demo_shows_and_writes(tmp_path):
+    done = holdfast("demo", "--rows", 12, "--members", 3, "--out", "results", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("pgd+sns", "leave-one-out", "95 % interval", "was turned down", "of 6 retrained networks"):
+        assert word in done.stdout
+    assert "…" not in done.stdout  # nothing is cut off on 80 columns
+    rows = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert len(rows) == 8
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["counterfactuals.csv", "results", "results.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("demo", "--rows", -3), "Invalid value for '--rows': got -3; choose a whole number from 1 to 200"),
+        (("demo", "--rows", "many"), "Invalid value for '--rows': Input should be a valid integer"),
+        (("demo", "--members", 0), "got 0; choose a whole number from 1 to 700"),
+        (("explain",), "No such command 'explain'"),
+    ],
+)
+def test_a_command_that_is_not_understood_exits_with_2(words, message, tmp_path):
+    done = holdfast(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cut_german_file_is_told_without_a_traceback(tmp_path):
+    path = tmp_path / german.CARD.file
+    path.parent.mkdir()
+    path.write_bytes(german.CARD.packaged.read_bytes()[:1000])
+    done = holdfast("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    assert done.returncode == 1
+    message = " ".join(done.stderr.split())
+    assert message.startswith(f"holdfast: dataset 'german': {path} (1000 bytes) is not the file we know")
+    assert message.endswith("remove it to use the copy that ships with holdfast")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_out_that_is_a_file_is_told_before_the_work(tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    done = holdfast("demo", "--out", "taken", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "holdfast: --out taken is a file; name a folder\n")
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_datasets_lists_all_six_with_what_is_here(tmp_path):
+    done = holdfast("datasets", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    assert done.returncode == 0
+    for name, card in DATASETS.items():
+        line = next(line for line in done.stdout.splitlines() if line.startswith(name))
+        assert f"{card.rows:,} rows, {card.features} features" in line
+        assert line.endswith("here" if name == "german" else "missing")
+        assert card.licence in done.stdout
+    assert "holdfast datasets fetch ctg" in done.stdout
+    assert "fetch heloc" not in done.stdout
+
+
+def test_a_wrong_file_is_listed_as_wrong(tmp_path):
+    path = tmp_path / DATASETS["heloc"].file
+    path.parent.mkdir()
+    path.write_text("not it")
+    done = holdfast("datasets", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    assert next(line for line in done.stdout.splitlines() if line.startswith("heloc")).endswith("wrong checksum")
+
+
+def test_fetch_tells_what_it_cannot_do(tmp_path):
+    unknown = holdfast("datasets", "fetch", "adult", cwd=tmp_path)
+    assert unknown.returncode == 1
+    assert "no dataset 'adult'; there are german, seizure" in unknown.stderr
+    closed = holdfast("datasets", "fetch", "heloc", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    assert closed.returncode == 1
+    assert "no redistribution" in closed.stderr
+    shipped = holdfast("datasets", "fetch", "german", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    assert shipped.returncode == 0
+    assert "german.data" in shipped.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interrupt_exits_with_130_and_writes_nothing(tmp_path):
+    command = [sys.executable, "-m", "holdfast", "demo", "--members", "700", "--out", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(timeout=12)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert errors.strip().endswith("holdfast: interrupted; nothing was written")
+    assert list((tmp_path / "out").iterdir()) == []

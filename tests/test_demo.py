@@ -1,0 +1,95 @@
+"""The demo on the shipped data, small; the full one is a command of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from holdfast.demo import CARD, demo
+
+KEYS = {"dataset", "method", "space", "change", "members", "rows", "found", "rate", "low", "high", "cost_l1", "cost_l2",
+        "seconds"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result():
+    return demo(rows=30, members=4)
+
+
+def test_rows_cover_every_method_change_and_space(result):
+    assert {(row["space"], row["method"], row["change"]) for row in result.rows} == {
+        (space, method, change)
+        for space in ("free", "schema")
+        for method in ("pgd", "pgd+sns")
+        for change in ("seeds", "leave-one-out")
+    }
+    for row in result.rows:
+        assert set(row) == KEYS
+        assert (row["dataset"], row["members"], row["rows"]) == ("german", 4, 30)
+        assert 0 <= row["low"] <= row["rate"] <= row["high"] <= 1
+        assert row["cost_l2"] <= row["cost_l1"]
+
+
+def test_sns_holds_better_than_pgd_and_costs_more(result):
+    cell = {(row["space"], row["method"], row["change"]): row for row in result.rows}
+    for space in ("free", "schema"):
+        before, after = cell[space, "pgd", "seeds"], cell[space, "pgd+sns", "seeds"]
+        assert after["rate"] < before["rate"]
+        assert after["cost_l2"] > before["cost_l2"]
+
+
+def test_the_table_of_counterfactuals_is_about_the_applicants_in_their_units(result):
+    table, schema = CARD.load()
+    _, asked = CARD.divide(table)
+    frame = result.counterfactuals
+    assert frame["applicant"].nunique() == 30
+    now = frame[frame["method"] == "now"].set_index("applicant")
+    pd.testing.assert_frame_equal(
+        now[list(schema.names)], asked.iloc[:30][list(schema.names)].sort_index(), check_names=False, check_dtype=False
+    )
+    for method in ("pgd", "pgd+sns"):
+        told = frame[frame["method"] == method].set_index("applicant")
+        assert told["held"][told["found"].astype(bool)].between(0, 8).all()
+        for feature in schema.features:
+            if not feature.mutable:
+                assert told[feature.name].tolist() == now[feature.name].tolist()
+        schema.check(told.reset_index())
+
+
+def test_the_story_is_told_of_a_person_who_was_turned_down(result):
+    story = result.story
+    frame = result.counterfactuals
+    assert story.wanted == "good"
+    assert [advice.method for advice in story.advice] == ["pgd", "pgd+sns"]
+    for advice in story.advice:
+        row = frame[(frame["applicant"] == story.person) & (frame["method"] == advice.method)].iloc[0]
+        now = frame[(frame["applicant"] == story.person) & (frame["method"] == "now")].iloc[0]
+        assert (advice.held, advice.members) == (row["held"], 8)
+        assert {change.feature for change in advice.changes} == {
+            name for name in CARD.schema.names if row[name] != now[name]
+        }
+        assert all(
+            (change.before, change.after) == (now[change.feature], row[change.feature]) for change in advice.changes
+        )
+
+
+def test_the_files_hold_what_the_value_holds(result, tmp_path):
+    table, numbers = result.save(tmp_path / "out")
+    assert json.loads(numbers.read_text()) == result.rows
+    assert len(pd.read_csv(table)) == 90
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counterfactuals.csv", "results.json"]
+
+
+def test_the_same_seed_gives_the_same_results(result):
+    again = demo(rows=30, members=4, workers=1)
+    timeless = [{key: value for key, value in row.items() if key != "seconds"} for row in again.rows]
+    assert timeless == [{key: value for key, value in row.items() if key != "seconds"} for row in result.rows]
+    pd.testing.assert_frame_equal(again.counterfactuals, result.counterfactuals)
+
+
+@pytest.mark.parametrize("rows", [-3, 0, 201])
+def test_rows_that_are_not_there_are_refused(rows):
+    with pytest.raises(ValueError, match=f"rows is {rows}; the test split has 200: choose from 1 to 200"):
+        demo(rows=rows)
