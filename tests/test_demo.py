@@ -63,7 +63,10 @@ def test_the_story_is_told_of_a_person_who_was_turned_down(result):
     frame = result.counterfactuals
     assert story.wanted == "good"
     assert [advice.method for advice in story.advice] == ["pgd", "pgd+sns"]
+    told = frame[frame["wanted"] == "good"]
+    assert story.people == told["applicant"].nunique()
     for advice in story.advice:
+        assert advice.usual == pytest.approx(told[told["method"] == advice.method]["held"].mean() / 8)
         row = frame[(frame["applicant"] == story.person) & (frame["method"] == advice.method)].iloc[0]
         now = frame[(frame["applicant"] == story.person) & (frame["method"] == "now")].iloc[0]
         assert (advice.held, advice.members) == (row["held"], 8)

@@ -150,4 +150,4 @@ def _story(audits: dict[str, Audit], asked: pd.DataFrame, encoding: Encoding) ->
     if not rows:
         return None
     row = rows[len(rows) // 2]
-    return tell(audits, row, asked.index[row], encoding)
+    return tell(audits, row, rows, asked.index[row], encoding)

@@ -30,30 +30,35 @@ class Advice:
     changes: tuple[Change, ...]
     held: int
     members: int
+    usual: float  # share of the networks that honour the method's advice to people like this one, on average
 
 
 @dataclass(frozen=True)
 class Story:
+    """One person, and what each method tells them."""
+
     person: Hashable  # the row's name in the table
     wanted: Level
     advice: tuple[Advice, ...]
+    people: int  # how many like this one there are
 
 
-def tell(audits: dict[str, Audit], row: int, person: Hashable, encoding: Encoding) -> Story:
-    """The story of one row: one piece of advice for each method's audit."""
+def tell(audits: dict[str, Audit], row: int, alike: list[int], person: Hashable, encoding: Encoding) -> Story:
+    """The story of one row, one piece of advice for each method's audit, beside that of the rows alike."""
     first = next(iter(audits.values())).counterfactuals
-    advice = tuple(_advice(method, audit, row, encoding) for method, audit in audits.items())
-    return Story(person, encoding.schema.classes[int(first.target[row])], advice)
+    advice = tuple(_advice(method, audit, row, alike, encoding) for method, audit in audits.items())
+    return Story(person, encoding.schema.classes[int(first.target[row])], advice, len(alike))
 
 
-def _advice(method: str, audit: Audit, row: int, encoding: Encoding) -> Advice:
+def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Encoding) -> Advice:
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
     before = encoding.decode(counterfactuals.origin[row : row + 1])
     after = encoding.decode(counterfactuals.point[row : row + 1])
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
-    return Advice(method, _changes(before, after, encoding.schema.features), held, len(audit.kinds))
+    usual = 1 - float(audit.per_row[alike].mean())
+    return Advice(method, _changes(before, after, encoding.schema.features), held, len(audit.kinds), usual)
 
 
 def _changes(before: pd.DataFrame, after: pd.DataFrame, features: tuple[Feature, ...]) -> tuple[Change, ...]:

@@ -58,7 +58,9 @@ def _dataset_text(card: Card) -> Text:
 def story_text(story: Story, chosen: str) -> Group:
     opening = Text(f"Applicant {story.person}", style="bold").append(f" ({chosen}) was turned down.\n", style="")
     opening.append(f"To be a '{story.wanted}' risk, says\n", style="")
-    return Group(opening, *(_advice_text(advice) for advice in story.advice))
+    usual = " and ".join(f"{advice.method}'s advice holds in {advice.usual:.0%}" for advice in story.advice)
+    closing = Text(f"On average over all {story.people} who were turned down, {usual} of the networks.\n")
+    return Group(opening, *(_advice_text(advice) for advice in story.advice), closing)
 
 
 def _advice_text(advice: Advice) -> Text:
