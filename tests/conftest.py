@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import functools
 import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: tests are small, and the machine may be busy
+
 from collections.abc import Callable
 from pathlib import Path
 

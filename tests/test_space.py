@@ -159,6 +159,17 @@ def test_bounds_widen_to_hold_a_person_outside_them():
     assert space.violations(torch.tensor([[-5.0]]), origin).all()
 
 
+def test_who_can_only_move_away_from_the_bounds_stays():
+    """Above the upper bound and only allowed to rise: nothing is left but staying."""
+    one = torch.ones(1)
+    space = Space(0 * one, one, one.bool(), one, 0 * one, 0 * one, one)
+    origin = torch.tensor([[1.5]])
+    for wanted in (-3.0, 0.5, 1.2, 9.0):
+        assert torch.equal(space.project(torch.tensor([[wanted]]), origin), origin)
+        assert torch.equal(space.snap(torch.tensor([[wanted]]), origin), origin)
+    assert space.violations(torch.tensor([[0.5], [2.0]]), origin).all()
+
+
 def test_a_space_or_origin_that_makes_no_sense_is_refused(encoding):
     with pytest.raises(ValueError, match=r"lower is above upper in columns \[1\]"):
         Space.box(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))

@@ -11,8 +11,8 @@ import holdfast
 
 PACKAGE = Path(holdfast.__file__).parent
 ROAD = [
-    "files", "progress", "schema", "space", "encoding", "datasets", "models", "families", "counterfactuals", "search",
-    "methods", "stabilise", "intervals", "audit", "report", "demo", "cli",
+    "files", "progress", "threads", "schema", "space", "encoding", "datasets", "models", "families", "counterfactuals",
+    "search", "methods", "stabilise", "intervals", "audit", "report", "demo", "cli",
 ]  # fmt: skip
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.name.startswith("__")]
 

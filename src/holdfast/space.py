@@ -58,7 +58,7 @@ class Space:
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
         """Bounds and nothing else."""
         zero, one = torch.zeros_like(lower), torch.ones_like(lower)
-        return cls(lower, upper, one.bool(), zero, zero, zero, one)
+        return cls(lower, upper, one.bool(), zero, zero.double(), zero.double(), one.double())
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
@@ -78,7 +78,12 @@ class Space:
         return bool(self.groups) or bool((self.step > 0).any())
 
     def to(self, like: Tensor) -> Space:
-        """The same space with the dtype and on the device of another tensor; the grid stays in float64."""
+        """The same space with the dtype and on the device of another tensor; the grid stays in float64.
+
+        A search calls this once and then pays for no conversion.
+        """
+        if (self.lower.dtype, self.lower.device) == (like.dtype, like.device) and self.step.dtype == torch.float64:
+            return self
         return replace(
             self,
             lower=self.lower.to(like),
@@ -198,14 +203,19 @@ class Space:
         z, s = self._grouped(x)
         return (z > s / 2) & self._layout[1]
 
+    @cached_property
+    def _advice(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Which columns no one is moved to (d,), which groups may be all off (g,), and which no one is moved to be."""
+        avoided = torch.zeros_like(self.mutable)
+        avoided[[column for group in self.groups for column in group.avoid]] = True
+        optional = torch.tensor([group.optional for group in self.groups], device=self.lower.device)
+        return avoided, optional, torch.tensor([group.avoid_none for group in self.groups], device=self.lower.device)
+
     def _reachable(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """Which slots each person may turn on (n, g, m), and which groups they may turn off (n, g)."""
         columns, real = self._layout
+        avoided, optional, avoid_none = self._advice
         here = self._on(origin)
-        avoided = torch.zeros_like(self.mutable)
-        avoided[[column for group in self.groups for column in group.avoid]] = True
-        optional = torch.tensor([group.optional for group in self.groups], device=origin.device)
-        avoid_none = torch.tensor([group.avoid_none for group in self.groups], device=origin.device)
         return real & (here | ~avoided[columns]), optional & (~here.any(-1) | ~avoid_none)
 
     def _onto_simplices(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:

@@ -135,11 +135,17 @@ def test_a_batch_larger_than_the_table_is_the_whole_table():
     torch.testing.assert_close(whole.weights[0], larger.weights[0])
 
 
-def test_threads_are_given_back():
-    x, y = data()
+def test_threads_change_nothing_and_are_given_back():
+    x, y = data(rows=2000, features=64)
+    recipe = Recipe((256, 256), epochs=1, batch=2000)  # large enough for a second thread to share a sum
+    one = train(x, y, recipe, seeds(2))
     before = torch.get_num_threads()
-    train(x, y, RECIPE, seeds(2))
-    assert torch.get_num_threads() == before
+    torch.set_num_threads(2)
+    try:
+        assert same(one, train(x, y, recipe, seeds(2)))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_classes_that_the_labels_do_not_show_can_be_asked_for():

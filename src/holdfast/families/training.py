@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -25,6 +24,7 @@ from torch import Tensor
 from holdfast.families.family import Family
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.progress import bar
+from holdfast.threads import one_thread
 
 LANES = 64  # the flat parameters are padded to a multiple of this many numbers
 CACHE = 6 << 20  # bytes that a chunk of members in training should stay below on a CPU
@@ -139,7 +139,7 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
 
 def _in_this_process(job: _Job) -> Iterator[Trained]:
     for chunk in _chunks(job, 1):
-        with _one_thread():
+        with one_thread():
             trained = _train_stack(job.x, job.y, job.recipe, job.sizes, job.members(chunk))
         yield chunk, *trained
 
@@ -179,16 +179,6 @@ def _train_chunk(
     torch.set_num_threads(1)
     weights, biases = _train_stack(torch.from_numpy(rows), torch.from_numpy(labels), recipe, sizes, retrainings)
     return chunk, [weight.numpy() for weight in weights], [bias.numpy() for bias in biases]
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # ---- one stack ----

@@ -12,6 +12,7 @@ from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model
 from holdfast.search import into_ball, unit
 from holdfast.space import Space
+from holdfast.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class PGD:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         check_question(model, x, target, space)
+        with one_thread(x.numel()):
+            return self._climb_ladder(model, x, target, space.to(x))
+
+    def _climb_ladder(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         answer = assess(model, x, x, target, space)
         point, todo = x.clone(), torch.nonzero(~answer.found).flatten()
         for level in range(1, self.levels + 1):

@@ -11,6 +11,7 @@ from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model, predict
 from holdfast.search import into_ball, unit
 from holdfast.space import Space
+from holdfast.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class SNS:
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         check_question(model, start.origin, start.target, space)
-        rows = torch.nonzero(start.found).flatten()
-        point = start.point.clone()
-        if len(rows):
-            point[rows] = self._climb(model, start.point[rows], start.origin[rows], start.target[rows], space)
+        space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
+        with one_thread(self.points * point.numel()):
+            if len(rows):
+                point[rows] = self._climb(model, start.point[rows], start.origin[rows], start.target[rows], space)
         moved = assess(model, start.origin, point, start.target, space)
         return replace(moved, found=moved.found & start.found)
 
