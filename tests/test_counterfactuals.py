@@ -25,6 +25,15 @@ def test_assess_alone_decides_what_found_means(encoding, rows):
     assert not encoding.space.violations(answer.point, x[:1]).any()
 
 
+def test_assess_does_not_take_snapping_on_trust(monkeypatch):
+    one = torch.ones(2)
+    space = Space(-one, one, one.bool(), 0 * one, 0.5 * one, 0 * one, one)
+    origin, point = torch.tensor([[-0.5, 0.0]]), torch.tensor([[0.3, 0.0]])
+    assert assess(MODEL, origin, point, torch.tensor([1]), space).found.all()
+    monkeypatch.setattr(Space, "snap", lambda self, x, origin: x)
+    assert not assess(MODEL, origin, point, torch.tensor([1]), space).found.any()
+
+
 @pytest.mark.parametrize("astray", [torch.inf, -torch.inf, torch.nan])
 def test_a_search_that_ran_off_the_map_leaves_the_person_where_they_are(astray):
     origin = torch.tensor([[-0.5, 0.5]])

@@ -153,9 +153,7 @@ class Space:
     def _hull(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The smallest interval that holds what is allowed and the origin itself."""
         low, high = self._allowed(origin)
-        stuck = low > high
-        low, high = torch.minimum(low, origin), torch.maximum(high, origin)
-        return torch.where(stuck, origin, low), torch.where(stuck, origin, high)
+        return torch.minimum(low, origin), torch.maximum(high, origin)
 
     def _snap_numbers(self, x: Tensor, origin: Tensor) -> Tensor:
         # As a table is encoded, in float64: a grid point comes out with the bits its raw number would have.
