@@ -1,8 +1,10 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
-from holdfast import PGD, Audit, Counterfactuals, Space, audit, other_class
+from holdfast import PGD, Audit, Counterfactuals, Retraining, Space, audit, other_class, predict
 from holdfast.intervals import clopper_pearson, mean_interval
 
 TARGET = torch.tensor([1, 1, 0, 1])
@@ -75,7 +77,8 @@ def test_identical_members_never_disagree(family, rows):
     space = Space.free(x)
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
     assert found.found.any()
-    same = audit(found, family[:1])
+    twin = dataclasses.replace(family[:1], retrainings=(Retraining(kind="seeds"),))  # the deployed network once more
+    same = audit(found, twin)
     assert same.rate == 0
     assert same.end_to_end == found.success
 
@@ -93,6 +96,44 @@ def test_audit_counts_what_the_members_say(family, rows):
     assert 0 < result.rate < 1
     assert "10 retrained networks" in repr(result)
     assert f"seeds: {result.of('seeds').rate:.1%} undone" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("pair", "error", "message"),
+    [
+        (lambda f, c: (f, c), TypeError, "got Family and Counterfactuals"),
+        (lambda f, c: (c, f[1]), TypeError, r"got Counterfactuals and Network.*Audit\(predictions"),
+        (lambda f, c: (c, f), ValueError, "holds the deployed network itself"),
+        (lambda f, c: (c, f[1:1]), ValueError, "has 0 members"),
+        (lambda f, c: (dataclasses.replace(c, classes=3), f[1:]), ValueError, "found for 3 classes .* has 2"),
+        (lambda f, c: (dataclasses.replace(c, point=c.point[:, 1:]), f[1:]), ValueError, "have 11 columns"),
+        (
+            lambda f, c: (c, dataclasses.replace(f[1:3], retrainings=f.retrainings[1:2] * 2)),
+            ValueError,
+            "the same retraining more than once",
+        ),
+    ],
+)
+def test_what_does_not_belong_together_is_not_audited(pair, error, message, family, rows):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    assert found.classes == 2
+    with pytest.raises(error, match=message):
+        audit(*pair(family, found))
+
+
+def test_models_of_ones_own_are_audited_by_their_predictions(family, rows):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    models = [family[place] for place in range(1, 7)]
+    mine = Audit(torch.stack([predict(model, found.point) for model in models]), found, ("mine",) * 6)
+    assert mine.rate == pytest.approx(audit(found, family[1:7]).rate, abs=1e-9)
+
+
+def test_an_audit_of_nothing_says_so():
+    nothing = Audit(PREDICTIONS, Counterfactuals(ORIGIN, POINT, TARGET, torch.zeros(4, dtype=torch.bool)), KINDS)
+    assert "nothing was found" in repr(nothing)
+    assert "nan" not in repr(nothing)
 
 
 def test_shapes_and_kinds_that_do_not_fit_are_refused(result):

@@ -1,8 +1,10 @@
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import linear
 
-from holdfast import Counterfactuals, Space, assess, other_class
+from holdfast import Counterfactuals, Encoding, Feature, Schema, Space, assess, other_class
 
 MODEL = linear(torch.tensor([1.0, 0.0]), 0.0)
 
@@ -66,6 +68,46 @@ def test_a_frame_has_every_row_in_the_tables_units(encoding, rows):
     assert frame["found"].tolist() == found.tolist()
     assert frame["job"][1] == encoding.decode(x)["job"][1]  # not found: as they are
     assert frame["job"][2] == encoding.decode(x)["job"][1]  # found: where they could be
+
+
+def test_a_frame_made_with_the_table_leaves_what_stays_to_the_last_digit():
+    schema = Schema((Feature("loan", "integer", mutable=False), Feature("income", "real")), "y", (0, 1))
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"loan": draw.integers(10**9, 10**10, 50), "income": draw.normal(4e4, 1e4, 50)})
+    table.index = table.index + 500
+    encoding = Encoding.fit(table, schema)
+    x = encoding.encode(table)
+    found = torch.arange(50) < 30
+    answer = Counterfactuals(x, x + torch.tensor([0.0, 1.0]), torch.ones(50), found)
+    frame = answer.to_frame(encoding, table)
+    assert frame.index.equals(table.index)
+    assert (frame["loan"] == table["loan"]).all()
+    assert (frame["income"][~found.numpy()] == table["income"][~found.numpy()]).all()
+    assert (frame["income"][found.numpy()] > table["income"][found.numpy()] + 5000).all()
+    with pytest.raises(ValueError, match="the table has 49 rows but there are 50 counterfactuals"):
+        answer.to_frame(encoding, table[1:])
+
+
+def test_changes_are_told_feature_by_feature_for_found_rows(encoding, rows):
+    x, _ = rows
+    clerk, baker = (int(torch.nonzero(x[:, column] > 0)[0]) for column in (5, 7))
+    point = x.clone()
+    point[clerk, 5:9] = x[baker, 5:9]
+    point[baker, 0] += 1
+    found = torch.zeros(len(x), dtype=torch.bool)
+    found[clerk] = True
+    told = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
+    assert told.to_dict("records") == [{"row": clerk, "feature": "job", "before": "clerk", "after": "baker"}]
+    found[baker] = True
+    both = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
+    assert set(both["feature"]) == {"job", "income"}
+
+
+def test_a_model_without_an_answer_finds_nothing():
+    box = Space.box(torch.full((2,), -1.0), torch.ones(2))
+    x = torch.zeros(3, 2)
+    answer = assess(lambda r: torch.full((len(r), 2), torch.nan), x, x, torch.zeros(3, dtype=torch.long), box)
+    assert not answer.found.any()
 
 
 def test_the_other_class_needs_two():

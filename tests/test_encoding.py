@@ -61,6 +61,31 @@ def test_a_constant_column_and_an_unseen_level_are_handled(scaling):
     assert not encoding.space.violations(x, x).any()
 
 
+@pytest.mark.parametrize("dtype", [int, float, "uint8"])
+def test_truth_values_may_come_as_numbers_and_back(encoding, dtype):
+    """True, 1 and 1.0 are one level."""
+    table = everything()
+    assert torch.equal(encoding.encode(table.assign(owner=table["owner"].astype(dtype))), encoding.encode(table))
+    numbers = Encoding.fit(table.assign(owner=1 * table["owner"]), EVERYTHING.revise("owner", levels=(0, 1)))
+    assert torch.equal(numbers.encode(table), encoding.encode(table))
+
+
+def test_reals_come_back_as_the_shortest_decimal_of_the_same_bits(encoding):
+    table = everything()
+    back = encoding.decode(encoding.encode(table))
+    assert back["income"].tolist() == table["income"].tolist()  # two decimals, exactly
+    assert torch.equal(encoding.encode(back), encoding.encode(table))
+    zero = encoding.decode(encoding.encode(table.assign(income=0.0)))["income"]
+    assert (zero == 0).all()
+    assert not np.signbit(zero).any()
+
+
+def test_a_target_is_a_class_for_every_row(encoding):
+    assert encoding.target("yes", 3).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="no class 'maybe'; the classes are 'no', 'yes'"):
+        encoding.target("maybe", 3)
+
+
 def test_labels_follow_the_order_of_the_classes(encoding):
     table = everything()
     assert encoding.labels(table).tolist() == (table["outcome"] == "yes").astype(int).tolist()
@@ -83,6 +108,8 @@ def test_the_space_carries_the_schema_in_encoded_units(encoding):
 
 
 def test_what_cannot_be_encoded_is_refused(encoding):
+    with pytest.raises(TypeError, match=r"expected a Schema, got str; Schema\.load"):
+        Encoding.fit(everything(), "schema.toml")
     with pytest.raises(ValueError, match="scaling is 'robust'; choose one of standard"):
         Encoding.fit(everything(), EVERYTHING, "robust")
     with pytest.raises(ValueError, match="'job' has levels 'pilot'"):

@@ -54,8 +54,27 @@ def _with(**columns):
     return everything().assign(**columns)
 
 
+def test_whole_numbers_kept_as_floats_are_integers():
+    assert Schema.infer(_with(age=everything()["age"].astype(float)), "outcome")["age"].kind == "integer"
+
+
+def test_everything_wrong_is_told_at_once():
+    with pytest.raises(ValueError, match=r"(?s)'age' has 60 missing.*'job' has levels 'pilot'.*'outcome' has levels"):
+        EVERYTHING.check(_with(age=np.nan, job="pilot", outcome="maybe"), labelled=True)
+    with pytest.raises(ValueError, match=r"(?s)'outcome' has 60 missing.*'when' holds times"):
+        Schema.infer(_with(when=pd.date_range("2020-01-01", periods=60), outcome=None), "outcome")
+
+
+def test_a_schema_prints_a_line_a_feature():
+    lines = str(EVERYTHING).splitlines()
+    assert lines[0] == "label outcome: no, yes"
+    assert lines[1].strip() == "income (real) lower=0, upper=200, direction=rise"
+    assert lines[2].strip() == "age (integer) mutable=False"
+    assert len(lines) == 8
+
+
 BROKEN = {
-    "unseen level": (_with(job="pilot"), r"'job' has levels 'pilot' .*lists 'clerk', 'nurse'.*levels=\.\.\."),
+    "unseen level": (_with(job="pilot"), r"'job' has levels 'pilot' .*lists 'clerk', 'nurse'.*revise..job., levels="),
     "missing value": (_with(age=[np.nan] + [30.0] * 59), r"'age' has 1 missing values \(rows 0\).*fill them"),
     "missing level": (_with(job=[None] + ["clerk"] * 59), r"'job' has 1 missing values"),
     "text for numbers": (_with(income="12,5"), r"'income' should hold numbers but is .*'12,5'.*to_numeric"),
@@ -87,6 +106,12 @@ def test_infer_refuses_what_it_cannot_read():
         Schema.infer(_with(id=[f"p{i}" for i in range(60)]), "outcome")
     with pytest.raises(ValueError, match="'when' holds times"):
         Schema.infer(_with(when=pd.date_range("2020-01-01", periods=60)), "outcome")
+    with pytest.raises(ValueError, match="label 'income' has .* different values.*name a column of classes"):
+        Schema.infer(everything(), "income")
+    with pytest.raises(ValueError, match=r"columns 0, 1 have names that are not text.*astype\(str\)"):
+        Schema.infer(pd.DataFrame(np.zeros((3, 2))), "outcome")
+    with pytest.raises(TypeError, match="label must be the name of a column, got Series"):
+        Schema.infer(everything(), everything()["outcome"])
     with pytest.raises(ValueError, match=r"lacks columns \['outcom'\] \(did you mean 'outcome'"):
         Schema.infer(everything(), "outcom")
 
@@ -113,6 +138,36 @@ def test_infer_refuses_what_it_cannot_read():
 def test_a_feature_that_makes_no_sense_is_refused(settings, message):
     with pytest.raises(ValueError, match=f"feature 'f': .*{message}"):
         Feature("f", **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "real", "mutable": "no"}, "mutable is 'no'; it must be True or False"),
+        ({"kind": "categorical", "levels": "North"}, r"levels is 'North'; give a tuple, such as \('North',\)"),
+        ({"kind": "real", "lower": float("nan")}, "lower is nan; it must be a finite number"),
+        ({"kind": "real", "step": "100"}, "step is '100'; it must be a finite number"),
+        ({"kind": "real", "upper": True}, "upper is True"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_refused(settings, message):
+    with pytest.raises(TypeError, match=f"feature 'f': {message}"):
+        Feature("f", **settings)
+
+
+def test_revise_refuses_what_it_would_have_to_guess():
+    with pytest.raises(TypeError, match="no setting 'mutabel' .did you mean 'mutable'"):
+        EVERYTHING.revise("age", mutabel=False)
+    with pytest.raises(TypeError, match="name the features one by one"):
+        EVERYTHING.revise(mutable=False)
+    with pytest.raises(TypeError, match="name the features one by one"):
+        EVERYTHING.revise(["age", "income"], mutable=False)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    schema = EVERYTHING.revise("age", upper=everything()["age"].max())
+    assert type(schema["age"].upper) is int
+    assert Schema.load(schema.save(tmp_path / "schema.toml")) == schema
 
 
 def test_a_schema_needs_different_features_and_classes():

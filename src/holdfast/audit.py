@@ -121,8 +121,10 @@ class Audit:
         lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained networks:"]
         for kind, audit in self.by_kind.items():
             low, high = audit.interval()
+            if not self.success:
+                continue
             lines.append(f"  {kind}: {audit.rate:.1%} undone (95 % interval {low:.1%} to {high:.1%})")
-        return "\n".join(lines)
+        return "\n".join(lines if self.success else [*lines, "  nothing was found, so nothing can be undone"])
 
 
 def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
@@ -130,7 +132,30 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
 
     The family must not hold the network that the counterfactuals were found on: it would agree with itself.
     """
+    _check_belong(counterfactuals, family)
     return Audit(family.predict(counterfactuals.point), counterfactuals, family.kinds)
+
+
+def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
+    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
+        raise TypeError(
+            f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
+            "for models of your own make Audit(predictions, counterfactuals, kinds), see docs/audit.md"
+        )
+    if not len(family) or family.features != counterfactuals.point.shape[1]:
+        raise ValueError(
+            f"{family} has {len(family)} members for {family.features} columns; the counterfactuals have "
+            f"{counterfactuals.point.shape[1]} columns"
+        )
+    if counterfactuals.classes not in (None, family.classes):
+        raise ValueError(
+            f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
+            "merge the family's classes as the model's were, family.merged(groups)"
+        )
+    if "base" in family.kinds:
+        raise ValueError(f"{family} holds the deployed network itself; audit with family[1:] or with seeds(...)")
+    if len(set(family.retrainings)) < len(family):
+        raise ValueError(f"{family} holds the same retraining more than once; members must be independent draws")
 
 
 def _mean(values: NDArray[np.bool_]) -> float:

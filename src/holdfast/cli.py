@@ -6,9 +6,12 @@ Exit codes: 0 done, 1 could not be done (a file, a download, the data), 2 the co
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +37,9 @@ app.add_typer(datasets_app, name="datasets")
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "→" shows "?" and goes on
     app()
 
 
@@ -103,6 +109,7 @@ def demo(
         _check_folder(out)
         start = time.perf_counter()
         result = run_demo(rows=rows, members=members, seed=seed, workers=workers, progress=True)
+        table, numbers = result.save(out)  # before showing: nothing that happens to the terminal loses the work
         low, high = result.accuracy_retrained
         console.print(
             f"[bold]{CARD.title}[/]: a network trained on {KNOWN} applicants, right for {result.accuracy:.0%} "
@@ -118,7 +125,6 @@ def demo(
             console.print("None of these applicants was turned down and helped by both methods; try more --rows.")
         else:
             console.print(story_text(result.story, "the middle one by how well PGD's advice holds"))
-        table, numbers = result.save(out)
         console.print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")
 
 
@@ -126,7 +132,12 @@ def _check_folder(folder: Path) -> None:
     """Before the work, not after it."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {folder} is a file; name a folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
 
 
 @datasets_app.callback(invoke_without_command=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.encoding import Encoding
-from holdfast.models import Model, predict
+from holdfast.models import Model, check_model, checked_logits
 from holdfast.space import Space
 
 
@@ -22,6 +22,7 @@ class Counterfactuals:
     point: Tensor  # (n, d) where they could be
     target: Tensor  # (n,) the class they want
     found: Tensor  # (n,) bool
+    classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -43,12 +44,33 @@ class Counterfactuals:
         """How many encoded columns moved: (n,)."""
         return (self.point != self.origin).sum(1)
 
-    def to_frame(self, encoding: Encoding) -> pd.DataFrame:
-        """The points in the table's own units, with `found` beside them. Rows not found hold the person as they are."""
-        shown = torch.where(self.found[:, None], self.point, self.origin)
-        frame = encoding.decode(shown)
+    def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The points in the table's own units, with `found` beside them. Rows not found hold the person as they are.
+
+        Given the table that the rows were encoded from, what does not change is copied from it to the last digit,
+        and its index is kept.
+        """
+        moved = (self.found[:, None] & (self.point != self.origin)).cpu().numpy()
+        frame = encoding.decode(torch.where(self.found[:, None], self.point, self.origin))
+        if table is not None:
+            _check_same_rows(table, self)
+            frame.index = table.index
+            for feature, place in encoding.places:
+                changed = moved[:, place].sum(axis=1) > 0
+                frame[feature.name] = frame[feature.name].where(changed, table[feature.name])
         frame.insert(0, "found", self.found.cpu().numpy())
         return frame
+
+    def changes(self, encoding: Encoding) -> pd.DataFrame:
+        """What each person whom a counterfactual was found for would change: row, feature, before, after."""
+        before, after = encoding.decode(self.origin), encoding.decode(self.point)
+        told = [
+            (row, feature.name, before[feature.name][row], after[feature.name][row])
+            for row in torch.nonzero(self.found).flatten().tolist()
+            for feature in encoding.schema.features
+            if before[feature.name][row] != after[feature.name][row]
+        ]
+        return pd.DataFrame(told, columns=["row", "feature", "before", "after"])
 
     def __repr__(self) -> str:
         return f"Counterfactuals({int(self.found.sum())} of {len(self)} found)"
@@ -72,34 +94,46 @@ def assess(model: Model, origin: Tensor, point: Tensor, target: Tensor, space: S
     """Snap the points to what is possible; found is what then keeps the space and has the target class."""
     point = space.snap(point, origin)
     kept = ~space.violations(point, origin).any(1)
-    return Counterfactuals(origin, point, target, kept & (predict(model, point) == target))
+    with torch.no_grad():
+        logits = checked_logits(model(point), len(point))
+    sure = logits.isfinite().all(1)  # a model that answers NaN has no class
+    return Counterfactuals(origin, point, target, kept & sure & (logits.argmax(1) == target), logits.shape[1])
 
 
 def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> None:
     """Raise where the rows, the targets, the model and the space do not belong together."""
+    for name, value in {"x": x, "target": target}.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name} must be a torch tensor, got {type(value).__name__}; "
+                "encoding.encode(table) makes rows, encoding.target(label, rows) makes targets"
+            )
+    if not isinstance(space, Space):
+        raise TypeError(f"expected a Space, got {type(space).__name__}; use encoding.space or Space.free(x)")
     if x.ndim != 2 or target.shape != x.shape[:1]:
         raise ValueError(f"expected x (n, d) and target (n,), got {tuple(x.shape)} and {tuple(target.shape)}")
-    if not x.is_floating_point() or not x.isfinite().all():
-        raise ValueError(f"x must hold finite floating-point numbers, got {x.dtype}; encode the table first")
+    if not x.is_floating_point():
+        raise ValueError(f"x must hold floating-point numbers, got {x.dtype}; encode the table, or use x.float()")
+    if not x.isfinite().all():
+        raise ValueError("x holds values that are not finite; fill or drop those rows")
     space.check_origin(x)
-    with torch.no_grad():
-        logits = model(x[:1])
-    if logits.ndim != 2 or logits.shape[0] != len(x[:1]) or logits.shape[1] < 2:
+    classes = check_model(model, x)
+    if target.dtype != torch.int64 or (len(target) and not 0 <= int(target.min()) <= int(target.max()) < classes):
         raise ValueError(
-            f"the model gave shape {tuple(logits.shape)} for one row; expected (1, classes) with two classes or more; "
-            "for a single logit z use torch.stack([-z, z], -1) / 2"
+            f"targets must be class indices from 0 to {classes - 1} as int64, got {sorted(set(target.tolist()))[:5]} "
+            f"as {target.dtype}; encoding.target(label, rows) makes them"
         )
-    classes = logits.shape[1]
-    if target.is_floating_point() or (len(target) and not 0 <= int(target.min()) <= int(target.max()) < classes):
-        raise ValueError(
-            f"targets must be class indices from 0 to {classes - 1}, got {sorted(set(target.tolist()))[:10]}"
-        )
+
+
+def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> None:
+    if len(table) != len(counterfactuals):
+        raise ValueError(f"the table has {len(table)} rows but there are {len(counterfactuals)} counterfactuals")
 
 
 def other_class(model: Model, x: Tensor) -> Tensor:
     """For a model of two classes: the one it does not give each row."""
     with torch.no_grad():
-        logits = model(x)
+        logits = checked_logits(model(x), len(x))
     if logits.shape[1] != 2:
         raise ValueError(
             f"'the other class' needs two classes, the model has {logits.shape[1]}; use merged(model, ...)"

@@ -128,7 +128,7 @@ def _method_frame(found: Audit, asked: pd.DataFrame, encoding: Encoding, method:
     points = found.counterfactuals
     held = pd.array((found.predictions == points.target).sum(0).tolist(), dtype="Int64")
     held[~points.found.numpy()] = pd.NA
-    return points.to_frame(encoding).assign(
+    return points.to_frame(encoding, asked).assign(
         applicant=asked.index,
         method=method,
         wanted=[encoding.schema.classes[target] for target in points.target.tolist()],

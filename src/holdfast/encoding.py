@@ -19,7 +19,7 @@ SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minm
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
     """Raw columns ↔ numbers: encoded = (number − shift) / scale, one-hot for categories.
 
@@ -39,6 +39,8 @@ class Encoding:
     def fit(cls, table: pd.DataFrame, schema: Schema, scaling: Scaling = "standard") -> Encoding:
         if scaling not in SCALINGS:
             raise ValueError(f"scaling is {scaling!r}; choose one of {', '.join(SCALINGS)}")
+        if not isinstance(schema, Schema):
+            raise TypeError(f"expected a Schema, got {type(schema).__name__}; Schema.load reads one from a file")
         schema.check(table)
         numbers = _numbers(table, schema)
         shift, scale = _shift_and_scale(numbers, scaling, _is_number(schema))
@@ -73,20 +75,49 @@ class Encoding:
         return torch.tensor(_codes(table[self.schema.label], self.schema.classes))
 
     def decode(self, x: Tensor) -> pd.DataFrame:
-        """Back to raw columns: whole numbers rounded, a group to the level that is most on."""
+        """Back to raw columns: whole numbers rounded, a group to the level that is most on.
+
+        A real number comes back as the shortest decimal that encodes to the same bits.
+        """
         if x.ndim != 2 or x.shape[1] != self.width:
             raise ValueError(f"expected a matrix of {self.width} columns, got shape {tuple(x.shape)}")
-        numbers = x.detach().cpu().double().numpy() * self.scale + self.shift
-        return pd.DataFrame(
-            {feature.name: _decoded(numbers[:, place], feature) for feature, place in _places(self.schema)}
-        )
+        encoded = x.detach().cpu().numpy()
+        numbers = encoded.astype(np.float64) * self.scale + self.shift
+        for feature, place in self.places:
+            if feature.kind == "real":
+                column = place.start
+                numbers[:, column] = self._shortest(numbers[:, column], encoded[:, column], column)
+        return pd.DataFrame({feature.name: _decoded(numbers[:, place], feature) for feature, place in self.places})
+
+    def _shortest(self, numbers: Matrix, encoded: NDArray[Any], place: int) -> Matrix:
+        """The decimals of fewest places that encode to the same bits: 12.5 rather than 12.50000037."""
+        shortest = numbers.copy()
+        for decimals in range(12, -1, -1):
+            shorter = numbers.round(decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+            same = ((shorter - self.shift[place]) / self.scale[place]).astype(encoded.dtype) == encoded
+            shortest = np.where(same, shorter, shortest)
+        return shortest
+
+    def target(self, label: Any, rows: int) -> Tensor:
+        """One wanted class for every row: ``encoding.target("good", len(x))``."""
+        if label not in self.schema.classes:
+            raise ValueError(f"no class {label!r}; the classes are {', '.join(map(repr, self.schema.classes))}")
+        return torch.full((rows,), self.schema.classes.index(label))
+
+    @property
+    def places(self) -> list[tuple[Feature, slice]]:
+        """Which encoded columns belong to which feature."""
+        return _places(self.schema)
+
+    def __repr__(self) -> str:
+        return f"Encoding({len(self.schema.features)} features -> {self.width} columns, {self.scaling})"
 
     @property
     def space(self) -> Space:
         """What the schema allows, in encoded units (float64; a search casts it to the dtype of its rows)."""
         mutable, direction, grid = np.ones(self.width, dtype=bool), np.zeros(self.width), np.zeros(self.width)
         groups = []
-        for feature, place in _places(self.schema):
+        for feature, place in self.places:
             mutable[place] = feature.mutable
             direction[place] = {"any": 0, "rise": 1, "fall": -1}[feature.direction]
             grid[place] = feature.grid or 0
@@ -140,8 +171,9 @@ def _feature_numbers(column: pd.Series[Any], feature: Feature) -> Matrix:
 
 
 def _codes(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
+    # A plain dictionary, for which 1, 1.0 and True are one level, as they are for Schema.check.
     places = {level: place for place, level in enumerate(levels)}
-    return column.map(places).to_numpy(dtype=np.int64)
+    return np.array([places[level] for level in column.tolist()], dtype=np.int64)
 
 
 def _decoded(numbers: Matrix, feature: Feature) -> pd.Series[Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -53,10 +56,28 @@ class Feature:
     avoid: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", tuple(self.levels))
-        object.__setattr__(self, "avoid", tuple(self.avoid))
+        for problem in self._type_problems():
+            raise TypeError(f"feature '{self.name}': {problem}")
+        object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
+        object.__setattr__(self, "avoid", tuple(map(_plain, self.avoid)))
+        for field in ("lower", "upper", "step", "zero_level"):
+            object.__setattr__(self, field, _plain(getattr(self, field)))
         for problem in self._problems():
             raise ValueError(f"feature '{self.name}': {problem}")
+
+    def _type_problems(self) -> Iterable[str]:
+        if not isinstance(self.mutable, bool):
+            yield f"mutable is {self.mutable!r}; it must be True or False"
+        for field in ("levels", "avoid"):
+            value = getattr(self, field)
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                yield f"{field} is {value!r}; give a tuple, such as ({value!r},)"
+        for field in ("lower", "upper", "step"):
+            value = getattr(self, field)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value)
+            ):
+                yield f"{field} is {value!r}; it must be a finite number, or None"
 
     def _problems(self) -> Iterable[str]:
         if self.kind not in KINDS:
@@ -152,6 +173,16 @@ class Schema:
         """How many encoded columns the features take together."""
         return sum(feature.width for feature in self.features)
 
+    def __str__(self) -> str:
+        """A line a feature, to look over."""
+        lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
+        for feature in self.features:
+            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind")}
+            lines.append(
+                f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
+            )
+        return "\n  ".join(lines)
+
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
             if feature.name == name:
@@ -160,6 +191,13 @@ class Schema:
 
     def revise(self, *names: str, **changes: Any) -> Schema:
         """The same schema with other settings for some features: ``schema.revise("age", mutable=False)``."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f'name the features one by one, revise("age", "sex", mutable=False); got {names}')
+        unknown = [name for name in changes if name not in _SETTINGS]
+        if unknown:
+            raise TypeError(
+                f"no setting '{unknown[0]}'{_did_you_mean(unknown[0], _SETTINGS)}; there are {', '.join(_SETTINGS)}"
+            )
         revised = {name: dataclasses.replace(self[name], **changes) for name in names}
         features = tuple(revised.get(feature.name, feature) for feature in self.features)
         return dataclasses.replace(self, features=features)
@@ -169,23 +207,27 @@ class Schema:
         """Read a schema off a table. Look it over: no table says what a person can change.
 
         Text and unordered categories become categorical, ordered categories ordinal, two-valued columns
-        binary, whole numbers integer and other numbers real. Everything starts out mutable.
+        binary, whole numbers integer (also when kept as floats) and other numbers real. Everything starts out
+        mutable. The classes are the label's values in sorted order.
         """
+        if not isinstance(label, str):
+            raise TypeError(f"label must be the name of a column, got {type(label).__name__}; pass label='...'")
         _check_table(table)
         _check_columns(table, (label,))
-        _check_missing(table[label], label)
-        features = tuple(_infer_feature(table[name], str(name)) for name in table.columns if name != label)
-        return cls(features, label, _levels_of(table[label]))
+        names = [name for name in table.columns if name != label]
+        classes, *features = _all(
+            partial(_classes_of, table[label], label), *(partial(_infer_feature, table[name], name) for name in names)
+        )
+        return cls(tuple(features), label, classes)
 
     def check(self, table: pd.DataFrame, labelled: bool = False) -> None:
         """Raise a ValueError that names the column, shows the values and says what to do, or return."""
         _check_table(table)
         _check_columns(table, (*self.names, self.label) if labelled else self.names)
-        for feature in self.features:
-            _check_feature(table[feature.name], feature)
-        if labelled:
-            _check_missing(table[self.label], self.label)
-            _check_levels(table[self.label], self.label, self.classes, "Schema(classes=...)")
+        _all(
+            *(partial(_check_feature, table[feature.name], feature) for feature in self.features),
+            *([partial(_check_label, table[self.label], self.label, self.classes)] if labelled else []),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -221,6 +263,7 @@ class Schema:
             raise ValueError(f"{path}: {error}") from error
 
 
+_SETTINGS = tuple(field.name for field in dataclasses.fields(Feature) if field.name != "name")
 _OPTIONAL = tuple(field.name for field in dataclasses.fields(Feature) if field.default is not dataclasses.MISSING)
 
 
@@ -242,10 +285,8 @@ def _infer_feature(column: pd.Series[Any], name: str) -> Feature:
         return Feature(name, "binary", levels=_levels_of(column))
     if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
         return Feature(name, "categorical", levels=_inferred_categories(column, name))
-    if pd.api.types.is_integer_dtype(column):
-        return Feature(name, "integer")
     _check_finite(column, name)
-    return Feature(name, "real")
+    return Feature(name, "integer" if (column == column.round()).all() else "real")
 
 
 def _inferred_categories(column: pd.Series[Any], name: str) -> tuple[Level, ...]:
@@ -260,6 +301,17 @@ def _inferred_categories(column: pd.Series[Any], name: str) -> tuple[Level, ...]
     return levels
 
 
+def _classes_of(column: pd.Series[Any], label: str) -> tuple[Level, ...]:
+    _check_missing(column, label)
+    classes = _levels_of(column)
+    if len(classes) > 20 and len(classes) > len(column) // 10:
+        raise ValueError(
+            f"label '{label}' has {len(classes)} different values in {len(column)} rows, {_some(classes)}: that looks "
+            "like a number or an identifier; name a column of classes, or cut it into a few with pd.cut"
+        )
+    return classes
+
+
 def _levels_of(column: pd.Series[Any]) -> tuple[Level, ...]:
     values = [_plain(value) for value in column.unique()]
     for value in values:
@@ -270,13 +322,32 @@ def _levels_of(column: pd.Series[Any]) -> tuple[Level, ...]:
     return tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
 
 
-def _plain(value: Any) -> Level:
-    return cast(Level, value.item() if isinstance(value, np.generic) else value)
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _all(*steps: Callable[[], Any]) -> list[Any]:
+    """Take every step and tell all that went wrong at once: nobody wants to mend a table column by column."""
+    results, problems = [], []
+    for step in steps:
+        try:
+            results.append(step())
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return results
 
 
 def _check_table(table: pd.DataFrame) -> None:
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"expected a pandas DataFrame, got {type(table).__name__}; wrap it with pd.DataFrame(...)")
+    unnamed = [name for name in table.columns if not isinstance(name, str)]
+    if unnamed:
+        raise ValueError(
+            f"columns {_some(unnamed)} have names that are not text; rename them, for example with "
+            "table.columns = table.columns.astype(str)"
+        )
     repeated = _repeated(table.columns)
     if repeated:
         raise ValueError(f"columns {repeated} appear more than once; rename or drop the copies")
@@ -294,7 +365,7 @@ def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
 def _check_feature(column: pd.Series[Any], feature: Feature) -> None:
     _check_missing(column, feature.name)
     if not feature.is_numeric:
-        return _check_levels(column, feature.name, feature.values, "Feature(levels=...)")
+        return _check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         raise ValueError(
             f"column '{feature.name}' should hold numbers but is {column.dtype}, {_some(list(column.unique()))}; "
@@ -310,13 +381,18 @@ def _check_feature(column: pd.Series[Any], feature: Feature) -> None:
             )
 
 
+def _check_label(column: pd.Series[Any], label: str, classes: tuple[Level, ...]) -> None:
+    _check_missing(column, label)
+    _check_levels(column, label, classes, "Schema(classes=...)")
+
+
 def _check_missing(column: pd.Series[Any], name: str) -> None:
     missing = column.isna()
     if missing.any():
         rows = _some(list(column.index[missing]))
         raise ValueError(
             f"column '{name}' has {int(missing.sum())} missing values (rows {rows}); "
-            "fill them, drop those rows, or give 'missing' a level of its own"
+            "fill them or drop those rows; a column of levels may have 'missing' as one"
         )
 
 
@@ -331,7 +407,7 @@ def _check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], 
     if extra:
         raise ValueError(
             f"column '{name}' has levels {_some(extra)} that the schema does not list; "
-            f"it lists {_some(list(levels), 12)}; add them to {place} or drop those rows"
+            f"it lists {_some(list(levels), 12)}; add them with {place} or drop those rows"
         )
 
 

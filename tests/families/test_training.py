@@ -159,11 +159,12 @@ def test_classes_that_the_labels_do_not_show_can_be_asked_for():
         ({"x": torch.zeros(3)}, r"expected x \(n, d\)"),
         ({"x": torch.zeros(0, 7), "y": torch.zeros(0).long()}, "with n of 1 or more"),
         ({"y": torch.zeros(64).long()}, r"got \(65, 7\) and \(64,\)"),
-        ({"y": torch.zeros(65)}, "class indices as integers"),
+        ({"y": torch.zeros(65)}, "class indices as int64, got torch.float32 and torch.float32"),
+        ({"x": torch.zeros(65, 7, dtype=torch.long)}, "floating-point numbers"),
         ({"x": torch.full((65, 7), torch.nan)}, "not finite"),
         ({"retrainings": []}, "nothing to train"),
         ({"retrainings": [Retraining(left_out=65)]}, "leaves out a row that is not there; there are 65"),
-        ({"classes": 1}, "does not fit 1 classes"),
+        ({"classes": 1}, "expected class indices 0 to 0"),
         ({"y": torch.full((65,), -1)}, "labels go from -1"),
         ({"workers": 0}, "workers must be 1 or more"),
     ],
@@ -172,6 +173,22 @@ def test_bad_input_is_told(changes, message):
     x, y = data()
     with pytest.raises(ValueError, match=message):
         train(**({"x": x, "y": y, "recipe": RECIPE, "retrainings": seeds(2)} | changes))
+
+
+def test_what_is_not_a_tensor_or_a_list_is_told():
+    x, y = data()
+    with pytest.raises(TypeError, match=r"x must be a torch tensor, got ndarray; use encoding\.encode"):
+        train(x.numpy(), y, RECIPE, seeds(2))
+    with pytest.raises(TypeError, match=r"give a list of them, \[Retraining\(\)\]"):
+        train(x, y, RECIPE, Retraining())
+    with pytest.raises(TypeError, match=r"give one width a layer, \(64,\)"):
+        Recipe(hidden=64)
+
+
+def test_training_that_diverges_is_told_by_member():
+    x, y = data()
+    with pytest.raises(ValueError, match=r"diverged for Retraining\(init_seed=1.*lower the learning rate"):
+        train(x, y, Recipe((8,), epochs=3, learning_rate=1e30), seeds(2))
 
 
 @pytest.mark.parametrize("settings", [{"hidden": (0,)}, {"epochs": 0}, {"batch": 0}, {"learning_rate": 0}])

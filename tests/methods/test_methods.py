@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 import torch
 
@@ -99,7 +100,7 @@ def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, 
     x, _ = rows
 
     def constant(r):
-        return torch.stack([0 * r[:, 0] + 1, 0 * r[:, 0]], -1)
+        return torch.stack([0 * r[:, 0] + 2, 0 * r[:, 0]], -1)
 
     answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space)
     assert len(answer) == len(x)
@@ -147,19 +148,24 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "error", "message"),
     [
-        ({"x": torch.zeros(3)}, r"expected x \(n, d\)"),
-        ({"target": torch.full((60,), 2)}, "class indices from 0 to 1, got \\[2\\]"),
-        ({"target": torch.zeros(60)}, "targets must be class indices"),
-        ({"x": torch.full((60, 12), torch.nan)}, "finite"),
-        ({"x": torch.zeros(60, 5)}, "rows have 5 columns but the space has 12"),
-        ({"model": lambda r: r[:, 0]}, r"the model gave shape \(1,\) for one row"),
+        ({"x": torch.zeros(3)}, ValueError, r"expected x \(n, d\)"),
+        ({"x": pd.DataFrame()}, TypeError, r"x must be a torch tensor, got DataFrame; encoding\.encode"),
+        ({"target": "yes"}, TypeError, r"target must be a torch tensor, got str.*encoding\.target"),
+        ({"target": torch.full((60,), 2)}, ValueError, r"class indices from 0 to 1 as int64, got \[2\]"),
+        ({"target": torch.zeros(60)}, ValueError, r"as int64, got \[0\.0\] as torch\.float32"),
+        ({"target": torch.zeros(60, dtype=torch.int32)}, ValueError, "as torch.int32"),
+        ({"x": torch.full((60, 12), torch.nan)}, ValueError, "not finite; fill or drop"),
+        ({"x": torch.zeros(60, 12, dtype=torch.long)}, ValueError, "floating-point numbers, got torch.int64"),
+        ({"x": torch.zeros(60, 5)}, ValueError, "rows have 5 columns but the space has 12"),
+        ({"model": lambda r: r[:, 0]}, ValueError, r"the model gave \(60,\) for 60 rows"),
+        ({"space": "schema"}, TypeError, r"expected a Space, got str; use encoding\.space"),
     ],
 )
 @pytest.mark.parametrize("name", METHODS)
-def test_questions_that_do_not_fit_are_told(name, change, message, question, encoding):
+def test_questions_that_do_not_fit_are_told(name, change, error, message, question, encoding):
     model, x, target = question
     asked = {"model": model, "x": x, "target": target, "space": encoding.space} | change
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         METHODS[name]()(**asked)

@@ -48,6 +48,14 @@ class Family:
     def kinds(self) -> tuple[str, ...]:
         return tuple(retraining.kind for retraining in self.retrainings)
 
+    @property
+    def classes(self) -> int:
+        return self.weights[-1].shape[-1] if self.groups is None else len(self.groups)
+
+    @property
+    def features(self) -> int:
+        return self.weights[0].shape[-2]
+
     @overload
     def __getitem__(self, place: int) -> Network: ...
     @overload

@@ -20,6 +20,8 @@ class Recipe:
     epsilon: float = 1e-7
 
     def __post_init__(self) -> None:
+        if isinstance(self.hidden, int):
+            raise TypeError(f"hidden is {self.hidden}; give one width a layer, ({self.hidden},)")
         object.__setattr__(self, "hidden", tuple(self.hidden))
         if any(width < 1 for width in self.hidden):
             raise ValueError(f"hidden layers need one unit or more each, got {self.hidden}")

@@ -48,6 +48,8 @@ def train(
     On a CPU the members are shared out among ``workers`` single-threaded processes (default: one a core; in this
     process when there is little to do). On a GPU they are one stack. ``classes`` defaults to the largest label + 1.
     """
+    if isinstance(retrainings, Retraining):
+        raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
     retrainings = tuple(retrainings)
     sizes = recipe.sizes(x.shape[-1], _check(x, y, retrainings, classes))
     job = _Job(x, y, recipe, sizes, retrainings)
@@ -56,6 +58,7 @@ def train(
     with bar(f"Training {len(retrainings)} networks", len(retrainings), progress) as advance:
         for chunk, weights, biases in _in_workers(job, workers) if workers > 1 else _in_this_process(job):
             for place, member in enumerate(chunk):
+                _check_trained(retrainings[member], [w[place] for w in weights])
                 trained[member] = tuple(w[place] for w in weights), tuple(b[place] for b in biases)
             advance(len(chunk))
     layers = range(len(sizes) - 1)
@@ -67,10 +70,18 @@ def train(
 
 
 def _check(x: Tensor, y: Tensor, retrainings: tuple[Retraining, ...], classes: int | None) -> int:
+    for name, value in {"x": x, "y": y}.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name} must be a torch tensor, got {type(value).__name__}; use encoding.encode and encoding.labels"
+            )
     if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
         raise ValueError(f"expected x (n, d) and y (n,) with n of 1 or more, got {tuple(x.shape)} and {tuple(y.shape)}")
-    if y.is_floating_point():
-        raise ValueError(f"y must hold class indices as integers, got {y.dtype}; use Encoding.labels")
+    if y.dtype != torch.int64 or not x.is_floating_point():
+        raise ValueError(
+            f"x must hold floating-point numbers and y class indices as int64, got {x.dtype} and {y.dtype}; "
+            "use encoding.encode and encoding.labels"
+        )
     if not x.isfinite().all():
         raise ValueError("x holds values that are not finite; fill or drop those rows before training")
     if not retrainings:
@@ -82,8 +93,14 @@ def _check(x: Tensor, y: Tensor, retrainings: tuple[Retraining, ...], classes: i
             raise ValueError(f"{retraining} leaves no row to train on")
     seen = int(y.max()) + 1
     if int(y.min()) < 0 or (classes is not None and classes < seen):
-        raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}, which does not fit {classes} classes")
+        allowed = "0 and up" if classes is None else f"0 to {classes - 1}"
+        raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}; expected class indices {allowed}")
     return max(classes or seen, 2)
+
+
+def _check_trained(retraining: Retraining, weights: list[Tensor]) -> None:
+    if not all(bool(weight.isfinite().all()) for weight in weights):
+        raise ValueError(f"training diverged for {retraining}: its weights are not finite; lower the learning rate")
 
 
 # ---- who trains what ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -32,13 +33,14 @@ class PGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.radius > 0 or self.levels < 1 or self.steps < 1:
-            raise ValueError(f"radius must be above 0, levels and steps 1 or more, got {self}")
+        if not 0 < float(self.radius) < math.inf or self.levels < 1 or self.steps < 1:
+            raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         check_question(model, x, target, space)
         with one_thread(x.numel()):
             return self._climb_ladder(model, x, target, space.to(x))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-import pandas as pd
-
 from holdfast.audit import Audit
 from holdfast.encoding import Encoding
-from holdfast.schema import Feature, Level
+from holdfast.schema import Level
 
 
 @dataclass(frozen=True)
@@ -54,16 +52,11 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
-    before = encoding.decode(counterfactuals.origin[row : row + 1])
-    after = encoding.decode(counterfactuals.point[row : row + 1])
+    told = counterfactuals.changes(encoding)
+    changes = told[told["row"] == row].drop(columns="row").itertuples(index=False, name=None)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
-    return Advice(method, _changes(before, after, encoding.schema.features), held, len(audit.kinds), usual)
-
-
-def _changes(before: pd.DataFrame, after: pd.DataFrame, features: tuple[Feature, ...]) -> tuple[Change, ...]:
-    pairs = ((feature.name, before[feature.name].iloc[0], after[feature.name].iloc[0]) for feature in features)
-    return tuple(Change(name, old, new) for name, old, new in pairs if old != new)
+    return Advice(method, tuple(Change(*change) for change in changes), held, len(audit.kinds), usual)
 
 
 def _text(value: Level) -> str:

@@ -58,7 +58,7 @@ def _dataset_text(card: Card) -> Text:
 def story_text(story: Story, chosen: str) -> Group:
     opening = Text(f"Applicant {story.person}", style="bold").append(f" ({chosen}) was turned down.\n", style="")
     opening.append(f"To be a '{story.wanted}' risk, says\n", style="")
-    usual = " and ".join(f"{advice.method}'s advice holds in {advice.usual:.0%}" for advice in story.advice)
+    usual = " and ".join(f"{advice.method}'s advice holds in {advice.usual:.1%}" for advice in story.advice)
     closing = Text(f"On average over all {story.people} who were turned down, {usual} of the networks.\n")
     return Group(opening, *(_advice_text(advice) for advice in story.advice), closing)
 
@@ -71,7 +71,7 @@ def _advice_text(advice: Advice) -> Text:
     style = "green" if share > 0.9 else "yellow" if share > 0.5 else "red"
     text.append("    then accepted today, and by ")
     text.append(f"{advice.held} of {advice.members}", style=f"bold {style}")
-    text.append(f" retrained networks ({share:.0%})\n")
+    text.append(f" retrained networks ({share:.1%})\n")
     return text
 
 

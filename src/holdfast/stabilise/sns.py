@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -34,10 +35,11 @@ class SNS:
     baseline: Tensor | None = None  # (d,) in encoded units; None: the zero vector
 
     def __post_init__(self) -> None:
-        if not self.radius > 0 or self.steps < 1 or self.points < 1:
-            raise ValueError(f"radius must be above 0, steps and points 1 or more, got {self}")
+        if not 0 < float(self.radius) < math.inf or self.steps < 1 or self.points < 1:
+            raise ValueError(f"radius must be above 0 and finite, steps and points 1 or more, got {self}")
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
+        """The same rows with those that were found moved to where they hold better."""
         check_question(model, start.origin, start.target, space)
         space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
         with one_thread(self.points * point.numel()):
