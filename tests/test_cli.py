@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,26 @@ def test_an_out_that_is_a_file_is_told_before_the_work(tmp_path):
     done = holdfast("demo", "--out", "taken", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "holdfast: --out taken is a file; name a folder\n")
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that nobody can write to")
+def test_an_out_that_cannot_be_written_is_told_before_the_work(tmp_path):
+    done = holdfast("demo", "--out", "/proc/self", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--out /proc/self cannot be written to" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_terminal_without_arrows_or_readers_loses_nothing(tmp_path):
+    words = ("demo", "--rows", 6, "--members", 2, "--out")
+    plain = holdfast(*words, "plain", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert plain.returncode == 0, plain.stderr
+    command = [sys.executable, "-m", "holdfast", *map(str, words), "piped"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as piped:
+        piped.stdout.close()  # as `| head -0` does
+        piped.wait(timeout=120)
+    for folder in ("plain", "piped"):
+        assert len(json.loads((tmp_path / folder / "results.json").read_text())) == 8
 
 
 def test_datasets_lists_all_six_with_what_is_here(tmp_path):
