@@ -19,7 +19,7 @@ def test_nothing_public_is_left_out():
         for name, value in vars(holdfast).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert public | {"__version__"} == set(holdfast.__all__)
+    assert public | {"__version__", "changes"} == set(holdfast.__all__)
 
 
 def test_every_public_function_and_class_says_what_it_is():

@@ -4,7 +4,7 @@ from holdfast.audit import Audit, audit
 from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser, assess, other_class
 from holdfast.datasets import DATASETS, load
 from holdfast.encoding import Encoding
-from holdfast.families import PAPER_RECIPES, Family, Network, Recipe, Retraining, leave_one_out, seeds, train
+from holdfast.families import PAPER_RECIPES, Family, Network, Recipe, Retraining, changes, leave_one_out, seeds, train
 from holdfast.methods import METHODS, PGD
 from holdfast.models import Model, merged, predict
 from holdfast.schema import Feature, Schema
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "assess",
     "audit",
+    "changes",
     "leave_one_out",
     "load",
     "merged",

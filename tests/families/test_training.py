@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast import Recipe, Retraining, leave_one_out, seeds, train
+from holdfast import Recipe, Retraining, changes, leave_one_out, seeds, train
 from holdfast.families import training
 
 RECIPE = Recipe((16, 8), epochs=4, batch=16)
@@ -30,22 +30,35 @@ def same(one, other) -> bool:
 
 # 65 rows are five batches of 16 and 64 are four: members that take different numbers of steps.
 CHANGES = seeds(5) + leave_one_out(4, 65) + [Retraining()]
+OTHERS = [
+    *changes.leave_out(2, 0.1),
+    *changes.bootstrap(2),
+    *changes.label_noise(2, 0.2),
+    *changes.windows(2, 40, rows=65),
+    *changes.append(2, 0.5),
+    *changes.weight_noise(2, 0.1),
+    *changes.both(seeds(2), changes.shift(2, column=1, strength=0.5)),
+]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_together_in_chunks_in_workers_or_alone_the_same_bits(classes, monkeypatch):
-    x, y = data(classes=classes)
-    together = train(x, y, RECIPE, CHANGES, workers=1)
-    assert together.kinds == ("seeds",) * 5 + ("leave-one-out",) * 4 + ("base",)
-    assert same(together, train(x, y, RECIPE, CHANGES, workers=2))
-    for place, change in enumerate(CHANGES):
-        alone = train(x, y, RECIPE, [change])
+    x, y = data(rows=85, classes=classes)
+    x, y, new = x[:65], y[:65], (x[65:], y[65:])
+    every = CHANGES + OTHERS
+    together = train(x, y, RECIPE, every, new=new, classes=classes, workers=1)
+    assert together.kinds[:10] == ("seeds",) * 5 + ("leave-one-out",) * 4 + ("base",)
+    assert same(together, train(x, y, RECIPE, every, new=new, classes=classes, workers=2))
+    for place, change in enumerate(every):
+        alone = train(x, y, RECIPE, [change], new=new, classes=classes)
         assert same(alone[0], together[place])
         assert alone[0].retraining == together[place].retraining == change
+    stacks = []
+    one_stack = training._train_stack
+    monkeypatch.setattr(training, "_train_stack", lambda *job: stacks.append(len(job[-1])) or one_stack(*job))
     monkeypatch.setattr(training, "CACHE", 20_000)
-    job = training._Job(x, y, RECIPE, (7, 16, 8, classes), tuple(CHANGES))
-    assert len(training._chunks(job, 1)) == 5  # so that this is another chunking
-    assert same(together, train(x, y, RECIPE, CHANGES, workers=1))
+    assert same(together, train(x, y, RECIPE, every, new=new, classes=classes, workers=1))
+    assert max(stacks) == 2  # so this was another chunking
 
 
 def test_stacked_training_is_plain_training():

@@ -1,8 +1,9 @@
 """Many retrained networks as one value."""
 
+from holdfast.families import changes
 from holdfast.families.changes import leave_one_out, seeds
 from holdfast.families.family import Family, Network
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.families.training import train
 
-__all__ = ["PAPER_RECIPES", "Family", "Network", "Recipe", "Retraining", "leave_one_out", "seeds", "train"]
+__all__ = ["PAPER_RECIPES", "Family", "Network", "Recipe", "Retraining", "changes", "leave_one_out", "seeds", "train"]

@@ -1,10 +1,20 @@
-"""The kinds of change that retraining brings, each a list of Retrainings; ``+`` joins them."""
+"""The kinds of change that retraining brings, each a list of Retrainings; ``+`` joins lists, `both` joins changes.
+
+A change of the data keeps the base's seeds, so that what is measured is the data; ``both(seeds(n), ...)`` adds new
+seeds.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
 import torch
 
 from holdfast.families.recipe import Retraining
+
+BASE = Retraining()
 
 
 def seeds(n: int, start: int = 1) -> list[Retraining]:
@@ -13,28 +23,104 @@ def seeds(n: int, start: int = 1) -> list[Retraining]:
     Seeds run from ``start``. The deployed model has seed 0, so it is never one of these; families that must
     not share a member (to search, to calibrate, to audit) take ranges that do not overlap.
     """
-    _check_count(n)
-    if start < 0:
-        raise ValueError(f"start must be 0 or more, got {start}")
-    return [Retraining(init_seed=seed, order_seed=seed, kind="seeds") for seed in range(start, start + n)]
+    return [Retraining(init_seed=seed, order_seed=seed, kind="seeds") for seed in _seeds(n, start)]
 
 
-def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining | None = None) -> list[Retraining]:
-    """Trained again with the base's seeds and one of its ``rows`` training rows missing (the paper's LOO).
+def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """One customer asked to be forgotten: one of the ``rows`` training rows missing (the paper's LOO).
 
     The n rows are drawn without replacement. The base's seeds draw the batches anew over the rows - 1 that are left.
     """
     _check_count(n)
     if n > rows:
         raise ValueError(f"cannot leave out {n} different rows of {rows}; ask for {rows} or fewer")
-    base = base or Retraining()
     chosen = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:n].tolist()
-    return [
-        Retraining(init_seed=base.init_seed, order_seed=base.order_seed, left_out=row, kind="leave-one-out")
-        for row in chosen
-    ]
+    return [replace(base, left_out=row, kind="leave-one-out") for row in chosen]
+
+
+def leave_out(n: int, share: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """Some customers are gone: a random share of the training rows missing."""
+    _check_share("share", share, below=1)
+    return _drawn(n, start, base, kind="leave-out", left_out_share=share)
+
+
+def bootstrap(n: int, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """Another sample of the same population: as many rows, drawn with replacement."""
+    return _drawn(n, start, base, kind="bootstrap", redrawn=True)
+
+
+def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """The population moves: rows drawn with replacement and probability ∝ exp(strength · encoded column).
+
+    For a standardised, roughly normal column the mean moves by ``strength`` standard deviations.
+    """
+    return _drawn(n, start, base, kind="shift", tilt=(column, float(strength)))
+
+
+def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Retraining]:
+    """Trained on another stretch of time: n windows of ``length`` rows, evenly spread over rows in order of time."""
+    _check_count(n)
+    if not 1 <= length <= rows:
+        raise ValueError(f"a window of {length} rows does not fit {rows}; choose from 1 to {rows}")
+    first = [round(place * (rows - length) / max(n - 1, 1)) for place in range(n)]
+    if len(set(first)) < n:
+        raise ValueError(f"{rows} rows hold only {rows - length + 1} different windows of {length}, not {n}")
+    return [replace(base, window=(start, start + length), kind="window") for start in first]
+
+
+def append(n: int, share: float = 1.0, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """New customers have come: a random share of the new rows (given to `train`) added to the old ones."""
+    _check_share("share", share, below=1.0000001)
+    return _drawn(n, start, base, kind="append", appended=share)
+
+
+def label_noise(n: int, rate: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """Outcomes were recorded wrongly, or judged otherwise: each label turns into another with this probability."""
+    _check_share("rate", rate, below=1)
+    return _drawn(n, start, base, kind="label-noise", label_noise=rate)
+
+
+def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
+    """The network was compressed or moved to other hardware: Gaussian noise on its weights after training.
+
+    ``scale`` is in standard deviations of each layer's weights.
+    """
+    if not scale > 0:
+        raise ValueError(f"scale must be above 0, got {scale}")
+    return _drawn(n, start, base, kind="weight-noise", weight_noise=scale)
+
+
+def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
+    """Two changes at once: member i has what first[i] changes and what second[i] changes."""
+    if len(first) != len(second):
+        raise ValueError(f"both changes must have as many members, got {len(first)} and {len(second)}")
+    return [_joined(one, other) for one, other in zip(first, second, strict=True)]
+
+
+def _joined(one: Retraining, other: Retraining) -> Retraining:
+    changed = {field.name for field in fields(other) if getattr(other, field.name) != field.default} - {"kind"}
+    taken = {name for name in changed if getattr(one, name) not in (getattr(BASE, name), getattr(other, name))}
+    if taken - {"data_seed"}:
+        raise ValueError(f"both changes set {sorted(taken)}: {one} and {other}; choose changes of different kinds")
+    return replace(one, **{name: getattr(other, name) for name in changed}, kind=f"{one.kind} & {other.kind}")
+
+
+def _drawn(n: int, start: int, base: Retraining, **change: Any) -> list[Retraining]:
+    return [replace(base, data_seed=seed, **change) for seed in _seeds(n, start)]
+
+
+def _seeds(n: int, start: int) -> range:
+    _check_count(n)
+    if start < 0:
+        raise ValueError(f"start must be 0 or more, got {start}")
+    return range(start, start + n)
 
 
 def _check_count(n: int) -> None:
     if n < 1:
         raise ValueError(f"a family needs one member or more, got {n}")
+
+
+def _check_share(name: str, value: float, below: float) -> None:
+    if not 0 < value < below:
+        raise ValueError(f"{name} must be above 0 and {'at most' if below > 1 else 'below'} 1, got {value}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,28 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Retraining:
-    """What sets one member apart: its seeds, and the training row it never saw."""
+    """What sets one member apart. `families.changes` makes lists of them; the defaults are the deployed network.
+
+    Rows are chosen in the order of the fields: a window of them, without some, drawn anew, with new ones added.
+    ``data_seed`` draws which rows, labels and weights are meant.
+    """
 
     init_seed: int = 0
     order_seed: int = 0
+    window: tuple[int, int] | None = None  # first row, and the one after the last
     left_out: int | None = None
+    left_out_share: float = 0.0
+    redrawn: bool = False  # as many rows, with replacement
+    tilt: tuple[int, float] | None = None  # redrawn with probability ∝ exp(strength · column)
+    appended: float = 0.0  # share of the new rows
+    label_noise: float = 0.0  # share of labels that turn into another
+    weight_noise: float = 0.0  # in standard deviations of each layer's weights, after training
+    data_seed: int = 0
     kind: str = "base"
 
-    def rows(self, total: int) -> int:
-        """How many rows it is trained on."""
-        return total - (self.left_out is not None)
+    def __repr__(self) -> str:
+        changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
+        return f"Retraining({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
 
 
 # The paper's networks. HELOC's batch size is not given there; 128 works.

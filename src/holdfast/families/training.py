@@ -9,7 +9,7 @@ through other instructions, hence `LANES`) and several BLAS threads on one stack
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.families.family import Family
+from holdfast.families.material import Pool, check_material, disturbed, labels_of, rows_of
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.progress import bar
 from holdfast.threads import one_thread
@@ -39,27 +40,33 @@ def train(
     recipe: Recipe,
     retrainings: Sequence[Retraining],
     *,
+    new: tuple[Tensor, Tensor] | None = None,
     classes: int | None = None,
     workers: int | None = None,
     progress: bool = False,
 ) -> Family:
     """Train one network per Retraining on the rows x (n, d) and class indices y (n,).
 
-    On a CPU the members are shared out among ``workers`` single-threaded processes (default: one a core; in this
-    process when there is little to do). On a GPU they are one stack. ``classes`` defaults to the largest label + 1.
+    ``new`` holds rows and labels that the deployed network never saw, for changes that append some of them.
+    ``classes`` defaults to the largest label + 1. On a CPU the members are shared out among ``workers``
+    single-threaded processes (default: one a core; in this process when there is little to do). On a GPU they are
+    one stack.
     """
     if isinstance(retrainings, Retraining):
         raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
     retrainings = tuple(retrainings)
-    sizes = recipe.sizes(x.shape[-1], _check(x, y, retrainings, classes))
-    job = _Job(x, y, recipe, sizes, retrainings)
+    pool = _pool(x, y, new, classes)
+    _check(pool, retrainings)
+    sizes = recipe.sizes(x.shape[1], pool.classes)
+    job = _Job(pool, recipe, sizes, retrainings)
     workers = _worker_count(job, workers)
     trained: dict[int, tuple[Weights, Weights]] = {}
     with bar(f"Training {len(retrainings)} networks", len(retrainings), progress) as advance:
         for chunk, weights, biases in _in_workers(job, workers) if workers > 1 else _in_this_process(job):
             for place, member in enumerate(chunk):
-                _check_trained(retrainings[member], [w[place] for w in weights])
-                trained[member] = tuple(w[place] for w in weights), tuple(b[place] for b in biases)
+                own = disturbed(tuple(w[place] for w in weights), retrainings[member])
+                _check_trained(retrainings[member], own)
+                trained[member] = own, tuple(b[place] for b in biases)
             advance(len(chunk))
     layers = range(len(sizes) - 1)
     return Family(
@@ -69,7 +76,22 @@ def train(
     )
 
 
-def _check(x: Tensor, y: Tensor, retrainings: tuple[Retraining, ...], classes: int | None) -> int:
+def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
+    """Old and new rows in one, if they are what training needs."""
+    old = _checked_rows(x, y)
+    if new is not None:
+        _checked_rows(*new)
+        if new[0].shape[1] != x.shape[1]:
+            raise ValueError(f"new rows have {new[0].shape[1]} columns, the old ones {x.shape[1]}; use one encoding")
+        x, y = torch.cat([x, new[0].to(x)]), torch.cat([y, new[1].to(y)])
+    seen = int(y.max()) + 1
+    if int(y.min()) < 0 or (classes is not None and classes < seen):
+        allowed = "0 and up" if classes is None else f"0 to {classes - 1}"
+        raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}; expected class indices {allowed}")
+    return Pool(x, y, old, max(classes or seen, 2))
+
+
+def _checked_rows(x: Tensor, y: Tensor) -> int:
     for name, value in {"x": x, "y": y}.items():
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -84,21 +106,17 @@ def _check(x: Tensor, y: Tensor, retrainings: tuple[Retraining, ...], classes: i
         )
     if not x.isfinite().all():
         raise ValueError("x holds values that are not finite; fill or drop those rows before training")
+    return len(x)
+
+
+def _check(pool: Pool, retrainings: tuple[Retraining, ...]) -> None:
     if not retrainings:
         raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
     for retraining in retrainings:
-        if retraining.left_out is not None and not 0 <= retraining.left_out < len(x):
-            raise ValueError(f"{retraining} leaves out a row that is not there; there are {len(x)}")
-        if retraining.rows(len(x)) < 1:
-            raise ValueError(f"{retraining} leaves no row to train on")
-    seen = int(y.max()) + 1
-    if int(y.min()) < 0 or (classes is not None and classes < seen):
-        allowed = "0 and up" if classes is None else f"0 to {classes - 1}"
-        raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}; expected class indices {allowed}")
-    return max(classes or seen, 2)
+        check_material(retraining, pool)
 
 
-def _check_trained(retraining: Retraining, weights: list[Tensor]) -> None:
+def _check_trained(retraining: Retraining, weights: Weights) -> None:
     if not all(bool(weight.isfinite().all()) for weight in weights):
         raise ValueError(f"training diverged for {retraining}: its weights are not finite; lower the learning rate")
 
@@ -108,11 +126,13 @@ def _check_trained(retraining: Retraining, weights: list[Tensor]) -> None:
 
 @dataclass(frozen=True)
 class _Job:
-    x: Tensor
-    y: Tensor
+    pool: Pool
     recipe: Recipe
     sizes: tuple[int, ...]
     retrainings: tuple[Retraining, ...]
+
+    def rows(self, member: int) -> int:
+        return len(rows_of(self.retrainings[member], self.pool))
 
     def members(self, chunk: list[int]) -> list[Retraining]:
         return [self.retrainings[member] for member in chunk]
@@ -125,28 +145,26 @@ def _worker_count(job: _Job, asked: int | None) -> int:
     if asked is not None and asked < 1:
         raise ValueError(f"workers must be 1 or more, got {asked}")
     members = len(job.retrainings)
-    operations = 6 * _parameters(job.sizes) * len(job.x) * job.recipe.epochs * members
-    if job.x.device.type != "cpu" or (asked is None and operations < SMALL):
+    operations = 6 * _parameters(job.sizes) * job.pool.old * job.recipe.epochs * members
+    if job.pool.x.device.type != "cpu" or (asked is None and operations < SMALL):
         return 1
     return min(asked or joblib.cpu_count(), members)
 
 
 def _members_at_once(job: _Job) -> int:
-    if job.x.device.type != "cpu":
+    x = job.pool.x
+    if x.device.type != "cpu":
         return len(job.retrainings)
     state = 4 * _parameters(job.sizes)  # parameters, gradients and Adam's two moments
-    activations = 2 * min(job.recipe.batch, len(job.x)) * sum(job.sizes)
-    return max(1, CACHE // ((state + activations) * job.x.element_size()))
+    activations = 2 * min(job.recipe.batch, len(x)) * sum(job.sizes)
+    return max(1, CACHE // ((state + activations) * x.element_size()))
 
 
 def _chunks(job: _Job, workers: int) -> list[list[int]]:
     """Share out the members, stacking only those that take the same number of steps."""
-
-    def rows(member: int) -> int:
-        return job.retrainings[member].rows(len(job.x))
-
+    rows = [job.rows(member) for member in range(len(job.retrainings))]
     chunks = []
-    for _, alike in groupby(sorted(range(len(job.retrainings)), key=rows), key=rows):
+    for _, alike in groupby(sorted(range(len(rows)), key=rows.__getitem__), key=rows.__getitem__):
         members = list(alike)
         pieces = math.ceil(len(members) / _members_at_once(job))
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
@@ -157,7 +175,7 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
 def _in_this_process(job: _Job) -> Iterator[Trained]:
     for chunk in _chunks(job, 1):
         with one_thread():
-            trained = _train_stack(job.x, job.y, job.recipe, job.sizes, job.members(chunk))
+            trained = _train_stack(job.pool, job.recipe, job.sizes, job.members(chunk))
         yield chunk, *trained
 
 
@@ -165,9 +183,9 @@ def _in_workers(job: _Job, workers: int) -> Iterator[Trained]:
     # loky's processes need no `if __name__ == "__main__"` in the user's script and work in notebooks; "c" hands
     # them the rows as shared memory.
     pool = joblib.Parallel(workers, backend="loky", return_as="generator_unordered", mmap_mode="c", batch_size=1)
-    rows, labels = job.x.numpy(), job.y.numpy()
+    rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
     tasks = (
-        joblib.delayed(_train_chunk)(rows, labels, job.recipe, job.sizes, chunk, job.members(chunk))
+        joblib.delayed(_train_chunk)(rows, labels, old, classes, job.recipe, job.sizes, chunk, job.members(chunk))
         for chunk in _chunks(job, workers)
     )
     try:
@@ -188,13 +206,16 @@ Arrays = list[NDArray[np.float32]]
 def _train_chunk(
     rows: NDArray[np.float32],
     labels: NDArray[np.int64],
+    old: int,
+    classes: int,
     recipe: Recipe,
     sizes: tuple[int, ...],
     chunk: list[int],
     retrainings: list[Retraining],
 ) -> tuple[list[int], Arrays, Arrays]:
     torch.set_num_threads(1)
-    weights, biases = _train_stack(torch.from_numpy(rows), torch.from_numpy(labels), recipe, sizes, retrainings)
+    pool = Pool(torch.from_numpy(rows), torch.from_numpy(labels), old, classes)
+    weights, biases = _train_stack(pool, recipe, sizes, retrainings)
     return chunk, [weight.numpy() for weight in weights], [bias.numpy() for bias in biases]
 
 
@@ -221,22 +242,33 @@ class _Stack:
 
 
 def _train_stack(
-    x: Tensor, y: Tensor, recipe: Recipe, sizes: tuple[int, ...], retrainings: Sequence[Retraining]
+    pool: Pool, recipe: Recipe, sizes: tuple[int, ...], retrainings: Sequence[Retraining]
 ) -> tuple[Weights, Weights]:
     """Train members that all see the same number of rows."""
+    x = pool.x
     stack = _initial(sizes, retrainings, x)
     gradient = _Stack.zeros(sizes, len(retrainings), x)
     stack.flat.grad = gradient.flat
     adam = torch.optim.Adam([stack.flat], lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon, fused=True)
-    wanted = torch.nn.functional.one_hot(y, sizes[-1]).to(x)  # (n, c)
+    wanted = _wanted(pool, retrainings)
     orders = [torch.Generator().manual_seed(retraining.order_seed) for retraining in retrainings]
-    kept = _kept_rows(retrainings, len(x))
-    share = _share(kept.shape[1], recipe.batch, x)
+    seen = torch.stack([rows_of(retraining, pool) for retraining in retrainings])  # (k, m)
+    share = _share(seen.shape[1], recipe.batch, x)
     for _ in range(recipe.epochs):
-        for batch, weight in zip(_plan(kept, orders, recipe.batch, x.device), share, strict=True):
-            _backpropagate(stack, gradient, x[batch], wanted[batch], weight)
+        for batch, weight in zip(_plan(seen, orders, recipe.batch, x.device), share, strict=True):
+            _backpropagate(stack, gradient, x[batch], wanted(batch), weight)
             adam.step()
     return stack.weights, tuple(bias[:, 0] for bias in stack.biases)
+
+
+def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
+    """From a batch of rows (k, batch) to the one-hot classes its members should say: (k, batch, c)."""
+    onehot = torch.eye(pool.classes, dtype=pool.x.dtype, device=pool.x.device)
+    if not any(retraining.label_noise for retraining in retrainings):
+        shared = onehot[pool.y]  # (n, c)
+        return lambda batch: shared[batch]
+    own = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
+    return lambda batch: onehot[own.gather(1, batch)]
 
 
 def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], like: Tensor) -> _Stack:
@@ -251,23 +283,12 @@ def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], like: Te
     return stack
 
 
-def _kept_rows(retrainings: Sequence[Retraining], rows: int) -> Tensor:
-    """The training rows of each member: (k, rows)."""
-    every = torch.arange(rows)
-    return torch.stack(
-        [
-            every if out is None else torch.cat([every[:out], every[out + 1 :]])
-            for out in (r.left_out for r in retrainings)
-        ]
-    )
-
-
-def _plan(kept: Tensor, orders: list[torch.Generator], batch: int, device: torch.device) -> Tensor:
+def _plan(seen: Tensor, orders: list[torch.Generator], batch: int, device: torch.device) -> Tensor:
     """One epoch of batches: (steps, k, batch) rows. The last batch is filled up with rows that do not count."""
-    rows = kept.shape[1]
-    order = torch.stack([row[torch.randperm(rows, generator=draw)] for row, draw in zip(kept, orders, strict=True)])
+    rows = seen.shape[1]
+    order = torch.stack([row[torch.randperm(rows, generator=draw)] for row, draw in zip(seen, orders, strict=True)])
     order = torch.nn.functional.pad(order, (0, -rows % batch))
-    return order.view(len(kept), -1, batch).transpose(0, 1).contiguous().to(device)
+    return order.view(len(seen), -1, batch).transpose(0, 1).contiguous().to(device)
 
 
 def _share(rows: int, batch: int, like: Tensor) -> Tensor:
