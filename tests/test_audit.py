@@ -4,7 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast import PGD, Audit, Counterfactuals, Retraining, Space, audit, other_class, predict
+from holdfast import (
+    PGD,
+    SNS,
+    Audit,
+    Counterfactuals,
+    Recipe,
+    Retraining,
+    Space,
+    audit,
+    changes,
+    other_class,
+    predict,
+    seeds,
+    train,
+)
 from holdfast.intervals import clopper_pearson, mean_interval
 
 TARGET = torch.tensor([1, 1, 0, 1])
@@ -77,7 +91,7 @@ def test_identical_members_never_disagree(family, rows):
     space = Space.free(x)
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
     assert found.found.any()
-    twin = dataclasses.replace(family[:1], retrainings=(Retraining(kind="seeds"),))  # the deployed network once more
+    twin = dataclasses.replace(family[:1], fingerprints=())  # the deployed network, unrecognised
     same = audit(found, twin)
     assert same.rate == 0
     assert same.end_to_end == found.success
@@ -103,12 +117,12 @@ def test_audit_counts_what_the_members_say(family, rows):
     [
         (lambda f, c: (f, c), TypeError, "got Family and Counterfactuals"),
         (lambda f, c: (c, f[1]), TypeError, r"got Counterfactuals and Network.*Audit\(predictions"),
-        (lambda f, c: (c, f), ValueError, "holds the deployed network itself"),
+        (lambda f, c: (c, f), ValueError, r"members \[0\] .* are networks that the search has seen"),
         (lambda f, c: (c, f[1:1]), ValueError, "has 0 members"),
         (lambda f, c: (dataclasses.replace(c, classes=3), f[1:]), ValueError, "found for 3 classes .* has 2"),
         (lambda f, c: (dataclasses.replace(c, point=c.point[:, 1:]), f[1:]), ValueError, "have 11 columns"),
         (
-            lambda f, c: (c, dataclasses.replace(f[1:3], retrainings=f.retrainings[1:2] * 2)),
+            lambda f, c: (c, dataclasses.replace(f[1:3], fingerprints=f.fingerprints[1:2] * 2)),
             ValueError,
             "the same retraining more than once",
         ),
@@ -120,6 +134,30 @@ def test_what_does_not_belong_together_is_not_audited(pair, error, message, fami
     assert found.classes == 2
     with pytest.raises(error, match=message):
         audit(*pair(family, found))
+
+
+def test_a_stabilised_counterfactual_remembers_what_both_searches_saw(family, rows):
+    x, _ = rows
+    space = Space.free(x)
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
+    stable = SNS(radius=1.0, steps=5)(family[1], found, space)
+    assert stable.seen == set(family.fingerprints[:2])
+    with pytest.raises(ValueError, match=r"members \[1\]"):
+        audit(stable, dataclasses.replace(family[:2], fingerprints=("other", family.fingerprints[1])))
+    audit(stable, family[2:])
+
+
+def test_members_that_did_not_learn_are_flagged(rows):
+    x, y = rows
+    members = [*seeds(8), *changes.weight_noise(1, 30.0)]
+    family = train(x, y, Recipe((16,), epochs=60, batch=16), [Retraining(), *members], held_out=(x, y))
+    assert len(family.accuracy) == 10
+    assert family.accuracy[3] == pytest.approx(float((predict(family[3], x) == y).float().mean()))
+    assert family.suspects == (9,)
+    assert family[:9].suspects == ()
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    with pytest.warns(UserWarning, match=r"members \[8\] .* did not learn"):
+        audit(found, family[1:])
 
 
 def test_models_of_ones_own_are_audited_by_their_predictions(family, rows):

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from holdfast import DATASETS, __version__
+from holdfast import DATASETS, Recipe, __version__, leave_one_out, seeds, train
 from holdfast.datasets import german
 
 
@@ -131,6 +132,28 @@ def test_fetch_tells_what_it_cannot_do(tmp_path):
     shipped = holdfast("datasets", "fetch", "german", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
     assert shipped.returncode == 0
     assert "german.data" in shipped.stdout
+
+
+def test_families_are_listed_shown_and_removed(tmp_path):
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long()
+    train(x, y, Recipe((8,), epochs=2), [*seeds(3), *leave_one_out(2, 50)], store=tmp_path / "kept", held_out=(x, y))
+    (name,) = (path.name for path in (tmp_path / "kept").iterdir())
+    place = {"HOLDFAST_FAMILIES": str(tmp_path / "kept")}
+    listed = holdfast("families", "list", cwd=tmp_path, **place)
+    assert listed.stdout.startswith(name)
+    assert "3 seeds, 2 leave-one-out" in listed.stdout
+    shown = holdfast("families", "show", name[:5], "--store", tmp_path / "kept", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for word in (name, "Family(4-8-2: 3 seeds, 2 leave-one-out)", "epochs=2", "did not learn"):
+        assert word in shown.stdout
+    unknown = holdfast("families", "show", "zzz", cwd=tmp_path, **place)
+    assert (unknown.returncode, "no family begins with 'zzz'" in unknown.stderr) == (1, True)
+    asked = holdfast("families", "remove", name, cwd=tmp_path, **place)  # nobody there to say yes
+    assert asked.returncode != 0
+    assert (tmp_path / "kept" / name / "manifest.json").exists()
+    assert holdfast("families", "remove", name, "--yes", cwd=tmp_path, **place).returncode == 0
+    assert "no families" in holdfast("families", "list", cwd=tmp_path, **place).stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

@@ -4,7 +4,19 @@ from holdfast.audit import Audit, audit
 from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser, assess, other_class
 from holdfast.datasets import DATASETS, load
 from holdfast.encoding import Encoding
-from holdfast.families import PAPER_RECIPES, Family, Network, Recipe, Retraining, changes, leave_one_out, seeds, train
+from holdfast.families import (
+    PAPER_RECIPES,
+    Family,
+    Network,
+    Recipe,
+    Retraining,
+    changes,
+    leave_one_out,
+    load_family,
+    save_family,
+    seeds,
+    train,
+)
 from holdfast.methods import METHODS, PGD
 from holdfast.models import Model, merged, predict
 from holdfast.schema import Feature, Schema
@@ -40,9 +52,11 @@ __all__ = [
     "changes",
     "leave_one_out",
     "load",
+    "load_family",
     "merged",
     "other_class",
     "predict",
+    "save_family",
     "seeds",
     "train",
 ]

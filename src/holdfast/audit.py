@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,10 +153,20 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
             f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
             "merge the family's classes as the model's were, family.merged(groups)"
         )
-    if "base" in family.kinds:
-        raise ValueError(f"{family} holds the deployed network itself; audit with family[1:] or with seeds(...)")
-    if len(set(family.retrainings)) < len(family):
+    if counterfactuals.seen & set(family.fingerprints):
+        places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
+        raise ValueError(
+            f"members {places} of {family} are networks that the search has seen; they would agree with themselves: "
+            "audit with others, such as seeds(100, start=...)"
+        )
+    if len(set(family.fingerprints or family.retrainings)) < len(family):
         raise ValueError(f"{family} holds the same retraining more than once; members must be independent draws")
+    if family.suspects:
+        warnings.warn(
+            f"members {list(family.suspects)} of {family} did not learn: their accuracy is far below their siblings'; "
+            "what they undo says little",
+            stacklevel=3,
+        )
 
 
 def _mean(values: NDArray[np.bool_]) -> float:

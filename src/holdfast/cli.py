@@ -23,8 +23,9 @@ from holdfast import __version__, datasets
 from holdfast.datasets.fetch import fetch as fetch_dataset
 from holdfast.demo import CARD, PAPER
 from holdfast.demo import demo as run_demo
+from holdfast.families.store import default_store, entries, find
 from holdfast.progress import bar
-from holdfast.report.tables import dataset_list, method_table, story_text
+from holdfast.report.tables import dataset_list, family_list, family_text, method_table, story_text
 
 app = typer.Typer(
     help="Counterfactual explanations that still hold after the model is retrained.",
@@ -34,6 +35,10 @@ app = typer.Typer(
 )
 datasets_app = typer.Typer(help="The paper's six datasets: list them, or fetch one.")
 app.add_typer(datasets_app, name="datasets")
+families_app = typer.Typer(
+    help="Retrained networks kept on disk: list them, show one, remove one.", no_args_is_help=True
+)
+app.add_typer(families_app, name="families")
 
 
 def main() -> None:
@@ -165,3 +170,36 @@ def fetch(
 
             path = fetch_dataset(card, progress=report)
         Console().print(f"{name}: {path}")
+
+
+Folder = Annotated[Path | None, typer.Option("--store", help="The store; HOLDFAST_FAMILIES or a folder of yours.")]
+Name = Annotated[str, typer.Argument(help="The beginning of a family's name.")]
+
+
+@families_app.command("list")
+def list_families(store: Folder = None) -> None:
+    """List the families of a store: name, size, members by kind of change."""
+    with _told():
+        folder = store or default_store()
+        found = entries(folder)
+        Console(soft_wrap=True).print(family_list(found) if found else f"no families in {folder}")
+
+
+@families_app.command("show")
+def show_family(name: Name, store: Folder = None) -> None:
+    """Show one family: networks, recipe, accuracy, versions; its files are checked."""
+    with _told():
+        Console(soft_wrap=True).print(family_text(find(store or default_store(), name)))
+
+
+@families_app.command("remove")
+def remove_family(
+    name: Name, store: Folder = None, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False
+) -> None:
+    """Remove one family from a store."""
+    with _told():
+        entry = find(store or default_store(), name)
+        if not yes:
+            typer.confirm(f"Remove {entry.folder} ({entry.size() / 1e6:.1f} MB)?", abort=True)
+        entry.remove()
+        Console(soft_wrap=True).print(f"removed {entry.folder}")

@@ -23,6 +23,7 @@ class Counterfactuals:
     target: Tensor  # (n,) the class they want
     found: Tensor  # (n,) bool
     classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
+    seen: frozenset[str] = frozenset()  # fingerprints of the networks the search has looked at
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -97,7 +98,9 @@ def assess(model: Model, origin: Tensor, point: Tensor, target: Tensor, space: S
     with torch.no_grad():
         logits = checked_logits(model(point), len(point))
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
-    return Counterfactuals(origin, point, target, kept & sure & (logits.argmax(1) == target), logits.shape[1])
+    fingerprint = getattr(model, "fingerprint", None)
+    seen = frozenset() if fingerprint is None else frozenset({fingerprint})
+    return Counterfactuals(origin, point, target, kept & sure & (logits.argmax(1) == target), logits.shape[1], seen)
 
 
 def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> None:

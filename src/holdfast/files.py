@@ -19,7 +19,7 @@ def appearing(path: str | Path) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path)
+    sweep(path.parent, glob.escape(path.name))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
@@ -37,8 +37,9 @@ def write_text(path: str | Path, text: str) -> Path:
     return Path(path)
 
 
-def _sweep(path: Path) -> None:
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+def sweep(folder: Path, name: str = "*") -> None:
+    """Remove what writers that no longer run have left behind."""
+    for part in folder.glob(f".{name}.*.part"):
         owner = part.name.split(".")[-2]
         if not (owner.isdigit() and _runs(int(owner))):
             part.unlink(missing_ok=True)

@@ -73,6 +73,10 @@ class Merged:
     def __call__(self, x: Tensor) -> Tensor:
         return merge_logits(self.model(x), self.groups)
 
+    @property
+    def fingerprint(self) -> str | None:
+        return getattr(self.model, "fingerprint", None)
+
 
 def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
     """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever model says 1 or 2."""

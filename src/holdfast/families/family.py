@@ -9,7 +9,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from holdfast.families.recipe import Retraining
+from holdfast.families.recipe import Recipe, Retraining
 from holdfast.models import Groups, as_groups, merge_logits
 
 AT_ONCE = 64 << 20  # bytes of activations held while a family looks at rows
@@ -22,6 +22,7 @@ class Network:
     weights: tuple[Tensor, ...]  # (in, out) each
     biases: tuple[Tensor, ...]  # (out,) each
     retraining: Retraining
+    fingerprint: str | None = None  # of all that decides its weights
 
     def __call__(self, x: Tensor) -> Tensor:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -40,6 +41,10 @@ class Family:
     biases: tuple[Tensor, ...]  # (k, out) each
     retrainings: tuple[Retraining, ...]
     groups: Groups | None = None  # classes merged, as `merged` does for one model
+    fingerprints: tuple[str, ...] = ()  # one a member, where they are known
+    accuracy: tuple[float, ...] | None = None  # of each member on rows held out
+    recipe: Recipe | None = None
+    data: str | None = None  # fingerprint of the rows there were
 
     def __len__(self) -> int:
         return len(self.retrainings)
@@ -67,6 +72,8 @@ class Family:
                 weights=tuple(weight[place] for weight in self.weights),
                 biases=tuple(bias[place] for bias in self.biases),
                 retrainings=self.retrainings[place],
+                fingerprints=self.fingerprints[place],
+                accuracy=None if self.accuracy is None else self.accuracy[place],
             )
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
@@ -74,7 +81,17 @@ class Family:
             tuple(weight[place] for weight in self.weights),
             tuple(bias[place] for bias in self.biases),
             self.retrainings[place],
+            self.fingerprints[place] if self.fingerprints else None,
         )
+
+    @property
+    def suspects(self) -> tuple[int, ...]:
+        """Members that did not learn: accuracy far below their siblings', by 0.1 and by six typical deviations."""
+        if self.accuracy is None:
+            return ()
+        accuracy = torch.tensor(self.accuracy, dtype=torch.float64)
+        below = accuracy.median() - accuracy
+        return tuple(torch.nonzero(below > max(0.1, 6 * float(below.abs().median()))).flatten().tolist())
 
     def merged(self, groups: Groups) -> Family:
         """The same networks with classes merged: what `merged` is to one model."""

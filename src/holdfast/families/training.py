@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -24,6 +25,7 @@ from torch import Tensor
 from holdfast.families.family import Family
 from holdfast.families.material import Pool, check_material, disturbed, labels_of, rows_of
 from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
 from holdfast.progress import bar
 from holdfast.threads import one_thread
 
@@ -41,6 +43,8 @@ def train(
     retrainings: Sequence[Retraining],
     *,
     new: tuple[Tensor, Tensor] | None = None,
+    held_out: tuple[Tensor, Tensor] | None = None,
+    store: str | Path | None = None,
     classes: int | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -48,6 +52,8 @@ def train(
     """Train one network per Retraining on the rows x (n, d) and class indices y (n,).
 
     ``new`` holds rows and labels that the deployed network never saw, for changes that append some of them.
+    ``held_out`` rows and labels give each member's accuracy. With a ``store`` (a folder) the family is kept there:
+    asked for again it is read, and after an interruption only what was not finished is trained.
     ``classes`` defaults to the largest label + 1. On a CPU the members are shared out among ``workers``
     single-threaded processes (default: one a core; in this process when there is little to do). On a GPU they are
     one stack.
@@ -57,23 +63,67 @@ def train(
     retrainings = tuple(retrainings)
     pool = _pool(x, y, new, classes)
     _check(pool, retrainings)
-    sizes = recipe.sizes(x.shape[1], pool.classes)
-    job = _Job(pool, recipe, sizes, retrainings)
-    workers = _worker_count(job, workers)
-    trained: dict[int, tuple[Weights, Weights]] = {}
-    with bar(f"Training {len(retrainings)} networks", len(retrainings), progress) as advance:
-        for chunk, weights, biases in _in_workers(job, workers) if workers > 1 else _in_this_process(job):
-            for place, member in enumerate(chunk):
-                own = disturbed(tuple(w[place] for w in weights), retrainings[member])
-                _check_trained(retrainings[member], own)
-                trained[member] = own, tuple(b[place] for b in biases)
+    data = fingerprint_data(pool)
+    fingerprints = tuple(fingerprint_member(data, recipe, retraining) for retraining in retrainings)
+    entry = None if store is None else Entry.of(store, fingerprints)
+    if entry is not None and entry.complete:
+        family = _moved(replace(entry.load(fingerprints), retrainings=retrainings), x)
+    else:
+        sizes = recipe.sizes(x.shape[1], pool.classes)
+        layers = _all_members(_Job(pool, recipe, sizes, retrainings), fingerprints, entry, workers, progress)
+        family = Family(*layers, retrainings, fingerprints=fingerprints, recipe=recipe, data=data)
+    if held_out is not None:
+        _checked_rows(*held_out)
+        right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
+        family = replace(family, accuracy=tuple(right.double().mean(1).tolist()))
+    if entry is not None and not entry.complete:
+        entry.finish(family)
+    return family
+
+
+def _all_members(
+    job: _Job, fingerprints: tuple[str, ...], entry: Entry | None, workers: int | None, progress: bool
+) -> tuple[Weights, Weights]:
+    """The stacked layers of every member: from the store what is there, the rest trained and put there."""
+    known = {} if entry is None else entry.members()
+    trained = {place: known[member] for place, member in enumerate(fingerprints) if member in known}
+    todo = [place for place in range(len(fingerprints)) if place not in trained]
+    rest = replace(job, retrainings=tuple(job.members(todo)))
+    workers = _worker_count(rest, workers)
+    with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
+        advance(len(trained))
+        for chunk, weights, biases in _in_workers(rest, workers) if workers > 1 else _in_this_process(rest):
+            members = [todo[place] for place in chunk]
+            weights = _finished(job.members(members), weights)
+            if entry is not None:
+                entry.add([fingerprints[member] for member in members], weights, biases)
+            for place, member in enumerate(members):
+                trained[member] = tuple(w[place] for w in weights), tuple(b[place] for b in biases)
             advance(len(chunk))
-    layers = range(len(sizes) - 1)
-    return Family(
-        tuple(torch.stack([trained[member][0][layer] for member in range(len(trained))]) for layer in layers),
-        tuple(torch.stack([trained[member][1][layer] for member in range(len(trained))]) for layer in layers),
-        retrainings,
-    )
+    stacked = [
+        tuple(
+            torch.stack(layer) for layer in zip(*(trained[member][part] for member in range(len(trained))), strict=True)
+        )
+        for part in (0, 1)
+    ]
+    return _moved_layers(stacked[0], job.pool.x), _moved_layers(stacked[1], job.pool.x)
+
+
+def _finished(retrainings: list[Retraining], weights: Weights) -> Weights:
+    """A chunk's trained weights with what comes after training, if they are sound."""
+    members = [disturbed(tuple(w[place] for w in weights), retraining) for place, retraining in enumerate(retrainings)]
+    for retraining, own in zip(retrainings, members, strict=True):
+        if not all(bool(weight.isfinite().all()) for weight in own):
+            raise ValueError(f"training diverged for {retraining}: its weights are not finite; lower the learning rate")
+    return tuple(torch.stack(layer) for layer in zip(*members, strict=True))
+
+
+def _moved_layers(layers: Weights, like: Tensor) -> Weights:
+    return tuple(layer.to(like) for layer in layers)
+
+
+def _moved(family: Family, like: Tensor) -> Family:
+    return replace(family, weights=_moved_layers(family.weights, like), biases=_moved_layers(family.biases, like))
 
 
 def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
@@ -114,11 +164,6 @@ def _check(pool: Pool, retrainings: tuple[Retraining, ...]) -> None:
         raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
     for retraining in retrainings:
         check_material(retraining, pool)
-
-
-def _check_trained(retraining: Retraining, weights: Weights) -> None:
-    if not all(bool(weight.isfinite().all()) for weight in weights):
-        raise ValueError(f"training diverged for {retraining}: its weights are not finite; lower the learning rate")
 
 
 # ---- who trains what ----

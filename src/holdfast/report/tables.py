@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.datasets.card import Card
+from holdfast.families import load_family
+from holdfast.families.store import Entry, read_manifest
 from holdfast.report.story import Advice, Story
 
 
@@ -53,6 +56,35 @@ def _dataset_text(card: Card) -> Text:
     if card.url and not card.packaged:
         text.append(f"\n{'':10}fetch    holdfast datasets fetch {card.name}", style="dim")
     return text.append("\n")
+
+
+def family_list(entries: Sequence[Entry]) -> Group:
+    """Each family of a store on a line."""
+    return Group(*(_family_line(entry) for entry in entries))
+
+
+def _family_line(entry: Entry) -> Text:
+    text = Text(entry.folder.name, style="bold").append(f"  {entry.size() / 1e6:7.1f} MB  ")
+    if not entry.complete:
+        return text.append(f"not finished, {len(entry.members())} members so far", style="yellow")
+    manifest = read_manifest(entry.folder)
+    kinds = Counter(member["kind"] for member in manifest["members"])
+    return text.append(", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+
+
+def family_text(entry: Entry) -> Text:
+    """All that is known of one family."""
+    text = _family_line(entry).append(f"\nfolder    {entry.folder}")
+    if not entry.complete:
+        return text
+    family = load_family(entry.folder)
+    manifest = read_manifest(entry.folder)
+    text.append(f"\nnetworks  {family}\nrecipe    {family.recipe}\ndata      {(family.data or '-')[:20]}")
+    text.append(f"\ntorch     {manifest['torch']}")
+    if family.accuracy is not None:
+        low, high = min(family.accuracy), max(family.accuracy)
+        text.append(f"\naccuracy  {low:.1%} to {high:.1%}; did not learn: {list(family.suspects) or 'none'}")
+    return text
 
 
 def story_text(story: Story, chosen: str) -> Group:

@@ -46,7 +46,7 @@ class SNS:
             if len(rows):
                 point[rows] = self._climb(model, start.point[rows], start.origin[rows], start.target[rows], space)
         moved = assess(model, start.origin, point, start.target, space)
-        return replace(moved, found=moved.found & start.found)
+        return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
 
     def _climb(self, model: Model, center: Tensor, origin: Tensor, target: Tensor, space: Space) -> Tensor:
         size = 2 * self.radius / self.steps
