@@ -116,7 +116,7 @@ def test_audit_counts_what_the_members_say(family, rows):
     ("pair", "error", "message"),
     [
         (lambda f, c: (f, c), TypeError, "got Family and Counterfactuals"),
-        (lambda f, c: (c, f[1]), TypeError, r"got Counterfactuals and Network.*Audit\(predictions"),
+        (lambda f, c: (c, f[1]), TypeError, r"got Counterfactuals and Network.*Family\.from_models"),
         (lambda f, c: (c, f), ValueError, r"members \[0\] .* are networks that the search has seen"),
         (lambda f, c: (c, f[1:1]), ValueError, "has 0 members"),
         (lambda f, c: (dataclasses.replace(c, classes=3), f[1:]), ValueError, "found for 3 classes .* has 2"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from holdfast import PGD, SNS, Recipe, Retraining, Space, audit, leave_one_out, other_class, seeds, train
+from holdfast import PGD, SNS, Recipe, Retraining, Space, audit, changes, leave_one_out, other_class, seeds, train
+from holdfast.families import training
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -18,6 +19,31 @@ def test_training_agrees_with_the_cpu(rows):
     assert on_gpu.weights[0].is_cuda
     for ours, theirs in zip((*on_cpu.weights, *on_cpu.biases), (*on_gpu.weights, *on_gpu.biases), strict=True):
         torch.testing.assert_close(theirs.cpu(), ours, rtol=1e-6, atol=1e-7)
+
+
+def test_the_captured_step_is_the_step(rows, monkeypatch):
+    """With a CUDA graph and without: the same bits, for every kind of change."""
+    x, y = rows[0].cuda(), rows[1].cuda()
+    members = [*seeds(4), *leave_one_out(3, len(x)), *changes.label_noise(2, 0.2), *changes.windows(2, 33, len(x))]
+    recipe = Recipe((16, 8), epochs=10, batch=16)
+    captured = train(x, y, recipe, members)
+    monkeypatch.setattr(training, "_captured", lambda step, stack, adam: step)
+    launched = train(x, y, recipe, members)
+    for ours, theirs in zip((*captured.weights, *captured.biases), (*launched.weights, *launched.biases), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_same_family_twice_is_the_same_bits(rows):
+    x, y = rows[0].cuda(), rows[1].cuda()
+    one, two = (train(x, y, Recipe((16, 8), epochs=10, batch=16), seeds(5)) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(one.weights, two.weights, strict=True))
+
+
+def test_a_store_gives_back_what_a_gpu_trained(rows, tmp_path):
+    x, y = rows[0].cuda(), rows[1].cuda()
+    one, two = (train(x, y, Recipe((8,), epochs=3), seeds(3), store=tmp_path) for _ in range(2))
+    assert two.weights[0].is_cuda
+    assert torch.equal(one.weights[0], two.weights[0])
 
 
 @pytest.mark.parametrize("name", ["schema", "free"])

@@ -6,6 +6,7 @@ from holdfast.datasets import DATASETS, load
 from holdfast.encoding import Encoding
 from holdfast.families import (
     PAPER_RECIPES,
+    Collection,
     Family,
     Network,
     Recipe,
@@ -33,6 +34,7 @@ __all__ = [
     "SNS",
     "STABILISERS",
     "Audit",
+    "Collection",
     "Counterfactuals",
     "Encoding",
     "Family",

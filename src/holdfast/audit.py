@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.counterfactuals import Counterfactuals
-from holdfast.families import Family
+from holdfast.families import Collection, Family
 from holdfast.intervals import clopper_pearson, mean_interval
 
 
@@ -128,27 +128,28 @@ class Audit:
         return "\n".join(lines if self.success else [*lines, "  nothing was found, so nothing can be undone"])
 
 
-def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
+def audit(counterfactuals: Counterfactuals, family: Family | Collection) -> Audit:
     """Ask every member of a family for the class of every counterfactual.
 
-    The family must not hold the network that the counterfactuals were found on: it would agree with itself.
+    Models of one's own become a family with `Family.from_models` or `Family.from_training`. The family must not hold
+    a network that the search has seen: it would agree with itself.
     """
     _check_belong(counterfactuals, family)
     return Audit(family.predict(counterfactuals.point), counterfactuals, family.kinds)
 
 
-def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
-    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
+def _check_belong(counterfactuals: Counterfactuals, family: Family | Collection) -> None:
+    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, (Family, Collection)):
         raise TypeError(
             f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
-            "for models of your own make Audit(predictions, counterfactuals, kinds), see docs/audit.md"
+            "for models of your own use Family.from_models([...])"
         )
-    if not len(family) or family.features != counterfactuals.point.shape[1]:
+    if not len(family) or family.features not in (None, counterfactuals.point.shape[1]):
         raise ValueError(
             f"{family} has {len(family)} members for {family.features} columns; the counterfactuals have "
             f"{counterfactuals.point.shape[1]} columns"
         )
-    if counterfactuals.classes not in (None, family.classes):
+    if None not in (counterfactuals.classes, family.classes) and counterfactuals.classes != family.classes:
         raise ValueError(
             f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
             "merge the family's classes as the model's were, family.merged(groups)"

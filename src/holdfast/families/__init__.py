@@ -2,6 +2,7 @@
 
 from holdfast.families import changes
 from holdfast.families.changes import leave_one_out, seeds
+from holdfast.families.collection import Collection
 from holdfast.families.family import Family, Network
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.families.store import load as load_family
@@ -10,6 +11,7 @@ from holdfast.families.training import train
 
 __all__ = [
     "PAPER_RECIPES",
+    "Collection",
     "Family",
     "Network",
     "Recipe",

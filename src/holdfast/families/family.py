@@ -9,6 +9,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
+from holdfast.families.collection import from_models, from_training
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.models import Groups, as_groups, merge_logits
 
@@ -45,6 +46,9 @@ class Family:
     accuracy: tuple[float, ...] | None = None  # of each member on rows held out
     recipe: Recipe | None = None
     data: str | None = None  # fingerprint of the rows there were
+
+    from_models = staticmethod(from_models)
+    from_training = staticmethod(from_training)
 
     def __len__(self) -> int:
         return len(self.retrainings)

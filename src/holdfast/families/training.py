@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, repeat
 from pathlib import Path
 
 import joblib
 import numpy as np
 import torch
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,11 +25,13 @@ from holdfast.families.family import Family
 from holdfast.families.material import Pool, check_material, disturbed, labels_of, rows_of
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
+from holdfast.families.workers import in_workers
 from holdfast.progress import bar
 from holdfast.threads import one_thread
 
 LANES = 64  # the flat parameters are padded to a multiple of this many numbers
 CACHE = 6 << 20  # bytes that a chunk of members in training should stay below on a CPU
+PLANNED = 32 << 20  # bytes of batch plans drawn at a time
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
 
 Weights = tuple[Tensor, ...]
@@ -176,8 +177,8 @@ class _Job:
     sizes: tuple[int, ...]
     retrainings: tuple[Retraining, ...]
 
-    def rows(self, member: int) -> int:
-        return len(rows_of(self.retrainings[member], self.pool))
+    def steps(self, member: int) -> int:
+        return math.ceil(len(rows_of(self.retrainings[member], self.pool)) / self.recipe.batch)
 
     def members(self, chunk: list[int]) -> list[Retraining]:
         return [self.retrainings[member] for member in chunk]
@@ -206,10 +207,10 @@ def _members_at_once(job: _Job) -> int:
 
 
 def _chunks(job: _Job, workers: int) -> list[list[int]]:
-    """Share out the members, stacking only those that take the same number of steps."""
-    rows = [job.rows(member) for member in range(len(job.retrainings))]
+    """Share out the members, stacking only those that take as many steps: Adam moves on a zero gradient too."""
+    steps = [job.steps(member) for member in range(len(job.retrainings))]
     chunks = []
-    for _, alike in groupby(sorted(range(len(rows)), key=rows.__getitem__), key=rows.__getitem__):
+    for _, alike in groupby(sorted(range(len(steps)), key=steps.__getitem__), key=steps.__getitem__):
         members = list(alike)
         pieces = math.ceil(len(members) / _members_at_once(job))
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
@@ -225,24 +226,13 @@ def _in_this_process(job: _Job) -> Iterator[Trained]:
 
 
 def _in_workers(job: _Job, workers: int) -> Iterator[Trained]:
-    # loky's processes need no `if __name__ == "__main__"` in the user's script and work in notebooks; "c" hands
-    # them the rows as shared memory.
-    pool = joblib.Parallel(workers, backend="loky", return_as="generator_unordered", mmap_mode="c", batch_size=1)
     rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
     tasks = (
         joblib.delayed(_train_chunk)(rows, labels, old, classes, job.recipe, job.sizes, chunk, job.members(chunk))
         for chunk in _chunks(job, workers)
     )
-    try:
-        for chunk, weights, biases in pool(tasks):
-            yield chunk, tuple(map(torch.from_numpy, weights)), tuple(map(torch.from_numpy, biases))
-    except TerminatedWorkerError as error:
-        raise RuntimeError(
-            "a training process was killed, most likely for want of memory; try fewer workers"
-        ) from error
-    except BaseException:
-        get_reusable_executor().shutdown(wait=False, kill_workers=True)  # Ctrl-C stops at once
-        raise
+    for chunk, weights, biases in in_workers(tasks, workers):
+        yield chunk, tuple(map(torch.from_numpy, weights)), tuple(map(torch.from_numpy, biases))
 
 
 Arrays = list[NDArray[np.float32]]
@@ -289,21 +279,61 @@ class _Stack:
 def _train_stack(
     pool: Pool, recipe: Recipe, sizes: tuple[int, ...], retrainings: Sequence[Retraining]
 ) -> tuple[Weights, Weights]:
-    """Train members that all see the same number of rows."""
+    """Train members that all take the same number of steps."""
     x = pool.x
     stack = _initial(sizes, retrainings, x)
     gradient = _Stack.zeros(sizes, len(retrainings), x)
     stack.flat.grad = gradient.flat
-    adam = torch.optim.Adam([stack.flat], lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon, fused=True)
+    adam = torch.optim.Adam(
+        [stack.flat],
+        lr=recipe.learning_rate,
+        betas=recipe.betas,
+        eps=recipe.epsilon,
+        fused=True,
+        capturable=x.is_cuda,
+    )
     wanted = _wanted(pool, retrainings)
-    orders = [torch.Generator().manual_seed(retraining.order_seed) for retraining in retrainings]
-    seen = torch.stack([rows_of(retraining, pool) for retraining in retrainings])  # (k, m)
-    share = _share(seen.shape[1], recipe.batch, x)
-    for _ in range(recipe.epochs):
-        for batch, weight in zip(_plan(seen, orders, recipe.batch, x.device), share, strict=True):
-            _backpropagate(stack, gradient, x[batch], wanted(batch), weight)
-            adam.step()
+    seen = [rows_of(retraining, pool) for retraining in retrainings]
+    share = _share(seen, recipe.batch, x)
+    epoch = torch.zeros(share.shape[0], len(seen), recipe.batch, dtype=torch.int64, device=x.device)
+
+    def step(place: Tensor) -> None:
+        """Take the step of the epoch whose number is in ``place`` (1,)."""
+        batch = epoch.index_select(0, place)[0]
+        weight = share.index_select(0, place)[0]
+        _backpropagate(stack, gradient, x[batch], wanted(batch), weight)
+        adam.step()
+
+    take = _captured(step, stack, adam) if x.is_cuda else step
+    places = torch.split(torch.arange(len(epoch), device=x.device), 1)
+    for plan in _plans(seen, retrainings, recipe, x.device):
+        epoch.copy_(plan, non_blocking=True)
+        for place in places:
+            take(place)
     return stack.weights, tuple(bias[:, 0] for bias in stack.biases)
+
+
+def _captured(step: Callable[[Tensor], None], stack: _Stack, adam: torch.optim.Adam) -> Callable[[Tensor], None]:
+    """The step as one CUDA graph: launching its twenty kernels one by one takes longer than running them."""
+    place, start = torch.zeros(1, dtype=torch.int64, device=stack.flat.device), stack.flat.clone()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # a graph is captured after a few rounds that set up what it uses
+        for _ in range(3):
+            step(place)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(place)
+    stack.flat.copy_(start)  # as if nothing had been trained yet
+    for state in adam.state[stack.flat].values():
+        state.zero_()
+
+    def replay(number: Tensor) -> None:
+        place.copy_(number)
+        graph.replay()
+
+    return replay
 
 
 def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
@@ -328,18 +358,57 @@ def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], like: Te
     return stack
 
 
-def _plan(seen: Tensor, orders: list[torch.Generator], batch: int, device: torch.device) -> Tensor:
-    """One epoch of batches: (steps, k, batch) rows. The last batch is filled up with rows that do not count."""
-    rows = seen.shape[1]
-    order = torch.stack([row[torch.randperm(rows, generator=draw)] for row, draw in zip(seen, orders, strict=True)])
-    order = torch.nn.functional.pad(order, (0, -rows % batch))
-    return order.view(len(seen), -1, batch).transpose(0, 1).contiguous().to(device)
+def _plans(
+    seen: list[Tensor], retrainings: Sequence[Retraining], recipe: Recipe, device: torch.device
+) -> Iterator[Tensor]:
+    """The batches of every epoch: (steps, k, batch) rows. The last batch is filled up with rows that do not count.
+
+    Each order comes from a CPU generator of the member's own seed, so it is the same on every device; members with one
+    seed and as many rows have one order. A few epochs are drawn at a time; for a GPU in parallel and ahead of it, or
+    it would wait.
+    """
+    steps = math.ceil(len(seen[0]) / recipe.batch)
+    full = steps * recipe.batch
+    keys = [(retraining.order_seed, len(rows)) for retraining, rows in zip(retrainings, seen, strict=True)]
+    draws = {key: torch.Generator().manual_seed(key[0]) for key in keys}
+    which = torch.tensor([list(draws).index(key) for key in keys], device=device)
+    rows = torch.stack([torch.nn.functional.pad(own, (0, full - len(own))) for own in seen]).to(device)  # (k, full)
+    at_once = max(1, PLANNED // (8 * len(seen) * full))
+    blocks = [min(at_once, recipe.epochs - start) for start in range(0, recipe.epochs, at_once)]
+
+    def drawn(key: tuple[int, int], epochs: int) -> Tensor:  # (epochs, full)
+        orders = torch.zeros(epochs, full, dtype=torch.int32)
+        for epoch in range(epochs):
+            orders[epoch, : key[1]] = torch.randperm(key[1], generator=draws[key])
+        return orders
+
+    def plans(orders: Tensor) -> Iterator[Tensor]:
+        """From orders (epochs, draws, full) to the rows they stand for."""
+        for epoch in orders.to(device, non_blocking=True):
+            yield rows.gather(1, epoch[which].long()).view(len(seen), steps, recipe.batch).transpose(0, 1)
+
+    if device.type == "cpu":
+        for epochs in blocks:
+            yield from plans(torch.stack([drawn(key, epochs) for key in draws], dim=1))
+        return
+    with ThreadPoolExecutor() as drawing, ThreadPoolExecutor(1) as ahead:
+
+        def block(epochs: int) -> Tensor:
+            return torch.stack(list(drawing.map(drawn, draws, repeat(epochs))), dim=1).pin_memory()
+
+        following = [ahead.submit(block, epochs) for epochs in blocks[:1]]
+        for number in range(len(blocks)):
+            orders = following.pop().result()
+            following = [ahead.submit(block, epochs) for epochs in blocks[number + 1 : number + 2]]
+            yield from plans(orders)
 
 
-def _share(rows: int, batch: int, like: Tensor) -> Tensor:
-    """How much each row of each batch counts: one over the batch's true size, 0 for filling. (steps, 1, batch, 1)"""
-    counts = torch.arange(rows + -rows % batch).view(-1, 1, batch, 1) < rows
-    return (counts / counts.sum(2, keepdim=True)).to(like)
+def _share(seen: list[Tensor], batch: int, like: Tensor) -> Tensor:
+    """How much each row of each batch counts: one over the batch's true size, 0 for filling. (steps, k, batch, 1)"""
+    rows = torch.tensor([len(own) for own in seen])
+    steps = math.ceil(len(seen[0]) / batch)
+    counts = torch.arange(steps * batch).view(steps, 1, batch) < rows[:, None]
+    return (counts / counts.sum(2, keepdim=True))[..., None].to(like)
 
 
 def _backpropagate(stack: _Stack, gradient: _Stack, x: Tensor, wanted: Tensor, weight: Tensor) -> None:

@@ -1,0 +1,183 @@
+"""A family of models that somebody else made: they are asked like ours, one after another."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, overload
+
+import joblib
+import numpy as np
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from holdfast.families.material import Pool, rows_of
+from holdfast.families.recipe import Retraining
+from holdfast.families.workers import in_workers
+from holdfast.models import Groups, Model, as_groups, checked_logits, merge_logits
+from holdfast.progress import bar
+from holdfast.threads import one_thread
+
+Training = Callable[[NDArray[np.int64], int], Model]  # rows to train on, seed -> model
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A member whose training raised."""
+
+    retraining: Retraining
+    error: str  # the last line
+    details: str  # the whole traceback
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Collection:
+    """Models of any kind as a family: rows -> logits each. Indexing gives a model, slicing a smaller Collection."""
+
+    models: tuple[Model, ...]
+    retrainings: tuple[Retraining, ...]
+    groups: Groups | None = None
+    failures: tuple[Failure, ...] = ()
+
+    features = None  # how many columns the models take: they will say when asked
+    classes = None
+    fingerprints: tuple[str, ...] = ()
+    suspects: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(retraining.kind for retraining in self.retrainings)
+
+    @overload
+    def __getitem__(self, place: int) -> Model: ...
+    @overload
+    def __getitem__(self, place: slice) -> Collection: ...
+    def __getitem__(self, place: int | slice) -> Model | Collection:
+        if isinstance(place, slice):
+            return replace(self, models=self.models[place], retrainings=self.retrainings[place])
+        return self.models[place]
+
+    def merged(self, groups: Groups) -> Collection:
+        return replace(self, groups=as_groups(groups))
+
+    def logits(self, x: Tensor) -> Tensor:
+        """What every member says of every row: (k, n, c)."""
+        return torch.stack([self._of(model, x) for model in self.models])
+
+    def predict(self, x: Tensor) -> Tensor:
+        """The class every member gives every row: (k, n)."""
+        with torch.no_grad():
+            return torch.stack([self._of(model, x).argmax(-1) for model in self.models])
+
+    def _of(self, model: Model, x: Tensor) -> Tensor:
+        logits = checked_logits(model(x), len(x))
+        return logits if self.groups is None else merge_logits(logits, self.groups)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in dict.fromkeys(self.kinds))
+        return f"Collection({counts or 'empty'}{f'; {len(self.failures)} failed' if self.failures else ''})"
+
+
+def from_models(
+    models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
+) -> Collection:
+    """Models that exist already: callables and modules, or safetensors files of weights for a module ``like`` this."""
+    loaded = tuple(_loaded(model, like) if isinstance(model, (str, Path)) else _ready(model) for model in models)
+    kinds = (kind,) * len(loaded) if isinstance(kind, str) else tuple(kind)
+    if not loaded or len(kinds) != len(loaded):
+        raise ValueError(
+            f"expected one model or more and a kind for each, got {len(loaded)} models, {len(kinds)} kinds"
+        )
+    # Numbered, so that no two count as the same retraining.
+    return Collection(loaded, tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)))
+
+
+def from_training(
+    function: Training,
+    changes: Sequence[Retraining],
+    rows: int,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Collection:
+    """Retrain with one's own function: ``function(rows, seed)`` gets the numbers of the rows and returns a model.
+
+    It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
+    others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
+    """
+    pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
+    for change in changes:
+        _check_rows_only(change, rows)
+    tasks = (
+        joblib.delayed(_attempt)(function, place, rows_of(change, pool).numpy(), change.init_seed)
+        for place, change in enumerate(changes)
+    )
+    models: dict[int, Model] = {}
+    failures: dict[int, Failure] = {}
+    with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
+        for place, model, error, details in in_workers(tasks, min(workers or joblib.cpu_count(), max(len(changes), 1))):
+            if model is None:
+                failures[place] = Failure(changes[place], error, details)
+            else:
+                models[place] = _ready(model)
+            advance(1)
+    return _gathered(changes, models, failures)
+
+
+def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures: dict[int, Failure]) -> Collection:
+    failed = tuple(failures[place] for place in sorted(failures))
+    if not models:
+        first = f"; the first said:\n{failed[0].details}" if failed else ": there were no changes"
+        raise RuntimeError(f"none of {len(changes)} trainings gave a model{first}")
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(changes)} trainings failed and are left out, the first with: {failed[0].error}; "
+            "see .failures",
+            stacklevel=3,
+        )
+    kept = sorted(models)
+    return Collection(tuple(models[place] for place in kept), tuple(changes[place] for place in kept), failures=failed)
+
+
+def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:
+    try:
+        with one_thread():
+            model = function(rows, seed)
+        if not callable(model):
+            raise TypeError(f"the training returned {type(model).__name__}, which is no model: rows -> logits")
+        return place, model, "", ""
+    except Exception as error:
+        return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
+
+
+def _check_rows_only(change: Retraining, rows: int) -> None:
+    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended:
+        raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
+    if change.left_out is not None and not 0 <= change.left_out < rows:
+        raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
+
+
+def _ready(model: Model) -> Model:
+    if not callable(model):
+        raise TypeError(f"{type(model).__name__} cannot be called; a model takes rows and returns logits, in torch")
+    return model.eval() if isinstance(model, nn.Module) else model
+
+
+def _loaded(path: str | Path, like: nn.Module | None) -> Model:
+    if like is None:
+        raise ValueError(f"{path} holds weights only; say what they belong to with like=module")
+    module = copy.deepcopy(like)
+    try:
+        module.load_state_dict(safetensors.torch.load_file(path))
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the weights of {type(like).__name__}: {error}") from error
+    return module.eval()
