@@ -25,10 +25,13 @@ def test_the_captured_step_is_the_step(rows, monkeypatch):
     """With a CUDA graph and without: the same bits, for every kind of change."""
     x, y = rows[0].cuda(), rows[1].cuda()
     members = [*seeds(4), *leave_one_out(3, len(x)), *changes.label_noise(2, 0.2), *changes.windows(2, 33, len(x))]
+    members += changes.fine_tune(2, epochs=3, top_only=True) + changes.hyperparameters(2, weight_decay=(1e-3, 1e-2))
     recipe = Recipe((16, 8), epochs=10, batch=16)
-    captured = train(x, y, recipe, members)
+    base = train(x, y, recipe, [Retraining()])[0]
+    captured = train(x, y, recipe, members, new=(x, y), base=base)
+    assert torch.equal(captured[11].weights[0], base.weights[0])  # top layer only
     monkeypatch.setattr(training, "_captured", lambda step, stack, adam: step)
-    launched = train(x, y, recipe, members)
+    launched = train(x, y, recipe, members, new=(x, y), base=base)
     for ours, theirs in zip((*captured.weights, *captured.biases), (*launched.weights, *launched.biases), strict=True):
         assert torch.equal(ours, theirs)
 

@@ -118,6 +118,83 @@ def test_weight_noise_is_in_standard_deviations_of_each_layer(pool):
     assert all(torch.equal(member.biases[0], base.biases[0]) for member in noisy)
 
 
+def test_fine_tuning_goes_on_from_the_base_on_new_rows_only(pool):
+    base = trained(pool, [Retraining()])[0]
+    new = pool.x[OLD:], pool.y[OLD:]
+    members = changes.fine_tune(4, epochs=5, share=0.5, learning_rate=1e-2)
+    family = train(pool.x[:OLD], pool.y[:OLD], RECIPE, members, new=new, base=base, classes=3)
+    assert set(family.kinds) == {"fine-tune"}
+    for member in members:
+        rows = rows_of(member, pool)
+        assert len(rows) == NEW // 2
+        assert rows.min() >= OLD
+    first = family.weights[0]
+    assert (first[:, None] != first[None]).flatten(2).any(-1).sum() == 12  # no two alike
+    moved = (first - base.weights[0]).abs().amax((1, 2))
+    assert (moved > 0).all()
+    assert (moved < 0.2).all()  # ten steps of 1e-2 from where the base was
+    still = [Retraining(continued=True, appended=1.0, settings=(("epochs", 1), ("learning_rate", 1e-30)))]
+    same = train(pool.x[:OLD], pool.y[:OLD], RECIPE, still, new=new, base=base, classes=3)[0]
+    torch.testing.assert_close(same.weights[0], base.weights[0], rtol=0, atol=1e-20)
+
+
+def test_top_only_moves_no_bit_below_the_last_layer(pool):
+    base = trained(pool, [Retraining()])[0]
+    new = pool.x[OLD:], pool.y[OLD:]
+    members = changes.fine_tune(2, epochs=5, top_only=True) + changes.fine_tune(2, epochs=5)
+    family = train(pool.x[:OLD], pool.y[:OLD], RECIPE, members, new=new, base=base, classes=3)
+    for place in (0, 1):
+        assert torch.equal(family[place].weights[0], base.weights[0])
+        assert torch.equal(family[place].biases[0], base.biases[0])
+        assert not torch.equal(family[place].weights[1], base.weights[1])
+    assert not torch.equal(family[2].weights[0], base.weights[0])
+    alone = train(pool.x[:OLD], pool.y[:OLD], RECIPE, members[:1], new=new, base=base, classes=3)[0]
+    assert torch.equal(alone.weights[1], family[0].weights[1])
+
+
+def test_another_base_is_another_network(pool, tmp_path):
+    new = pool.x[OLD:], pool.y[OLD:]
+    one, two = trained(pool, [Retraining(), *seeds(1)])
+    tuned = [
+        train(
+            pool.x[:OLD], pool.y[:OLD], RECIPE, changes.fine_tune(1, 2), new=new, base=base, classes=3, store=tmp_path
+        )
+        for base in (one, two)
+    ]
+    assert tuned[0].fingerprints != tuned[1].fingerprints
+    assert not torch.equal(tuned[0].weights[0], tuned[1].weights[0])
+
+
+def test_hyperparameters_are_those_of_another_recipe(pool):
+    ranges = {"epochs": (2, 6), "learning_rate": (1e-4, 1e-2), "batch": (8, 16), "weight_decay": (1e-4, 1e-1)}
+    members = changes.hyperparameters(8, **ranges)
+    family = trained(pool, members)
+    for place, member in enumerate(members[:4]):
+        recipe = member.recipe(RECIPE)
+        assert 2 <= recipe.epochs <= 6
+        assert recipe.batch in (8, 16)
+        by_hand = train(pool.x[:OLD], pool.y[:OLD], recipe, [Retraining()], classes=3)[0]
+        assert torch.equal(by_hand.weights[0], family[place].weights[0])
+    rates = [member.recipe(RECIPE).learning_rate for member in changes.hyperparameters(300, learning_rate=(1e-4, 1e-2))]
+    assert sum(rate < 1e-3 for rate in rates) == pytest.approx(150, abs=30)  # even on a log scale
+    assert members == changes.hyperparameters(8, **ranges)
+
+
+def test_weight_decay_is_adams_l2(pool):
+    """Against torch.optim.Adam itself, one batch a step, in float64."""
+    x, y = pool.x[:OLD].double(), pool.y[:OLD]
+    start = train(x, y, Recipe((), epochs=1, batch=OLD, learning_rate=1e-30), [Retraining()])[0]
+    layer = torch.nn.Linear(5, 3, dtype=torch.float64)
+    layer.weight.data, layer.bias.data = start.weights[0].T.clone(), start.biases[0].clone()
+    adam = torch.optim.Adam(layer.parameters(), lr=1e-3, eps=1e-7, weight_decay=0.1)
+    for _ in range(20):
+        adam.zero_grad()
+        torch.nn.functional.cross_entropy(layer(x), y).backward()
+        adam.step()
+    ours = train(x, y, Recipe((), epochs=20, batch=OLD, weight_decay=0.1), [Retraining()])[0]
+    torch.testing.assert_close(ours.weights[0], layer.weight.T, rtol=1e-6, atol=1e-8)
+
+
 def test_both_applies_two_changes_to_one_member(pool):
     members = changes.both(seeds(3), changes.bootstrap(3))
     assert {member.kind for member in members} == {"seeds & bootstrap"}
@@ -145,6 +222,9 @@ def test_a_retraining_prints_what_it_changes():
         (lambda: changes.bootstrap(0), "one member or more"),
         (lambda: changes.windows(3, 200, rows=OLD), "a window of 200 rows does not fit 120"),
         (lambda: changes.windows(30, 110, rows=OLD), "only 11 different windows of 110, not 30"),
+        (lambda: changes.fine_tune(3, 5, share=2.0), "at most 1, got 2.0"),
+        (lambda: changes.hyperparameters(3), "name a setting to vary"),
+        (lambda: changes.hyperparameters(3, learning_rate=(1e-2, 1e-3)), r"a range \(low, high\) above 0"),
         (lambda: changes.both(seeds(3), changes.bootstrap(2)), "as many members, got 3 and 2"),
         (lambda: changes.both(seeds(3), seeds(3, start=9)), r"both changes set \['init_seed', 'order_seed'\]"),
     ],
@@ -161,6 +241,7 @@ def test_changes_that_make_no_sense_are_refused(call, message):
         (changes.shift(1, column=9, strength=1)[0], "tilts a column that is not there; there are 5"),
         (Retraining(window=(100, 200)), "a window that is not inside the 120 rows"),
         (Retraining(left_out=120), "leaves out a row that is not there"),
+        (Retraining(top_only=True, settings=(("weight_decay", 0.1),)), "which weight decay would shrink"),
     ],
 )
 def test_what_the_data_does_not_have_is_told(member, message, pool):
@@ -171,3 +252,12 @@ def test_what_the_data_does_not_have_is_told(member, message, pool):
 def test_new_rows_must_be_like_the_old(pool):
     with pytest.raises(ValueError, match="new rows have 4 columns, the old ones 5"):
         train(pool.x, pool.y, RECIPE, changes.append(1), new=(pool.x[:, :4], pool.y))
+
+
+def test_fine_tuning_needs_the_network_it_starts_from(pool):
+    new = pool.x[OLD:], pool.y[OLD:]
+    with pytest.raises(ValueError, match=r"continues from the deployed network; pass train\(..., base=network\)"):
+        train(pool.x[:OLD], pool.y[:OLD], RECIPE, changes.fine_tune(1, 2), new=new, classes=3)
+    other = train(pool.x, pool.y, Recipe((4,), epochs=1), [Retraining()], classes=3)[0]
+    with pytest.raises(ValueError, match=r"base is Network\(5-4-3.*make networks of 5-8-3"):
+        train(pool.x[:OLD], pool.y[:OLD], RECIPE, changes.fine_tune(1, 2), new=new, base=other, classes=3)

@@ -97,6 +97,7 @@ def test_a_training_that_never_works_is_told_with_its_traceback(rows):
     [
         (changes.label_noise(1, 0.1), "changes more than rows and seeds; make that change inside your own function"),
         (changes.append(1), "changes more than rows"),
+        (changes.hyperparameters(1, epochs=(2, 3)), "changes more than rows"),
         (leave_one_out(1, 900, seed=3), "leaves out a row that is not there; there are 60"),
     ],
 )

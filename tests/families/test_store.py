@@ -16,7 +16,12 @@ from holdfast.families import training
 from holdfast.families.store import Entry, StoreError, entries, find
 
 RECIPE = Recipe((16, 8), epochs=8, batch=16)
-MEMBERS = [*seeds(8), *leave_one_out(8, 65), *changes.both(seeds(4, start=50), changes.windows(4, 40, 65))]
+MEMBERS = [
+    *seeds(6),
+    *changes.hyperparameters(2, epochs=(5, 6)),
+    *leave_one_out(8, 65),
+    *changes.both(seeds(4, start=50), changes.windows(4, 40, 65)),
+]
 
 
 def data():

@@ -37,6 +37,9 @@ OTHERS = [
     *changes.windows(2, 40, rows=65),
     *changes.append(2, 0.5),
     *changes.weight_noise(2, 0.1),
+    *changes.fine_tune(2, epochs=2),
+    *changes.fine_tune(2, epochs=2, top_only=True),
+    *changes.hyperparameters(3, epochs=(2, 5), batch=(8, 16)),
     *changes.both(seeds(2), changes.shift(2, column=1, strength=0.5)),
 ]
 
@@ -46,18 +49,20 @@ def test_together_in_chunks_in_workers_or_alone_the_same_bits(classes, monkeypat
     x, y = data(rows=85, classes=classes)
     x, y, new = x[:65], y[:65], (x[65:], y[65:])
     every = CHANGES + OTHERS
-    together = train(x, y, RECIPE, every, new=new, classes=classes, workers=1)
+    base = train(x, y, RECIPE, [Retraining()], classes=classes)[0]
+    rest = {"new": new, "base": base, "classes": classes}
+    together = train(x, y, RECIPE, every, **rest, workers=1)
     assert together.kinds[:10] == ("seeds",) * 5 + ("leave-one-out",) * 4 + ("base",)
-    assert same(together, train(x, y, RECIPE, every, new=new, classes=classes, workers=2))
+    assert same(together, train(x, y, RECIPE, every, **rest, workers=2))
     for place, change in enumerate(every):
-        alone = train(x, y, RECIPE, [change], new=new, classes=classes)
+        alone = train(x, y, RECIPE, [change], **rest)
         assert same(alone[0], together[place])
         assert alone[0].retraining == together[place].retraining == change
     stacks = []
     one_stack = training._train_stack
     monkeypatch.setattr(training, "_train_stack", lambda *job: stacks.append(len(job[-1])) or one_stack(*job))
     monkeypatch.setattr(training, "CACHE", 20_000)
-    assert same(together, train(x, y, RECIPE, every, new=new, classes=classes, workers=1))
+    assert same(together, train(x, y, RECIPE, every, **rest, workers=1))
     assert max(stacks) == 2  # so this was another chunking
 
 
@@ -204,7 +209,9 @@ def test_training_that_diverges_is_told_by_member():
         train(x, y, Recipe((8,), epochs=3, learning_rate=1e30), seeds(2))
 
 
-@pytest.mark.parametrize("settings", [{"hidden": (0,)}, {"epochs": 0}, {"batch": 0}, {"learning_rate": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"hidden": (0,)}, {"epochs": 0}, {"batch": 0}, {"learning_rate": 0}, {"weight_decay": -1}]
+)
 def test_a_recipe_that_makes_no_sense_is_refused(settings):
     with pytest.raises(ValueError, match="must be|need one unit"):
         Recipe(**settings)

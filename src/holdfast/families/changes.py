@@ -6,6 +6,8 @@ seeds.
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -90,6 +92,60 @@ def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) 
     return _drawn(n, start, base, kind="weight-noise", weight_noise=scale)
 
 
+def fine_tune(
+    n: int,
+    epochs: int,
+    share: float = 1.0,
+    learning_rate: float | None = None,
+    top_only: bool = False,
+    start: int = 0,
+    base: Retraining = BASE,
+) -> list[Retraining]:
+    """Brought up to date rather than retrained: the deployed network trained on, on a random share of the new rows.
+
+    `train` needs the new rows and the deployed network (``new=..., base=...``). With ``top_only`` only the last layer
+    moves, the setting of the paper's Theorem 2. Each member sees its batches in an order of its own.
+    """
+    _check_share("share", share, below=1.0000001)
+    settings: list[tuple[str, float]] = [("epochs", epochs)]
+    if learning_rate is not None:
+        settings.append(("learning_rate", learning_rate))
+    change: dict[str, Any] = {"continued": True, "top_only": top_only, "appended": share, "settings": tuple(settings)}
+    members = _drawn(n, start, base, kind="fine-tune", **change)
+    return [replace(member, order_seed=base.order_seed + 1 + member.data_seed) for member in members]
+
+
+def hyperparameters(
+    n: int,
+    epochs: tuple[int, int] | None = None,
+    learning_rate: tuple[float, float] | None = None,
+    batch: Sequence[int] | None = None,
+    weight_decay: tuple[float, float] | None = None,
+    start: int = 0,
+    base: Retraining = BASE,
+) -> list[Retraining]:
+    """Somebody tuned the training: settings drawn from ranges (rates evenly on a log scale), batches from a list."""
+    if epochs is None and learning_rate is None and batch is None and weight_decay is None:
+        raise ValueError("name a setting to vary: epochs=(80, 120), learning_rate=(5e-4, 2e-3), batch=(16, 32), ...")
+    for name, limits in {"epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay}.items():
+        if limits is not None and not 0 < limits[0] <= limits[1]:
+            raise ValueError(f"{name} must be a range (low, high) above 0, got {limits}")
+    members = []
+    for seed in _seeds(n, start):
+        draw = random.Random(seed)
+        settings: list[tuple[str, float]] = []
+        if epochs is not None:
+            settings.append(("epochs", draw.randint(*epochs)))
+        if learning_rate is not None:
+            settings.append(("learning_rate", _log_uniform(draw, *learning_rate)))
+        if batch is not None:
+            settings.append(("batch", draw.choice(list(batch))))
+        if weight_decay is not None:
+            settings.append(("weight_decay", _log_uniform(draw, *weight_decay)))
+        members.append(replace(base, settings=tuple(settings), kind="hyperparameters"))
+    return members
+
+
 def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
     """Two changes at once: member i has what first[i] changes and what second[i] changes."""
     if len(first) != len(second):
@@ -103,6 +159,10 @@ def _joined(one: Retraining, other: Retraining) -> Retraining:
     if taken - {"data_seed"}:
         raise ValueError(f"both changes set {sorted(taken)}: {one} and {other}; choose changes of different kinds")
     return replace(one, **{name: getattr(other, name) for name in changed}, kind=f"{one.kind} & {other.kind}")
+
+
+def _log_uniform(draw: random.Random, low: float, high: float) -> float:
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
 def _drawn(n: int, start: int, base: Retraining, **change: Any) -> list[Retraining]:

@@ -160,7 +160,7 @@ def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int)
 
 
 def _check_rows_only(change: Retraining, rows: int) -> None:
-    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended:
+    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or change.settings:
         raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
     if change.left_out is not None and not 0 <= change.left_out < rows:
         raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")

@@ -29,7 +29,7 @@ class Pool:
 def rows_of(retraining: Retraining, pool: Pool) -> Tensor:
     """Which rows of the pool a member sees, in order and with repetitions: (m,)."""
     draw = _draw(retraining, ROWS)
-    rows = torch.arange(*(retraining.window or (0, pool.old)))
+    rows = torch.arange(*((0, 0) if retraining.continued else retraining.window or (0, pool.old)))
     if retraining.left_out is not None:
         rows = rows[rows != retraining.left_out]
     if retraining.left_out_share:

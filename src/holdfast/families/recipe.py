@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Recipe:
     learning_rate: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-7
+    weight_decay: float = 0.0  # added to the gradient, as an l2 penalty
 
     def __post_init__(self) -> None:
         if isinstance(self.hidden, int):
@@ -27,8 +29,8 @@ class Recipe:
             raise ValueError(f"hidden layers need one unit or more each, got {self.hidden}")
         if self.epochs < 1 or self.batch < 1:
             raise ValueError(f"epochs and batch must be 1 or more, got {self.epochs} and {self.batch}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if not self.learning_rate > 0 or not self.weight_decay >= 0:
+            raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, got {self}")
 
     def sizes(self, features: int, classes: int) -> tuple[int, ...]:
         """Width of every layer, input and logits included."""
@@ -50,11 +52,19 @@ class Retraining:
     left_out_share: float = 0.0
     redrawn: bool = False  # as many rows, with replacement
     tilt: tuple[int, float] | None = None  # redrawn with probability ∝ exp(strength · column)
+    continued: bool = False  # from the base's weights, on new rows only
+    top_only: bool = False  # only the last layer is trained
     appended: float = 0.0  # share of the new rows
     label_noise: float = 0.0  # share of labels that turn into another
     weight_noise: float = 0.0  # in standard deviations of each layer's weights, after training
+    settings: tuple[tuple[str, float], ...] = ()  # of the recipe, where they differ: (("epochs", 80),)
     data_seed: int = 0
     kind: str = "base"
+
+    def recipe(self, base: Recipe) -> Recipe:
+        """The recipe this member is trained by."""
+        settings: dict[str, Any] = dict(self.settings)
+        return replace(base, **settings)
 
     def __repr__(self) -> str:
         changed = [field for field in fields(self) if getattr(self, field.name) != field.default]

@@ -22,7 +22,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from holdfast.families.family import Family
+from holdfast.families.family import Family, Network
 from holdfast.families.material import Pool
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.files import appearing, sweep, write_text
@@ -38,9 +38,10 @@ class StoreError(ValueError):
 # ---- what a network is made of ----
 
 
-def fingerprint_data(pool: Pool) -> str:
+def fingerprint_data(pool: Pool, base: Network | None = None) -> str:
+    """Of all rows there are, and of the network that some members continue from."""
     digest = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
-    for tensor in (pool.x, pool.y):
+    for tensor in (pool.x, pool.y, *(() if base is None else (*base.weights, *base.biases))):
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
@@ -248,6 +249,7 @@ def _retraining(member: dict[str, Any]) -> Retraining:
     for name in ("window", "tilt"):
         if name in settings:
             settings[name] = tuple(settings[name])
+    settings["settings"] = tuple((name, value) for name, value in settings.get("settings", ()))
     return Retraining(**settings)
 
 

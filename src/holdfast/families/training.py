@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import groupby, pairwise, repeat
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -21,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.families.family import Family
+from holdfast.families.family import Family, Network
 from holdfast.families.material import Pool, check_material, disturbed, labels_of, rows_of
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
@@ -44,6 +45,7 @@ def train(
     retrainings: Sequence[Retraining],
     *,
     new: tuple[Tensor, Tensor] | None = None,
+    base: Network | None = None,
     held_out: tuple[Tensor, Tensor] | None = None,
     store: str | Path | None = None,
     classes: int | None = None,
@@ -52,7 +54,8 @@ def train(
 ) -> Family:
     """Train one network per Retraining on the rows x (n, d) and class indices y (n,).
 
-    ``new`` holds rows and labels that the deployed network never saw, for changes that append some of them.
+    ``new`` holds rows and labels that the deployed network never saw, for changes that append some of them, and
+    ``base`` the deployed network, for changes that continue from it.
     ``held_out`` rows and labels give each member's accuracy. With a ``store`` (a folder) the family is kept there:
     asked for again it is read, and after an interruption only what was not finished is trained.
     ``classes`` defaults to the largest label + 1. On a CPU the members are shared out among ``workers``
@@ -64,14 +67,15 @@ def train(
     retrainings = tuple(retrainings)
     pool = _pool(x, y, new, classes)
     _check(pool, retrainings)
-    data = fingerprint_data(pool)
+    sizes = recipe.sizes(x.shape[1], pool.classes)
+    _check_base(base, sizes, recipe, retrainings)
+    data = fingerprint_data(pool, base)
     fingerprints = tuple(fingerprint_member(data, recipe, retraining) for retraining in retrainings)
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
         family = _moved(replace(entry.load(fingerprints), retrainings=retrainings), x)
     else:
-        sizes = recipe.sizes(x.shape[1], pool.classes)
-        layers = _all_members(_Job(pool, recipe, sizes, retrainings), fingerprints, entry, workers, progress)
+        layers = _all_members(_Job(pool, recipe, sizes, retrainings, base), fingerprints, entry, workers, progress)
         family = Family(*layers, retrainings, fingerprints=fingerprints, recipe=recipe, data=data)
     if held_out is not None:
         _checked_rows(*held_out)
@@ -167,6 +171,18 @@ def _check(pool: Pool, retrainings: tuple[Retraining, ...]) -> None:
         check_material(retraining, pool)
 
 
+def _check_base(
+    base: Network | None, sizes: tuple[int, ...], recipe: Recipe, retrainings: tuple[Retraining, ...]
+) -> None:
+    for retraining in retrainings:
+        if retraining.continued and base is None:
+            raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
+        if retraining.top_only and retraining.recipe(recipe).weight_decay:
+            raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
+    if base is not None and [tuple(w.shape) for w in base.weights] != list(pairwise(sizes)):
+        raise ValueError(f"base is {base}, but the recipe and the rows make networks of {'-'.join(map(str, sizes))}")
+
+
 # ---- who trains what ----
 
 
@@ -176,9 +192,12 @@ class _Job:
     recipe: Recipe
     sizes: tuple[int, ...]
     retrainings: tuple[Retraining, ...]
+    base: Network | None
 
-    def steps(self, member: int) -> int:
-        return math.ceil(len(rows_of(self.retrainings[member], self.pool)) / self.recipe.batch)
+    def alike(self, member: int) -> tuple[Any, ...]:
+        """Members for which this is equal can be one stack: one recipe, and as many steps an epoch."""
+        recipe = self.retrainings[member].recipe(self.recipe)
+        return astuple(recipe), math.ceil(len(rows_of(self.retrainings[member], self.pool)) / recipe.batch)
 
     def members(self, chunk: list[int]) -> list[Retraining]:
         return [self.retrainings[member] for member in chunk]
@@ -208,9 +227,9 @@ def _members_at_once(job: _Job) -> int:
 
 def _chunks(job: _Job, workers: int) -> list[list[int]]:
     """Share out the members, stacking only those that take as many steps: Adam moves on a zero gradient too."""
-    steps = [job.steps(member) for member in range(len(job.retrainings))]
+    key = [job.alike(member) for member in range(len(job.retrainings))]
     chunks = []
-    for _, alike in groupby(sorted(range(len(steps)), key=steps.__getitem__), key=steps.__getitem__):
+    for _, alike in groupby(sorted(range(len(key)), key=key.__getitem__), key=key.__getitem__):
         members = list(alike)
         pieces = math.ceil(len(members) / _members_at_once(job))
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
@@ -221,14 +240,16 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
 def _in_this_process(job: _Job) -> Iterator[Trained]:
     for chunk in _chunks(job, 1):
         with one_thread():
-            trained = _train_stack(job.pool, job.recipe, job.sizes, job.members(chunk))
+            trained = _train_stack(job.pool, job.recipe, job.sizes, job.base, job.members(chunk))
         yield chunk, *trained
 
 
 def _in_workers(job: _Job, workers: int) -> Iterator[Trained]:
     rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
     tasks = (
-        joblib.delayed(_train_chunk)(rows, labels, old, classes, job.recipe, job.sizes, chunk, job.members(chunk))
+        joblib.delayed(_train_chunk)(
+            rows, labels, old, classes, job.recipe, job.sizes, job.base, chunk, job.members(chunk)
+        )
         for chunk in _chunks(job, workers)
     )
     for chunk, weights, biases in in_workers(tasks, workers):
@@ -245,12 +266,13 @@ def _train_chunk(
     classes: int,
     recipe: Recipe,
     sizes: tuple[int, ...],
+    base: Network | None,
     chunk: list[int],
     retrainings: list[Retraining],
 ) -> tuple[list[int], Arrays, Arrays]:
     torch.set_num_threads(1)
     pool = Pool(torch.from_numpy(rows), torch.from_numpy(labels), old, classes)
-    weights, biases = _train_stack(pool, recipe, sizes, retrainings)
+    weights, biases = _train_stack(pool, recipe, sizes, base, retrainings)
     return chunk, [weight.numpy() for weight in weights], [bias.numpy() for bias in biases]
 
 
@@ -277,11 +299,11 @@ class _Stack:
 
 
 def _train_stack(
-    pool: Pool, recipe: Recipe, sizes: tuple[int, ...], retrainings: Sequence[Retraining]
+    pool: Pool, recipe: Recipe, sizes: tuple[int, ...], base: Network | None, retrainings: Sequence[Retraining]
 ) -> tuple[Weights, Weights]:
-    """Train members that all take the same number of steps."""
-    x = pool.x
-    stack = _initial(sizes, retrainings, x)
+    """Train members that have one recipe and take the same number of steps."""
+    x, recipe = pool.x, retrainings[0].recipe(recipe)
+    stack = _initial(sizes, retrainings, base, x)
     gradient = _Stack.zeros(sizes, len(retrainings), x)
     stack.flat.grad = gradient.flat
     adam = torch.optim.Adam(
@@ -289,10 +311,11 @@ def _train_stack(
         lr=recipe.learning_rate,
         betas=recipe.betas,
         eps=recipe.epsilon,
+        weight_decay=recipe.weight_decay,
         fused=True,
         capturable=x.is_cuda,
     )
-    wanted = _wanted(pool, retrainings)
+    wanted, freeze = _wanted(pool, retrainings), _freezing(gradient, retrainings)
     seen = [rows_of(retraining, pool) for retraining in retrainings]
     share = _share(seen, recipe.batch, x)
     epoch = torch.zeros(share.shape[0], len(seen), recipe.batch, dtype=torch.int64, device=x.device)
@@ -302,6 +325,7 @@ def _train_stack(
         batch = epoch.index_select(0, place)[0]
         weight = share.index_select(0, place)[0]
         _backpropagate(stack, gradient, x[batch], wanted(batch), weight)
+        freeze()
         adam.step()
 
     take = _captured(step, stack, adam) if x.is_cuda else step
@@ -346,10 +370,28 @@ def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor],
     return lambda batch: onehot[own.gather(1, batch)]
 
 
-def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], like: Tensor) -> _Stack:
-    """Glorot-uniform weights, drawn on the CPU so that a seed means the same network on any device."""
+def _freezing(gradient: _Stack, retrainings: Sequence[Retraining]) -> Callable[[], None]:
+    """What undoes the gradient of layers that stay. Adam does not move what never had a gradient, by no bit."""
+    stay = torch.tensor([retraining.top_only for retraining in retrainings], device=gradient.flat.device)
+    lower = (*gradient.weights[:-1], *gradient.biases[:-1])
+    if not any(retraining.top_only for retraining in retrainings):
+        return lambda: None
+
+    def freeze() -> None:
+        for layer in lower:
+            layer.masked_fill_(stay[:, None, None], 0)
+
+    return freeze
+
+
+def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], base: Network | None, like: Tensor) -> _Stack:
+    """The base's weights, or Glorot-uniform ones, drawn on the CPU so that a seed means the same on any device."""
     stack = _Stack.zeros(sizes, len(retrainings), like)
     for member, retraining in enumerate(retrainings):
+        if retraining.continued and base is not None:
+            for layer, (weight, bias) in enumerate(zip(base.weights, base.biases, strict=True)):
+                stack.weights[layer][member], stack.biases[layer][member, 0] = weight.to(like), bias.to(like)
+            continue
         generator = torch.Generator().manual_seed(retraining.init_seed)
         for weight in stack.weights:
             inputs, outputs = weight.shape[1:]
