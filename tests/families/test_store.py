@@ -108,11 +108,12 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, stacks, monkeypatch):
         ask(tmp_path / "cut")
     (entry,) = entries(tmp_path / "cut")
     assert not entry.complete
-    assert len(entry.members()) == sum(stacks) == 8
+    done = sum(stacks)
+    assert len(entry.members()) == done
     monkeypatch.setattr(training, "_train_stack", counted)
     stacks.clear()
     ask(tmp_path / "cut")
-    assert sum(stacks) == 12
+    assert sum(stacks) == 20 - done
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
