@@ -11,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from rich.console import Console
 from rich.table import Table
 
+from holdfast import Encoding
+from holdfast.datasets import card
 from holdfast.files import write_text
 
 
@@ -23,6 +26,14 @@ def flags(description: str) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a smaller run that shows the same columns")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
     return parser.parse_args()
+
+
+def divided(name: str) -> tuple[Encoding, pd.DataFrame, pd.DataFrame]:
+    """A dataset as the paper divides and scales it: its encoding, the training rows, the test rows."""
+    dataset = card(name)
+    table, schema = dataset.load()
+    known, asked = dataset.divide(table)
+    return Encoding.fit(known, schema, dataset.scaling), known, asked
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:

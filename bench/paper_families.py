@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from _side_by_side import flags, show, timed
+from _side_by_side import divided, flags, show, timed
 
-from holdfast import PAPER_RECIPES, Encoding, Recipe, leave_one_out, seeds, train
+from holdfast import PAPER_RECIPES, Recipe, leave_one_out, seeds, train
 from holdfast.datasets import DATASETS
 from holdfast.families import training
 
@@ -25,9 +25,7 @@ def main() -> None:
         if card.state() != "here":
             print(f"{name} is left out: {card.how_to_get()}")
             continue
-        table, schema = card.load()
-        known, _ = card.divide(table)
-        encoding = Encoding.fit(known, schema, card.scaling)
+        encoding, known, _ = divided(name)
         x, y = encoding.encode(known), encoding.labels(known)
         changes = seeds(members) + leave_one_out(members, len(x))
 

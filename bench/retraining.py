@@ -9,11 +9,10 @@ Then all networks are timed in float32. Ours includes starting its worker proces
 from __future__ import annotations
 
 import torch
-from _side_by_side import flags, show, timed
+from _side_by_side import divided, flags, show, timed
 from torch import Tensor, nn
 
-from holdfast import PAPER_RECIPES, Encoding, Family, Recipe, Retraining, leave_one_out, seeds, train
-from holdfast.datasets import card
+from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, seeds, train
 
 AGREE = 1e-6
 
@@ -66,10 +65,7 @@ def differences(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining])
 
 def main() -> None:
     options = flags(__doc__ or "")
-    german = card("german")
-    table, schema = german.load()
-    known, _ = german.divide(table)
-    encoding = Encoding.fit(known, schema, german.scaling)
+    encoding, known, _ = divided("german")
     x, y = encoding.encode(known), encoding.labels(known)
 
     recipe = PAPER_RECIPES["german"]
@@ -87,7 +83,7 @@ def main() -> None:
         _, theirs = timed(lambda changes=changes, start=start: loop(x, y, recipe, changes, start))
         rows.append(
             {
-                "dataset": german.name,
+                "dataset": "german",
                 "change": kind,
                 "members": members,
                 "epochs": recipe.epochs,

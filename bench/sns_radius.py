@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from _side_by_side import flags, show, timed
+from _side_by_side import divided, flags, show, timed
 
-from holdfast import PAPER_RECIPES, PGD, SNS, Encoding, Retraining, audit, other_class, seeds, train
-from holdfast.datasets import card
+from holdfast import PAPER_RECIPES, PGD, SNS, Retraining, audit, other_class, seeds, train
 
 
 def main() -> None:
     options = flags(__doc__ or "")
-    german = card("german")
-    table, schema = german.load()
-    known, asked = german.divide(table)
-    encoding = Encoding.fit(known, schema, german.scaling)
+    encoding, known, asked = divided("german")
     x, y, question = encoding.encode(known), encoding.labels(known), encoding.encode(asked)
-    recipe = PAPER_RECIPES[german.name]
+    recipe = PAPER_RECIPES["german"]
     model = train(x, y, recipe, [Retraining()])[0]
     family = train(x, y, recipe, seeds(10 if options.quick else 100), progress=True)
 
