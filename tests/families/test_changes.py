@@ -165,6 +165,18 @@ def test_another_base_is_another_network(pool, tmp_path):
     assert not torch.equal(tuned[0].weights[0], tuned[1].weights[0])
 
 
+def test_a_network_is_recognised_whatever_else_is_at_hand(pool):
+    """New rows and a base that a member does not use are no part of what it is."""
+    x, y = pool.x[:OLD], pool.y[:OLD]
+    members = [Retraining(), *seeds(1), *changes.bootstrap(1)]
+    alone = train(x, y, RECIPE, members, classes=3)
+    beside = trained(pool, [*members, *changes.append(1)])
+    assert beside.fingerprints[:3] == alone.fingerprints
+    assert torch.equal(beside.weights[0][:3], alone.weights[0])
+    other = train(x, y, RECIPE, changes.append(1), new=(pool.x[:9], pool.y[:9]), classes=3)
+    assert other.fingerprints[0] != beside.fingerprints[3]
+
+
 def test_hyperparameters_are_those_of_another_recipe(pool):
     ranges = {"epochs": (2, 6), "learning_rate": (1e-4, 1e-2), "batch": (8, 16), "weight_decay": (1e-4, 1e-1)}
     members = changes.hyperparameters(8, **ranges)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,6 +24,14 @@ class Pool:
     @property
     def new(self) -> int:
         return len(self.x) - self.old
+
+    def without_new(self) -> Pool:
+        return replace(self, x=self.x[: self.old], y=self.y[: self.old])
+
+
+def needs_more(retraining: Retraining) -> bool:
+    """Whether a member depends on more than the old rows: on new ones, on the base, or on how many there are in all."""
+    return bool(retraining.appended or retraining.continued or retraining.label_noise)
 
 
 def rows_of(retraining: Retraining, pool: Pool) -> Tensor:

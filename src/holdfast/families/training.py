@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.families.family import Family, Network
-from holdfast.families.material import Pool, check_material, disturbed, labels_of, rows_of
+from holdfast.families.material import Pool, check_material, disturbed, labels_of, needs_more, rows_of
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
 from holdfast.families.workers import in_workers
@@ -69,8 +69,10 @@ def train(
     _check(pool, retrainings)
     sizes = recipe.sizes(x.shape[1], pool.classes)
     _check_base(base, sizes, recipe, retrainings)
-    data = fingerprint_data(pool, base)
-    fingerprints = tuple(fingerprint_member(data, recipe, retraining) for retraining in retrainings)
+    data, old = fingerprint_data(pool, base), fingerprint_data(pool.without_new())
+    fingerprints = tuple(
+        fingerprint_member(data if needs_more(retraining) else old, recipe, retraining) for retraining in retrainings
+    )
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
         family = _moved(replace(entry.load(fingerprints), retrainings=retrainings), x)
