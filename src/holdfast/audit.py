@@ -120,12 +120,12 @@ class Audit:
 
     def __repr__(self) -> str:
         lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained networks:"]
+        if not self.success:
+            return "\n".join([*lines, "  nothing was found, so nothing can be undone"])
         for kind, audit in self.by_kind.items():
             low, high = audit.interval()
-            if not self.success:
-                continue
             lines.append(f"  {kind}: {audit.rate:.1%} undone (95 % interval {low:.1%} to {high:.1%})")
-        return "\n".join(lines if self.success else [*lines, "  nothing was found, so nothing can be undone"])
+        return "\n".join(lines)
 
 
 def audit(counterfactuals: Counterfactuals, family: Family | Collection) -> Audit:

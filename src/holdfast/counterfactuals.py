@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -64,12 +65,12 @@ class Counterfactuals:
 
     def changes(self, encoding: Encoding) -> pd.DataFrame:
         """What each person whom a counterfactual was found for would change: row, feature, before, after."""
-        before, after = encoding.decode(self.origin), encoding.decode(self.point)
+        before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
+        differs = np.stack([(before[name] != after[name]).to_numpy() for name in names], axis=1)
+        differs &= self.found.cpu().numpy()[:, None]
         told = [
-            (row, feature.name, before[feature.name][row], after[feature.name][row])
-            for row in torch.nonzero(self.found).flatten().tolist()
-            for feature in encoding.schema.features
-            if before[feature.name][row] != after[feature.name][row]
+            (int(row), names[place], before[names[place]][row], after[names[place]][row])
+            for row, place in np.argwhere(differs)
         ]
         return pd.DataFrame(told, columns=["row", "feature", "before", "after"])
 

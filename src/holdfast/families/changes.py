@@ -42,7 +42,7 @@ def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> 
 
 def leave_out(n: int, share: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
     """Some customers are gone: a random share of the training rows missing."""
-    _check_share("share", share, below=1)
+    _check_share("share", share)
     return _drawn(n, start, base, kind="leave-out", left_out_share=share)
 
 
@@ -72,13 +72,13 @@ def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Ret
 
 def append(n: int, share: float = 1.0, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
     """New customers have come: a random share of the new rows (given to `train`) added to the old ones."""
-    _check_share("share", share, below=1.0000001)
+    _check_share("share", share, whole=True)
     return _drawn(n, start, base, kind="append", appended=share)
 
 
 def label_noise(n: int, rate: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
     """Outcomes were recorded wrongly, or judged otherwise: each label turns into another with this probability."""
-    _check_share("rate", rate, below=1)
+    _check_share("rate", rate)
     return _drawn(n, start, base, kind="label-noise", label_noise=rate)
 
 
@@ -106,7 +106,7 @@ def fine_tune(
     `train` needs the new rows and the deployed network (``new=..., base=...``). With ``top_only`` only the last layer
     moves, the setting of the paper's Theorem 2. Each member sees its batches in an order of its own.
     """
-    _check_share("share", share, below=1.0000001)
+    _check_share("share", share, whole=True)
     settings: list[tuple[str, float]] = [("epochs", epochs)]
     if learning_rate is not None:
         settings.append(("learning_rate", learning_rate))
@@ -181,6 +181,6 @@ def _check_count(n: int) -> None:
         raise ValueError(f"a family needs one member or more, got {n}")
 
 
-def _check_share(name: str, value: float, below: float) -> None:
-    if not 0 < value < below:
-        raise ValueError(f"{name} must be above 0 and {'at most' if below > 1 else 'below'} 1, got {value}")
+def _check_share(name: str, value: float, whole: bool = False) -> None:
+    if not (0 < value < 1 or (whole and value == 1)):
+        raise ValueError(f"{name} must be above 0 and {'at most' if whole else 'below'} 1, got {value}")

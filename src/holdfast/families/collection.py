@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from holdfast.families.material import Pool, rows_of
-from holdfast.families.recipe import Retraining
+from holdfast.families.recipe import Retraining, counted
 from holdfast.families.workers import in_workers
 from holdfast.models import Groups, Model, as_groups, checked_logits, merge_logits
 from holdfast.progress import bar
@@ -84,8 +84,8 @@ class Collection:
         return logits if self.groups is None else merge_logits(logits, self.groups)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in dict.fromkeys(self.kinds))
-        return f"Collection({counts or 'empty'}{f'; {len(self.failures)} failed' if self.failures else ''})"
+        failed = f"; {len(self.failures)} failed" if self.failures else ""
+        return f"Collection({counted(self.kinds) or 'empty'}{failed})"
 
 
 def from_models(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.families.collection import from_models, from_training
-from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.models import Groups, as_groups, merge_logits
 
 AT_ONCE = 64 << 20  # bytes of activations held while a family looks at rows
@@ -125,8 +125,7 @@ class Family:
         return hidden if self.groups is None else merge_logits(hidden, self.groups)
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in dict.fromkeys(self.kinds))
-        return f"Family({_shape(self.weights)}: {kinds})"
+        return f"Family({_shape(self.weights)}: {counted(self.kinds)})"
 
 
 def _shape(weights: tuple[Tensor, ...]) -> str:

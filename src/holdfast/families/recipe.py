@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -69,6 +71,11 @@ class Retraining:
     def __repr__(self) -> str:
         changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
         return f"Retraining({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
+
+
+def counted(kinds: Sequence[str]) -> str:
+    """How many members there are of each kind of change: "100 seeds, 100 leave-one-out"."""
+    return ", ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
 # The paper's networks. HELOC's batch size is not given there; 128 works.

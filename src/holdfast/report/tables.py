@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from holdfast.datasets.card import Card
 from holdfast.families import load_family
+from holdfast.families.recipe import counted
 from holdfast.families.store import Entry, read_manifest
 from holdfast.report.story import Advice, Story
 
@@ -67,9 +67,7 @@ def _family_line(entry: Entry) -> Text:
     text = Text(entry.folder.name, style="bold").append(f"  {entry.size() / 1e6:7.1f} MB  ")
     if not entry.complete:
         return text.append(f"not finished, {len(entry.members())} members so far", style="yellow")
-    manifest = read_manifest(entry.folder)
-    kinds = Counter(member["kind"] for member in manifest["members"])
-    return text.append(", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    return text.append(counted([member["kind"] for member in read_manifest(entry.folder)["members"]]))
 
 
 def family_text(entry: Entry) -> Text:
