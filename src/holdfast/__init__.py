@@ -6,7 +6,6 @@ from holdfast.datasets import DATASETS, load
 from holdfast.encoding import Encoding
 from holdfast.families import (
     PAPER_RECIPES,
-    Collection,
     Family,
     Network,
     Recipe,
@@ -34,7 +33,6 @@ __all__ = [
     "SNS",
     "STABILISERS",
     "Audit",
-    "Collection",
     "Counterfactuals",
     "Encoding",
     "Family",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.counterfactuals import Counterfactuals
-from holdfast.families import Collection, Family
+from holdfast.families import Family
 from holdfast.intervals import clopper_pearson, mean_interval
 
 
@@ -128,7 +128,7 @@ class Audit:
         return "\n".join(lines)
 
 
-def audit(counterfactuals: Counterfactuals, family: Family | Collection) -> Audit:
+def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     """Ask every member of a family for the class of every counterfactual.
 
     Models of one's own become a family with `Family.from_models` or `Family.from_training`. The family must not hold
@@ -138,8 +138,8 @@ def audit(counterfactuals: Counterfactuals, family: Family | Collection) -> Audi
     return Audit(family.predict(counterfactuals.point), counterfactuals, family.kinds)
 
 
-def _check_belong(counterfactuals: Counterfactuals, family: Family | Collection) -> None:
-    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, (Family, Collection)):
+def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
+    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
         raise TypeError(
             f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
             "for models of your own use Family.from_models([...])"

@@ -17,10 +17,10 @@ from holdfast import datasets
 from holdfast.audit import Audit, audit
 from holdfast.counterfactuals import Counterfactuals, other_class
 from holdfast.encoding import Encoding
-from holdfast.families import PAPER_RECIPES, Family, Network, Retraining, leave_one_out, seeds, train
+from holdfast.families import PAPER_RECIPES, Family, Retraining, leave_one_out, seeds, train
 from holdfast.files import write_text
 from holdfast.methods.pgd import PGD
-from holdfast.models import predict
+from holdfast.models import Model, predict
 from holdfast.report.story import Story, tell
 from holdfast.space import Space
 from holdfast.stabilise.sns import SNS
@@ -84,7 +84,7 @@ def demo(
 
 def _networks(
     x: Tensor, y: Tensor, members: int, seed: int, workers: int | None, progress: bool
-) -> tuple[Network, Family]:
+) -> tuple[Model, Family]:
     base = Retraining(init_seed=seed, order_seed=seed)
     changes = seeds(members, start=seed + 1) + leave_one_out(members, len(x), base=base)
     recipe = PAPER_RECIPES[CARD.name]
@@ -95,7 +95,7 @@ def _networks(
 Audited = dict[str, tuple[Audit, float]]  # method -> what it gave and the seconds it took
 
 
-def _explain(model: Network, question: Tensor, space: Space, radius: float, family: Family) -> Audited:
+def _explain(model: Model, question: Tensor, space: Space, radius: float, family: Family) -> Audited:
     target = other_class(model, question)
     found, search = _timed(lambda: PGD(radius=radius)(model, question, target, space))
     stable, extra = _timed(lambda: SNS(radius=SNS_SHARE * radius)(model, found, space))

@@ -180,16 +180,35 @@ def test_a_network_is_recognised_whatever_else_is_at_hand(pool):
 def test_hyperparameters_are_those_of_another_recipe(pool):
     ranges = {"epochs": (2, 6), "learning_rate": (1e-4, 1e-2), "batch": (8, 16), "weight_decay": (1e-4, 1e-1)}
     members = changes.hyperparameters(8, **ranges)
+    pool = Pool(pool.x.double(), pool.y, pool.old, pool.classes)  # where rates apart and one rate round alike
     family = trained(pool, members)
     for place, member in enumerate(members[:4]):
         recipe = member.recipe(RECIPE)
         assert 2 <= recipe.epochs <= 6
         assert recipe.batch in (8, 16)
         by_hand = train(pool.x[:OLD], pool.y[:OLD], recipe, [Retraining()], classes=3)[0]
-        assert torch.equal(by_hand.weights[0], family[place].weights[0])
+        torch.testing.assert_close(by_hand.weights[0], family[place].weights[0], rtol=1e-10, atol=1e-12)
     rates = [member.recipe(RECIPE).learning_rate for member in changes.hyperparameters(300, learning_rate=(1e-4, 1e-2))]
     assert sum(rate < 1e-3 for rate in rates) == pytest.approx(150, abs=30)  # even on a log scale
     assert members == changes.hyperparameters(8, **ranges)
+
+
+def test_architectures_are_those_of_another_recipe(pool):
+    members = changes.architecture(12, widths=(4, 6), depths=(0, 1, 2))
+    family = trained(pool, members)
+    shapes = {member.recipe(RECIPE).hidden for member in members}
+    assert shapes <= {(), (4,), (6,), (4, 4), (6, 4), (6, 6)}
+    assert len(shapes) > 3
+    for place, member in enumerate(members):
+        recipe = member.recipe(RECIPE)
+        alone = Retraining(init_seed=member.init_seed, order_seed=member.order_seed)
+        by_hand = train(pool.x[:OLD], pool.y[:OLD], recipe, [alone], classes=3)
+        assert [weight.shape[1] for weight in family[place].weights] == [*recipe.hidden, 3]
+        assert torch.equal(by_hand[0].weights[-1], family[place].weights[-1])
+        assert by_hand.fingerprints[0] == family.fingerprints[place]  # the same network, however it is asked for
+    assert len(set(family.fingerprints)) == 12
+    assert members == changes.architecture(12, widths=(4, 6), depths=(0, 1, 2))
+    assert {len(member.recipe(RECIPE).hidden) for member in changes.architecture(50, widths=range(4, 9))} == {1, 2, 3}
 
 
 def test_weight_decay_is_adams_l2(pool):
@@ -237,6 +256,8 @@ def test_a_retraining_prints_what_it_changes():
         (lambda: changes.fine_tune(3, 5, share=2.0), "at most 1, got 2.0"),
         (lambda: changes.hyperparameters(3), "name a setting to vary"),
         (lambda: changes.hyperparameters(3, learning_rate=(1e-2, 1e-3)), r"a range \(low, high\) above 0"),
+        (lambda: changes.architecture(3, widths=()), "widths must be 1 or more"),
+        (lambda: changes.architecture(3, widths=(4,), depths=(-1, 2)), "depths 0 or more"),
         (lambda: changes.both(seeds(3), changes.bootstrap(2)), "as many members, got 3 and 2"),
         (lambda: changes.both(seeds(3), seeds(3, start=9)), r"both changes set \['init_seed', 'order_seed'\]"),
     ],

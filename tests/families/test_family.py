@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from holdfast import Retraining, leave_one_out, merged, seeds
-from holdfast.families import family as module
+from families.sameness import same
+from holdfast import Recipe, Retraining, changes, leave_one_out, merged, seeds, train
+from holdfast.families import stack as module
 
 
 def test_a_family_says_what_its_members_say(family, rows):
@@ -33,8 +34,6 @@ def test_slices_are_families_and_places_are_networks(family, rows):
 
 
 def test_merging_classes_of_a_family_is_merging_them_of_each_member():
-    from holdfast import Recipe, train
-
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(90, 4, generator=draw)
     family = train(x, x[:, 0].argsort().argsort() // 30, Recipe((8,), epochs=5), seeds(4))
@@ -47,6 +46,32 @@ def test_merging_classes_of_a_family_is_merging_them_of_each_member():
     assert torch.equal(joint.predict(x), (family.predict(x) > 0).long())
     with pytest.raises(TypeError, match="before merging"):
         joint[0]
+
+
+def test_members_of_several_shapes_keep_their_places(rows):
+    x, y = rows
+    members = [*changes.architecture(7, widths=(4, 8), depths=(1, 2)), Retraining(), *seeds(2)]
+    family = train(x, y, Recipe((8,), epochs=2), members, held_out=(x, y))
+    assert len(family.stacks) > 2
+    assert repr(family).startswith(f"Family({len(family.stacks)} shapes from 12-")
+    logits = family.logits(x)
+    for place, member in enumerate(members):
+        assert family[place].retraining == member
+        torch.testing.assert_close(family[place](x), logits[place], rtol=1e-5, atol=1e-5)
+        assert family.accuracy[place] == float((logits[place].argmax(-1) == y).double().mean())
+    assert torch.equal(family.predict(x), logits.argmax(-1))
+    for part in (slice(2, 9), slice(None, None, 3), slice(9, 0, -2)):
+        some = family[part]
+        assert some.retrainings == family.retrainings[part]
+        assert some.accuracy == family.accuracy[part]
+        torch.testing.assert_close(some.logits(x), logits[list(range(10))[part]], rtol=1e-5, atol=1e-5)
+        assert [same(one, other) for one, other in zip(some, list(family)[part], strict=True)] == [True] * len(some)
+    assert len(family[7:]) == 3
+    assert torch.equal(family[7:].weights[0][1], family[8].weights[0])
+    backwards = family[9:6:-1]
+    assert torch.equal(backwards.weights[0][0], family[9].weights[0])
+    with pytest.raises(TypeError, match="not a stack of perceptrons of one shape"):
+        _ = family.weights
 
 
 def test_seeds_never_meet_the_base():

@@ -11,6 +11,7 @@ import time
 import pytest
 import torch
 
+from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, load_family, save_family, seeds, train
 from holdfast.families import training
 from holdfast.families.store import Entry, StoreError, entries, find
@@ -20,7 +21,8 @@ MEMBERS = [
     *seeds(6),
     *changes.hyperparameters(2, epochs=(5, 6)),
     *leave_one_out(8, 65),
-    *changes.both(seeds(4, start=50), changes.windows(4, 40, 65)),
+    *changes.both(seeds(2, start=50), changes.windows(2, 40, 65)),
+    *changes.architecture(2, widths=(8,), depths=(1,)),
 ]
 
 
@@ -45,14 +47,9 @@ def small_chunks(monkeypatch):
 @pytest.fixture
 def stacks(monkeypatch):
     """How many members were trained, stack by stack."""
-    trained, one_stack = [], training._train_stack
-    monkeypatch.setattr(training, "_train_stack", lambda *job: trained.append(len(job[-1])) or one_stack(*job))
+    trained, one_stack = [], training.train_stack
+    monkeypatch.setattr(training, "train_stack", lambda *job: trained.append(len(job[-1])) or one_stack(*job))
     return trained
-
-
-def same(one, other) -> bool:
-    pairs = zip((*one.weights, *one.biases), (*other.weights, *other.biases), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
 
 
 def test_asking_twice_trains_once(tmp_path, stacks):
@@ -96,21 +93,21 @@ def test_a_family_survives_its_folder(tmp_path):
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, stacks, monkeypatch):
     ask(tmp_path / "whole")
     stacks.clear()
-    counted = training._train_stack
+    counted = training.train_stack
 
     def tired(*job):
         if len(stacks) == 4:
             raise KeyboardInterrupt
         return counted(*job)
 
-    monkeypatch.setattr(training, "_train_stack", tired)
+    monkeypatch.setattr(training, "train_stack", tired)
     with pytest.raises(KeyboardInterrupt):
         ask(tmp_path / "cut")
     (entry,) = entries(tmp_path / "cut")
     assert not entry.complete
     done = sum(stacks)
     assert len(entry.members()) == done
-    monkeypatch.setattr(training, "_train_stack", counted)
+    monkeypatch.setattr(training, "train_stack", counted)
     stacks.clear()
     ask(tmp_path / "cut")
     assert sum(stacks) == 20 - done
@@ -139,7 +136,7 @@ def test_killed_at_twenty_moments_it_ends_with_the_same_bytes(tmp_path):
 
 def _interrupted(store, monkeypatch):
     """A store with some parts in it."""
-    counted, done = training._train_stack, []
+    counted, done = training.train_stack, []
 
     def tired(*job):
         if len(done) == 3:
@@ -148,7 +145,7 @@ def _interrupted(store, monkeypatch):
         return counted(*job)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(training, "_train_stack", tired)
+        patch.setattr(training, "train_stack", tired)
         ask(store)
     return sorted(store.rglob("parts/*.safetensors"))
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, seeds, train
 from holdfast.families import training
 
@@ -21,11 +22,6 @@ def data(rows: int = 65, features: int = 7, classes: int = 2, dtype=torch.float3
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(rows, features, generator=draw, dtype=dtype)
     return x, (x[:, 0] + x[:, 1]).argsort().argsort() * classes // rows
-
-
-def same(one, other) -> bool:
-    pairs = zip((*one.weights, *one.biases), (*other.weights, *other.biases), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)
 
 
 # 65 rows are five batches of 16 and 64 are four: members that take different numbers of steps.
@@ -39,7 +35,8 @@ OTHERS = [
     *changes.weight_noise(2, 0.1),
     *changes.fine_tune(2, epochs=2),
     *changes.fine_tune(2, epochs=2, top_only=True),
-    *changes.hyperparameters(3, epochs=(2, 5), batch=(8, 16)),
+    *changes.hyperparameters(5, epochs=(2, 5), batch=(8, 16), learning_rate=(1e-4, 1e-2), weight_decay=(1e-4, 1e-2)),
+    *changes.architecture(4, widths=(4, 8), depths=(1, 2)),
     *changes.both(seeds(2), changes.shift(2, column=1, strength=0.5)),
 ]
 
@@ -59,11 +56,11 @@ def test_together_in_chunks_in_workers_or_alone_the_same_bits(classes, monkeypat
         assert same(alone[0], together[place])
         assert alone[0].retraining == together[place].retraining == change
     stacks = []
-    one_stack = training._train_stack
-    monkeypatch.setattr(training, "_train_stack", lambda *job: stacks.append(len(job[-1])) or one_stack(*job))
+    one_stack = training.train_stack
+    monkeypatch.setattr(training, "train_stack", lambda *job: stacks.append(len(job[-1])) or one_stack(*job))
     monkeypatch.setattr(training, "CACHE", 20_000)
     assert same(together, train(x, y, RECIPE, every, **rest, workers=1))
-    assert max(stacks) == 2  # so this was another chunking
+    assert max(stacks) == 3  # so this was another chunking
 
 
 def test_stacked_training_is_plain_training():

@@ -2,8 +2,8 @@
 
 from holdfast.families import changes
 from holdfast.families.changes import leave_one_out, seeds
-from holdfast.families.collection import Collection
-from holdfast.families.family import Family, Network
+from holdfast.families.family import Family
+from holdfast.families.perceptron import Network
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.families.store import load as load_family
 from holdfast.families.store import save as save_family
@@ -11,7 +11,6 @@ from holdfast.families.training import train
 
 __all__ = [
     "PAPER_RECIPES",
-    "Collection",
     "Family",
     "Network",
     "Recipe",

@@ -146,6 +146,27 @@ def hyperparameters(
     return members
 
 
+def architecture(
+    n: int, widths: Sequence[int], depths: Sequence[int] = (), start: int = 0, base: Retraining = BASE
+) -> list[Retraining]:
+    """Somebody chose another network: as many hidden layers as drawn from ``depths``, each as wide as drawn from
+    ``widths``, from the widest to the narrowest.
+
+    Both are lists or ranges. Members have seeds of their own, or two of one shape would be one network. Those of one
+    shape are trained together, so few shapes are faster than many.
+    """
+    depths = list(depths) or [1, 2, 3]
+    if not list(widths) or min(widths) < 1 or min(depths) < 0:
+        raise ValueError(f"widths must be 1 or more and depths 0 or more, got {list(widths)} and {depths}")
+    members = []
+    for seed in _seeds(n, start):
+        draw = random.Random(seed)
+        hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(depths))), reverse=True)
+        own = replace(base, init_seed=base.init_seed + 1 + seed, order_seed=base.order_seed + 1 + seed)
+        members.append(replace(own, settings=(("hidden", tuple(hidden)),), kind="architecture"))
+    return members
+
+
 def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
     """Two changes at once: member i has what first[i] changes and what second[i] changes."""
     if len(first) != len(second):

@@ -1,54 +1,61 @@
-"""Many networks as one: each layer of k networks is one tensor."""
+"""Many retrained networks as one value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from holdfast.families.collection import from_models, from_training
+from holdfast.families import own
+from holdfast.families.own import Failure, Training
+from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
-from holdfast.models import Groups, as_groups, merge_logits
-
-AT_ONCE = 64 << 20  # bytes of activations held while a family looks at rows
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Network:
-    """One perceptron, a Model."""
-
-    weights: tuple[Tensor, ...]  # (in, out) each
-    biases: tuple[Tensor, ...]  # (out,) each
-    retraining: Retraining
-    fingerprint: str | None = None  # of all that decides its weights
-
-    def __call__(self, x: Tensor) -> Tensor:
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = torch.relu(x @ weight + bias)
-        return x @ self.weights[-1] + self.biases[-1]
-
-    def __repr__(self) -> str:
-        return f"Network({_shape(self.weights)}, {self.retraining})"
+from holdfast.families.stack import Members, Stack
+from holdfast.models import Groups, Model, as_groups, merge_logits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Family:
-    """k retrained networks of one shape. Indexing gives a Network, slicing a smaller Family."""
+    """k retrained networks, those of one shape stacked. Indexing gives a model, slicing a smaller Family."""
 
-    weights: tuple[Tensor, ...]  # (k, in, out) each
-    biases: tuple[Tensor, ...]  # (k, out) each
+    stacks: tuple[Members, ...]
     retrainings: tuple[Retraining, ...]
+    places: tuple[int, ...]  # of each member among all stacks, one after another
     groups: Groups | None = None  # classes merged, as `merged` does for one model
     fingerprints: tuple[str, ...] = ()  # one a member, where they are known
     accuracy: tuple[float, ...] | None = None  # of each member on rows held out
     recipe: Recipe | None = None
     data: str | None = None  # fingerprint of the rows there were
+    failures: tuple[Failure, ...] = ()  # members that are not there because their training raised
 
-    from_models = staticmethod(from_models)
-    from_training = staticmethod(from_training)
+    @classmethod
+    def from_models(
+        cls, models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
+    ) -> Family:
+        """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
+        members, retrainings, _ = own.gather(models, kind, like)
+        return cls((members,), retrainings, tuple(range(len(members))))
+
+    @classmethod
+    def from_training(
+        cls,
+        function: Training,
+        changes: Sequence[Retraining],
+        rows: int,
+        workers: int | None = None,
+        progress: bool = False,
+    ) -> Family:
+        """Retrain with one's own function: ``function(rows, seed)`` gets the numbers of the rows and returns a model.
+
+        It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
+        others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
+        """
+        members, retrainings, failures = own.call(function, changes, rows, workers, progress)
+        return cls((members,), retrainings, tuple(range(len(members))), failures=failures)
 
     def __len__(self) -> int:
         return len(self.retrainings)
@@ -58,34 +65,66 @@ class Family:
         return tuple(retraining.kind for retraining in self.retrainings)
 
     @property
-    def classes(self) -> int:
-        return self.weights[-1].shape[-1] if self.groups is None else len(self.groups)
+    def classes(self) -> int | None:
+        """None for models that will say when asked."""
+        return self.stacks[0].classes if self.groups is None else len(self.groups)
 
     @property
-    def features(self) -> int:
-        return self.weights[0].shape[-2]
+    def features(self) -> int | None:
+        return self.stacks[0].features
+
+    @property
+    def weights(self) -> tuple[Tensor, ...]:
+        """The layers of perceptrons of one shape: (k, in, out) each."""
+        return self._layers("weight")
+
+    @property
+    def biases(self) -> tuple[Tensor, ...]:
+        """(k, out) each."""
+        return self._layers("bias")
+
+    def _layers(self, part: str) -> tuple[Tensor, ...]:
+        stack = self.stacks[0]
+        if len(self.stacks) > 1 or not isinstance(stack, Stack) or not isinstance(stack.architecture, Perceptron):
+            raise TypeError(f"{self} is not a stack of perceptrons of one shape; ask one member, family[0], or .stacks")
+        return tuple(layer[list(self.places)] if self._shuffled else layer for layer in layers(stack.state, part))
 
     @overload
-    def __getitem__(self, place: int) -> Network: ...
+    def __getitem__(self, place: int) -> Model: ...
     @overload
     def __getitem__(self, place: slice) -> Family: ...
-    def __getitem__(self, place: int | slice) -> Network | Family:
+    def __getitem__(self, place: int | slice) -> Model | Family:
         if isinstance(place, slice):
-            return replace(
-                self,
-                weights=tuple(weight[place] for weight in self.weights),
-                biases=tuple(bias[place] for bias in self.biases),
-                retrainings=self.retrainings[place],
-                fingerprints=self.fingerprints[place],
-                accuracy=None if self.accuracy is None else self.accuracy[place],
-            )
+            return self._part(range(len(self))[place])
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
-        return Network(
-            tuple(weight[place] for weight in self.weights),
-            tuple(bias[place] for bias in self.biases),
-            self.retrainings[place],
-            self.fingerprints[place] if self.fingerprints else None,
+        stack, number = self._found(self.places[place])
+        fingerprint = self.fingerprints[place] if self.fingerprints else None
+        return stack.model(number, self.retrainings[place], fingerprint)
+
+    def _found(self, place: int) -> tuple[Members, int]:
+        """Which stack a place is in, and where."""
+        for stack in self.stacks:
+            if place < len(stack):
+                return stack, place
+            place -= len(stack)
+        raise IndexError(f"no place {place}")
+
+    def _part(self, members: range) -> Family:
+        kept = sorted(self.places[member] for member in members)
+        stacks, start = [], 0
+        for stack in self.stacks:
+            inside = [place - start for place in kept if start <= place < start + len(stack)]
+            stacks += [stack.chosen(inside)] if inside else []
+            start += len(stack)
+        where = {place: number for number, place in enumerate(kept)}
+        return replace(
+            self,
+            stacks=tuple(stacks) or (self.stacks[0].chosen([]),),
+            places=tuple(where[self.places[member]] for member in members),
+            retrainings=tuple(self.retrainings[member] for member in members),
+            fingerprints=tuple(self.fingerprints[member] for member in members) if self.fingerprints else (),
+            accuracy=None if self.accuracy is None else tuple(self.accuracy[member] for member in members),
         )
 
     @property
@@ -103,30 +142,28 @@ class Family:
 
     def logits(self, x: Tensor) -> Tensor:
         """What every member says of every row: (k, n, c)."""
-        return torch.cat(list(self._in_pieces(x)))
+        return self._in_order(list(self._in_pieces(x)))
 
     def predict(self, x: Tensor) -> Tensor:
         """The class every member gives every row: (k, n)."""
-        return torch.cat([logits.argmax(-1) for logits in self._in_pieces(x)])
+        with torch.no_grad():
+            return self._in_order([logits.argmax(-1) for logits in self._in_pieces(x)])
 
     def _in_pieces(self, x: Tensor) -> Iterator[Tensor]:
-        """Logits of a few members at a time, so that memory does not grow with the family."""
-        widest = max(weight.shape[-1] for weight in self.weights)
-        members = max(1, AT_ONCE // max(1, 2 * len(x) * widest * x.element_size()))
-        for start in range(0, len(self), members):
-            yield self._forward(x, slice(start, start + members))
+        for stack in self.stacks:
+            for logits in stack.in_pieces(x):
+                yield logits if self.groups is None else merge_logits(logits, self.groups)
 
-    def _forward(self, x: Tensor, members: slice) -> Tensor:
-        hidden = x.expand(len(self.retrainings[members]), *x.shape)
-        last = len(self.weights) - 1
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = torch.baddbmm(bias[members, None], hidden, weight[members])
-            hidden = hidden if layer == last else hidden.relu_()
-        return hidden if self.groups is None else merge_logits(hidden, self.groups)
+    def _in_order(self, pieces: list[Tensor]) -> Tensor:
+        answers = torch.cat(pieces)
+        return answers[list(self.places)] if self._shuffled else answers
+
+    @property
+    def _shuffled(self) -> bool:
+        return self.places != tuple(range(len(self)))
 
     def __repr__(self) -> str:
-        return f"Family({_shape(self.weights)}: {counted(self.kinds)})"
-
-
-def _shape(weights: tuple[Tensor, ...]) -> str:
-    return "-".join(str(size) for size in (weights[0].shape[-2], *(weight.shape[-1] for weight in weights)))
+        names = [stack.name for stack in self.stacks]
+        shape = names[0] if len(names) == 1 else f"{len(names)} shapes from {names[0]} to {names[-1]}"
+        failed = f"; {len(self.failures)} failed" if self.failures else ""
+        return f"Family({shape}: {counted(self.kinds) or 'empty'}{failed})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from holdfast.families.architecture import State
 from holdfast.families.recipe import Retraining
 
 ROWS, LABELS, WEIGHTS = range(3)  # what a seed draws; each has a stream of its own
@@ -65,15 +66,17 @@ def labels_of(retraining: Retraining, pool: Pool) -> Tensor:
     return torch.where(wrong.to(pool.y.device), (pool.y + other.to(pool.y.device)) % pool.classes, pool.y)
 
 
-def disturbed(weights: tuple[Tensor, ...], retraining: Retraining) -> tuple[Tensor, ...]:
-    """One member's trained weights with its weight noise added."""
+def disturbed(state: State, retraining: Retraining) -> State:
+    """One trained network with its weight noise added; biases, and what else is a single row of numbers, stay."""
     if not retraining.weight_noise:
-        return weights
+        return state
     draw = _draw(retraining, WEIGHTS)
-    return tuple(
-        weight + retraining.weight_noise * weight.std() * torch.randn(weight.shape, generator=draw).to(weight)
-        for weight in weights
-    )
+    return {
+        name: tensor + retraining.weight_noise * tensor.std() * torch.randn(tensor.shape, generator=draw).to(tensor)
+        if tensor.ndim > 1 and tensor.is_floating_point()
+        else tensor
+        for name, tensor in state.items()
+    }
 
 
 def check_material(retraining: Retraining, pool: Pool) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from torch import nn
+
+RATES = frozenset({"epochs", "learning_rate", "weight_decay"})  # settings that members of one stack may differ in
 
 
 @dataclass(frozen=True)
@@ -13,6 +17,8 @@ class Recipe:
     """A multi-layer perceptron and its training, with the defaults of Keras that the paper used.
 
     Rectified hidden layers, Glorot-uniform weights, zero biases; Adam on the mean cross-entropy of a batch.
+    ``network`` puts a torch module in the perceptron's place: the module itself, whose weights are drawn anew for
+    every member by its parts' ``reset_parameters``, or a function that builds one.
     """
 
     hidden: tuple[int, ...] = (128, 64, 16)
@@ -22,6 +28,7 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-7
     weight_decay: float = 0.0  # added to the gradient, as an l2 penalty
+    network: nn.Module | Callable[[], nn.Module] | None = None  # then ``hidden`` says nothing
 
     def __post_init__(self) -> None:
         if isinstance(self.hidden, int):
@@ -33,6 +40,10 @@ class Recipe:
             raise ValueError(f"epochs and batch must be 1 or more, got {self.epochs} and {self.batch}")
         if not self.learning_rate > 0 or not self.weight_decay >= 0:
             raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, got {self}")
+        if self.network is not None and not callable(self.network):
+            raise TypeError(
+                f"network is a {type(self.network).__name__}; give an nn.Module or a function that builds one"
+            )
 
     def sizes(self, features: int, classes: int) -> tuple[int, ...]:
         """Width of every layer, input and logits included."""
@@ -59,14 +70,18 @@ class Retraining:
     appended: float = 0.0  # share of the new rows
     label_noise: float = 0.0  # share of labels that turn into another
     weight_noise: float = 0.0  # in standard deviations of each layer's weights, after training
-    settings: tuple[tuple[str, float], ...] = ()  # of the recipe, where they differ: (("epochs", 80),)
+    settings: tuple[tuple[str, Any], ...] = ()  # of the recipe, where they differ: (("epochs", 80),)
     data_seed: int = 0
     kind: str = "base"
 
     def recipe(self, base: Recipe) -> Recipe:
         """The recipe this member is trained by."""
-        settings: dict[str, Any] = dict(self.settings)
+        settings = dict(self.settings)
         return replace(base, **settings)
+
+    @property
+    def own_rates(self) -> bool:
+        return any(name in RATES for name, _ in self.settings)
 
     def __repr__(self) -> str:
         changed = [field for field in fields(self) if getattr(self, field.name) != field.default]

@@ -1,6 +1,6 @@
 """Families on disk: trained once, found again by what they are made of, resumed where they were cut off.
 
-A family is a folder with two files: `family.safetensors` (the stacked layers) and `manifest.json` (recipe, members and
+A family is a folder with two files: `family.safetensors` (the stacked tensors) and `manifest.json` (recipe, members and
 their fingerprints, versions, a checksum of the other file), written last. While it is being trained, members lie in
 `parts/` as their chunks finish. Every file appears whole or not at all, so a run that is killed at any moment
 loses only the chunks it was at; since a member does not depend on its company, the family ends with the same bytes.
@@ -12,23 +12,30 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
-from holdfast.families.family import Family, Network
+from holdfast.families.architecture import Architecture, State
+from holdfast.families.family import Family
 from holdfast.families.material import Pool
+from holdfast.families.module import TorchModule
+from holdfast.families.perceptron import Network, Perceptron
 from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.stack import Stack
 from holdfast.files import appearing, sweep, write_text
+from holdfast.models import Model
 
-ALGORITHM = 1  # to be raised whenever training comes to give other bits
-Layers = tuple[tuple[Tensor, ...], tuple[Tensor, ...]]  # weights and biases of one member
+ALGORITHM = 2  # to be raised whenever training comes to give other bits
+
+
+MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
 
 
 class StoreError(ValueError):
@@ -38,18 +45,33 @@ class StoreError(ValueError):
 # ---- what a network is made of ----
 
 
-def fingerprint_data(pool: Pool, base: Network | None = None) -> str:
+def fingerprint_data(pool: Pool, base: Model | None = None) -> str:
     """Of all rows there are, and of the network that some members continue from."""
     digest = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
-    for tensor in (pool.x, pool.y, *(() if base is None else (*base.weights, *base.biases))):
+    for tensor in (pool.x, pool.y, *_tensors_of(base)):
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
-def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining) -> str:
-    """The same for the same network, whatever it is called: all that decides its weights, and nothing else."""
-    settings = {name: value for name, value in asdict(retraining).items() if name != "kind"}
-    return _digest([ALGORITHM, torch.__version__, data, asdict(recipe), settings])
+def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, network: str | None = None) -> str:
+    """The same for the same network, whatever it is called: all that decides its weights, and nothing else.
+
+    ``network`` describes the recipe's own module, if it has one.
+    """
+    own = {name: value for name, value in asdict(retraining).items() if name not in ("kind", "settings")}
+    recipe = retraining.recipe(recipe)
+    return _digest([ALGORITHM, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
+
+
+def _tensors_of(base: Model | None) -> list[Tensor]:
+    if isinstance(base, Network):
+        return [*base.weights, *base.biases]
+    return list(base.state_dict().values()) if isinstance(base, nn.Module) else []
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    """A recipe but for its network, which is no data."""
+    return {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "network"}
 
 
 def _digest(value: Any) -> str:
@@ -64,7 +86,11 @@ def save(family: Family, folder: str | Path) -> Path:
     folder = Path(folder)
     if family.groups is not None:
         raise ValueError("save the family before merging its classes; merging again after loading costs nothing")
-    contents = safetensors.torch.save(_named(family.weights, family.biases))
+    stacks = [stack for stack in family.stacks if isinstance(stack, Stack)]
+    if len(stacks) < len(family.stacks):
+        raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
+    named = {f"{place}/{name}": tensor for place, stack in enumerate(stacks) for name, tensor in stack.state.items()}
+    contents = safetensors.torch.save(_on_cpu(named))
     with appearing(folder / "family.safetensors") as file:
         file.write(contents)
     manifest = {
@@ -72,8 +98,10 @@ def save(family: Family, folder: str | Path) -> Path:
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
         "sha256": hashlib.sha256(contents).hexdigest(),
-        "recipe": None if family.recipe is None else asdict(family.recipe),
+        "recipe": None if family.recipe is None else _plain(family.recipe),
         "data": family.data,
+        "networks": [stack.architecture.description for stack in stacks],
+        "places": list(family.places),
         "members": [
             {"fingerprint": fingerprint, **_settings(retraining)}
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
@@ -84,32 +112,66 @@ def save(family: Family, folder: str | Path) -> Path:
     return folder
 
 
-def load(folder: str | Path) -> Family:
-    """Read a family back, after checking that both files are whole and belong together."""
+def load(
+    folder: str | Path, network: nn.Module | Callable[[], nn.Module] | None = None, like: Tensor | None = None
+) -> Family:
+    """Read a family back, after checking that both files are whole and belong together.
+
+    A family of torch modules needs the ``network`` of its recipe again, since code is not kept, and rows ``like``
+    those it was trained on.
+    """
     folder = Path(folder)
+    architectures = None
+    if network is not None:
+        if like is None:
+            raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
+        architectures = {(): TorchModule.of(network, like)}
+    return _read(folder, architectures or {}, like)
+
+
+def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
     manifest = read_manifest(folder)
     path = folder / "family.safetensors"
     contents = _bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
         raise StoreError(f"{path} is not the file its manifest speaks of: it was changed or cut; remove {folder}")
-    tensors = safetensors.torch.load(contents)
-    recipe = manifest["recipe"]
+    known = {architecture.description: architecture for architecture in architectures.values()}
+    states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
+    for name, tensor in safetensors.torch.load(contents).items():
+        place, _, own = name.partition("/")
+        states[int(place)][own] = tensor if like is None else tensor.to(like.device)
+    stacks = tuple(
+        Stack(_architecture(folder, description, known, state), state)
+        for description, state in zip(manifest["networks"], states, strict=True)
+    )
     fingerprints = tuple(member["fingerprint"] for member in manifest["members"])
     return Family(
-        *_unnamed(tensors),
+        stacks,
         retrainings=tuple(_retraining(member) for member in manifest["members"]),
+        places=tuple(manifest["places"]),
         fingerprints=() if None in fingerprints else fingerprints,
         accuracy=None if manifest["accuracy"] is None else tuple(manifest["accuracy"]),
-        recipe=None if recipe is None else Recipe(**{**recipe, "betas": tuple(recipe["betas"])}),
+        recipe=None if manifest["recipe"] is None else Recipe(**_untangled(manifest["recipe"])),
         data=manifest["data"],
     )
+
+
+def _architecture(folder: Path, description: str, known: Mapping[str, Architecture], state: State) -> Architecture:
+    if description in known:
+        return known[description]
+    if not description.startswith("perceptron"):
+        raise StoreError(
+            f"{folder} holds networks of a torch module, and code is not kept; pass the module, "
+            f"load_family(folder, network=..., like=x), just as it was: {description.splitlines()[0]}"
+        )
+    return Perceptron.of(state)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     try:
         manifest = json.loads(_bytes(path))
-        if manifest["holdfast"] == "family" and {"sha256", "members", "recipe", "data", "accuracy"} <= set(manifest):
+        if manifest["holdfast"] == "family" and set(manifest) >= MANIFEST:
             return dict(manifest)
     except (ValueError, TypeError, KeyError):
         pass
@@ -141,8 +203,8 @@ class Entry:
         """Bytes on disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
-    def load(self, fingerprints: Sequence[str]) -> Family:
-        family = load(self.folder)
+    def load(self, fingerprints: Sequence[str], architectures: Mapping[Any, Architecture], like: Tensor) -> Family:
+        family = _read(self.folder, architectures, like)
         if family.fingerprints != tuple(fingerprints):
             raise StoreError(f"{self.folder} holds another family than the one its name says; remove it")
         return family
@@ -152,17 +214,17 @@ class Entry:
         (self.folder / "manifest.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder)
 
-    def members(self) -> dict[str, Layers]:
-        """What earlier, interrupted runs have finished: fingerprint -> layers."""
+    def members(self) -> dict[str, State]:
+        """What earlier, interrupted runs have finished: fingerprint -> network."""
         sweep(self.folder / "parts")
-        found: dict[str, Layers] = {}
+        found: dict[str, State] = {}
         for path in sorted((self.folder / "parts").glob("*.safetensors")):
             found |= _read_part(path)
         return found
 
-    def add(self, fingerprints: Sequence[str], weights: Iterable[Tensor], biases: Iterable[Tensor]) -> None:
+    def add(self, fingerprints: Sequence[str], state: State) -> None:
         """Keep a chunk of members that has finished."""
-        named = _named(tuple(weights), tuple(biases))
+        named = _on_cpu(state)
         about = json.dumps({"members": list(fingerprints), "sha256": _tensor_digest(named)})
         with appearing(self.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
             file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
@@ -196,7 +258,7 @@ def find(store: str | Path, name: str) -> Entry:
     return alike[0]
 
 
-def _read_part(path: Path) -> dict[str, Layers]:
+def _read_part(path: Path) -> dict[str, State]:
     try:
         contents = _bytes(path)
         length = int.from_bytes(contents[:8], "little")
@@ -204,9 +266,8 @@ def _read_part(path: Path) -> dict[str, Layers]:
         tensors = safetensors.torch.load(contents)
         if _tensor_digest(tensors) != about["sha256"]:
             raise ValueError("checksum")
-        weights, biases = _unnamed(tensors)
         return {
-            member: (tuple(w[place] for w in weights), tuple(b[place] for b in biases))
+            member: {name: tensor[place] for name, tensor in tensors.items()}
             for place, member in enumerate(about["members"])
         }
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -220,15 +281,8 @@ def _bytes(path: Path) -> bytes:
         raise StoreError(f"there is no {path}; is this the folder of a family?") from error
 
 
-def _named(weights: tuple[Tensor, ...], biases: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    layers = {f"weight.{depth}": weight for depth, weight in enumerate(weights)}
-    layers |= {f"bias.{depth}": bias for depth, bias in enumerate(biases)}
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in layers.items()}
-
-
-def _unnamed(tensors: dict[str, Tensor]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    depth = range(len(tensors) // 2)
-    return tuple(tensors[f"weight.{layer}"] for layer in depth), tuple(tensors[f"bias.{layer}"] for layer in depth)
+def _on_cpu(state: State) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
 
 def _tensor_digest(tensors: dict[str, Tensor]) -> str:
@@ -245,12 +299,16 @@ def _settings(retraining: Retraining) -> dict[str, Any]:
 
 
 def _retraining(member: dict[str, Any]) -> Retraining:
-    settings: dict[str, Any] = {name: value for name, value in member.items() if name != "fingerprint"}
-    for name in ("window", "tilt"):
-        if name in settings:
-            settings[name] = tuple(settings[name])
-    settings["settings"] = tuple((name, value) for name, value in settings.get("settings", ()))
-    return Retraining(**settings)
+    return Retraining(**_untangled({name: value for name, value in member.items() if name != "fingerprint"}))
+
+
+def _untangled(settings: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where our values have tuples."""
+    return {name: _as_tuple(value) for name, value in settings.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def _padded(family: Family) -> Sequence[str | None]:

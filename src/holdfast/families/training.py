@@ -1,20 +1,12 @@
-"""Train a whole family at once: k networks as stacked tensors, one Adam over the stack.
-
-Every operation here works on each member's slice alone (a batched matrix product, an elementwise update), so
-a member comes out the same, bit for bit on a CPU, whatever it is trained beside. Two things would break that
-and are avoided: a last vector of the flat parameters that is only partly filled (its leftover elements go
-through other instructions, hence `LANES`) and several BLAS threads on one stack (hence one thread a worker).
-"""
+"""Train a whole family: which members go together, who trains them, what is already there."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, replace
-from itertools import groupby, pairwise, repeat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
@@ -22,20 +14,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.families.family import Family, Network
-from holdfast.families.material import Pool, check_material, disturbed, labels_of, needs_more, rows_of
+from holdfast.families.architecture import Architecture, State
+from holdfast.families.family import Family
+from holdfast.families.lockstep import batch_sizes, train_stack
+from holdfast.families.material import Pool, check_material, disturbed, needs_more, rows_of
+from holdfast.families.module import TorchModule
+from holdfast.families.perceptron import Perceptron
 from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.stack import Stack
 from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
 from holdfast.families.workers import in_workers
+from holdfast.models import Model
 from holdfast.progress import bar
 from holdfast.threads import one_thread
 
-LANES = 64  # the flat parameters are padded to a multiple of this many numbers
-CACHE = 6 << 20  # bytes that a chunk of members in training should stay below on a CPU
-PLANNED = 32 << 20  # bytes of batch plans drawn at a time
+CACHE = 12 << 20  # bytes that a chunk of members in training should stay below on a CPU
+GPU_SHARE = 0.5  # of a GPU's free memory that a chunk may take
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
 
-Weights = tuple[Tensor, ...]
+Shape = tuple[int, ...]  # widths of hidden layers
 
 
 def train(
@@ -45,7 +42,7 @@ def train(
     retrainings: Sequence[Retraining],
     *,
     new: tuple[Tensor, Tensor] | None = None,
-    base: Network | None = None,
+    base: Model | None = None,
     held_out: tuple[Tensor, Tensor] | None = None,
     store: str | Path | None = None,
     classes: int | None = None,
@@ -58,27 +55,20 @@ def train(
     ``base`` the deployed network, for changes that continue from it.
     ``held_out`` rows and labels give each member's accuracy. With a ``store`` (a folder) the family is kept there:
     asked for again it is read, and after an interruption only what was not finished is trained.
-    ``classes`` defaults to the largest label + 1. On a CPU the members are shared out among ``workers``
-    single-threaded processes (default: one a core; in this process when there is little to do). On a GPU they are
-    one stack.
+    ``classes`` defaults to the largest label + 1, or to what the recipe's module says. On a CPU the members are shared
+    out among ``workers`` single-threaded processes (default: one a core; in this process when there is little to do).
+    On a GPU those of one shape are one stack, or as many as fit its memory.
     """
     if isinstance(retrainings, Retraining):
         raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
-    retrainings = tuple(retrainings)
-    pool = _pool(x, y, new, classes)
-    _check(pool, retrainings)
-    sizes = recipe.sizes(x.shape[1], pool.classes)
-    _check_base(base, sizes, recipe, retrainings)
-    data, old = fingerprint_data(pool, base), fingerprint_data(pool.without_new())
-    fingerprints = tuple(
-        fingerprint_member(data if needs_more(retraining) else old, recipe, retraining) for retraining in retrainings
-    )
+    job = _job(x, y, recipe, tuple(retrainings), new, base, classes)
+    fingerprints = job.fingerprints()
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
-        family = _moved(replace(entry.load(fingerprints), retrainings=retrainings), x)
+        family = replace(entry.load(fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe)
     else:
-        layers = _all_members(_Job(pool, recipe, sizes, retrainings, base), fingerprints, entry, workers, progress)
-        family = Family(*layers, retrainings, fingerprints=fingerprints, recipe=recipe, data=data)
+        states = _all_members(job, fingerprints, entry, workers, progress)
+        family = _family(job, states, fingerprints)
     if held_out is not None:
         _checked_rows(*held_out)
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
@@ -89,48 +79,154 @@ def train(
 
 
 def _all_members(
-    job: _Job, fingerprints: tuple[str, ...], entry: Entry | None, workers: int | None, progress: bool
-) -> tuple[Weights, Weights]:
-    """The stacked layers of every member: from the store what is there, the rest trained and put there."""
+    job: _Job, fingerprints: Sequence[str], entry: Entry | None, workers: int | None, progress: bool
+) -> list[State]:
+    """What every member has become: from the store what is there, the rest trained and put there."""
     known = {} if entry is None else entry.members()
-    trained = {place: known[member] for place, member in enumerate(fingerprints) if member in known}
-    todo = [place for place in range(len(fingerprints)) if place not in trained]
-    rest = replace(job, retrainings=tuple(job.members(todo)))
-    workers = _worker_count(rest, workers)
+    trained = {member: known[name] for member, name in enumerate(fingerprints) if name in known}
+    workers = _worker_count(job, workers)
+    todo = [chunk for chunk in ([member for member in chunk if member not in trained]
+                                for chunk in _chunks(job, workers)) if chunk]  # fmt: skip
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
         advance(len(trained))
-        for chunk, weights, biases in _in_workers(rest, workers) if workers > 1 else _in_this_process(rest):
-            members = [todo[place] for place in chunk]
-            weights = _finished(job.members(members), weights)
+        for chunk, state in _in_workers(job, todo, workers) if workers > 1 else _in_this_process(job, todo):
+            state = _finished(job, chunk, state)
             if entry is not None:
-                entry.add([fingerprints[member] for member in members], weights, biases)
-            for place, member in enumerate(members):
-                trained[member] = tuple(w[place] for w in weights), tuple(b[place] for b in biases)
+                entry.add([fingerprints[member] for member in chunk], state)
+            for place, member in enumerate(chunk):
+                trained[member] = {name: tensor[place] for name, tensor in state.items()}
             advance(len(chunk))
-    stacked = [
-        tuple(
-            torch.stack(layer) for layer in zip(*(trained[member][part] for member in range(len(trained))), strict=True)
-        )
-        for part in (0, 1)
+    return [trained[member] for member in range(len(fingerprints))]
+
+
+def _finished(job: _Job, chunk: list[int], state: State) -> State:
+    """A chunk's trained networks with what comes after training, if they are sound."""
+    members = [
+        disturbed({name: tensor[place] for name, tensor in state.items()}, job.retrainings[member])
+        for place, member in enumerate(chunk)
     ]
-    return _moved_layers(stacked[0], job.pool.x), _moved_layers(stacked[1], job.pool.x)
+    for member, own in zip(chunk, members, strict=True):
+        if not all(bool(tensor.isfinite().all()) for tensor in own.values()):
+            raise ValueError(
+                f"training diverged for {job.retrainings[member]}: its weights are not finite; lower the learning rate"
+            )
+    return {name: torch.stack([own[name] for own in members]) for name in state}
 
 
-def _finished(retrainings: list[Retraining], weights: Weights) -> Weights:
-    """A chunk's trained weights with what comes after training, if they are sound."""
-    members = [disturbed(tuple(w[place] for w in weights), retraining) for place, retraining in enumerate(retrainings)]
-    for retraining, own in zip(retrainings, members, strict=True):
-        if not all(bool(weight.isfinite().all()) for weight in own):
-            raise ValueError(f"training diverged for {retraining}: its weights are not finite; lower the learning rate")
-    return tuple(torch.stack(layer) for layer in zip(*members, strict=True))
+def _family(job: _Job, states: list[State], fingerprints: tuple[str, ...]) -> Family:
+    """Networks of one shape stacked, in the order in which the shapes come first."""
+    shapes = [job.shape(member) for member in range(len(states))]
+    together = {shape: [member for member, own in enumerate(shapes) if own == shape] for shape in dict.fromkeys(shapes)}
+    stacks = tuple(
+        Stack.of(job.architectures[shape], [states[member] for member in members], job.pool.x)
+        for shape, members in together.items()
+    )
+    where = {member: place for place, member in enumerate(member for own in together.values() for member in own)}
+    places = tuple(where[member] for member in range(len(states)))
+    return Family(
+        stacks, job.retrainings, places, fingerprints=fingerprints, recipe=job.recipe, data=job.data_fingerprint
+    )
 
 
-def _moved_layers(layers: Weights, like: Tensor) -> Weights:
-    return tuple(layer.to(like) for layer in layers)
+# ---- what there is to train ----
 
 
-def _moved(family: Family, like: Tensor) -> Family:
-    return replace(family, weights=_moved_layers(family.weights, like), biases=_moved_layers(family.biases, like))
+@dataclass(frozen=True)
+class _Job:
+    pool: Pool
+    recipe: Recipe
+    retrainings: tuple[Retraining, ...]
+    base: Model | None
+    architectures: Mapping[Shape, Architecture]
+
+    def own_recipe(self, member: int) -> Recipe:
+        return self.retrainings[member].recipe(self.recipe)
+
+    def shape(self, member: int) -> Shape:
+        return self.own_recipe(member).hidden
+
+    def architecture(self, member: int) -> Architecture:
+        return self.architectures[self.shape(member)]
+
+    def alike(self, member: int) -> tuple[Recipe, bool, int]:
+        """Members for which this is equal can be one stack: one shape, one batch size, as many steps an epoch.
+
+        Adam moves on a zero gradient too, so nobody may sit out a step. Where the rows of a batch touch one another
+        there must be as many rows.
+        """
+        recipe, own_rates = self.own_recipe(member), self.retrainings[member].own_rates
+        exact = self.architecture(member).exact
+        if own_rates:
+            recipe = replace(recipe, learning_rate=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay)
+            if not exact:  # a member that is done stays as it is, but a module's running means would go on
+                recipe = replace(recipe, epochs=self.recipe.epochs)
+        rows = len(rows_of(self.retrainings[member], self.pool))
+        return recipe, own_rates, rows if exact else math.ceil(rows / recipe.batch)
+
+    @cached_property
+    def data_fingerprint(self) -> str:
+        return fingerprint_data(self.pool, self.base)
+
+    def fingerprints(self) -> tuple[str, ...]:
+        old = fingerprint_data(self.pool.without_new())
+        network = None if self.recipe.network is None else self.architecture(0).description
+        return tuple(
+            fingerprint_member(
+                self.data_fingerprint if needs_more(retraining) else old, self.recipe, retraining, network
+            )
+            for retraining in self.retrainings
+        )
+
+
+def _job(
+    x: Tensor,
+    y: Tensor,
+    recipe: Recipe,
+    retrainings: tuple[Retraining, ...],
+    new: tuple[Tensor, Tensor] | None,
+    base: Model | None,
+    classes: int | None,
+) -> _Job:
+    """All that training needs, if it can be done."""
+    pool = _pool(x, y, new, classes)
+    if not retrainings:
+        raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
+    for retraining in retrainings:
+        check_material(retraining, pool)
+    architectures = _architectures(pool, recipe, retrainings)
+    says = next(iter(architectures.values())).classes
+    if says < pool.classes or (classes is not None and says != classes):
+        raise ValueError(f"the recipe's network gives {says} logits a row, but there are {pool.classes} classes")
+    job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures)
+    for member in range(len(retrainings)):
+        _check_member(job, member)
+    return job
+
+
+def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]) -> dict[Shape, Architecture]:
+    """By the widths of hidden layers; a recipe's network has one shape."""
+    shapes = dict.fromkeys(retraining.recipe(recipe).hidden for retraining in retrainings)
+    if recipe.network is None:
+        return {shape: Perceptron((pool.x.shape[1], *shape, pool.classes)) for shape in shapes}
+    if len(shapes) > 1:
+        raise ValueError("changes of architecture are for perceptrons, but the recipe has a network of its own")
+    return dict.fromkeys(shapes, TorchModule.of(recipe.network, pool.x))
+
+
+def _check_member(job: _Job, member: int) -> None:
+    retraining, recipe, architecture = job.retrainings[member], job.own_recipe(member), job.architecture(member)
+    if retraining.continued and job.base is None:
+        raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
+    if retraining.continued and job.base is not None:
+        architecture.check_base(job.base)
+    if retraining.top_only and recipe.weight_decay:
+        raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
+    rows = len(rows_of(retraining, job.pool))
+    if not batch_sizes(architecture, rows, recipe.batch):
+        raise ValueError(
+            f"{retraining} has batches of {min(rows, recipe.batch)} row, and {architecture.name} normalises over "
+            "batches; choose a batch of two or more"
+        )
 
 
 def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
@@ -166,99 +262,64 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
     return len(x)
 
 
-def _check(pool: Pool, retrainings: tuple[Retraining, ...]) -> None:
-    if not retrainings:
-        raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
-    for retraining in retrainings:
-        check_material(retraining, pool)
-
-
-def _check_base(
-    base: Network | None, sizes: tuple[int, ...], recipe: Recipe, retrainings: tuple[Retraining, ...]
-) -> None:
-    for retraining in retrainings:
-        if retraining.continued and base is None:
-            raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
-        if retraining.top_only and retraining.recipe(recipe).weight_decay:
-            raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
-    if base is not None and [tuple(w.shape) for w in base.weights] != list(pairwise(sizes)):
-        raise ValueError(f"base is {base}, but the recipe and the rows make networks of {'-'.join(map(str, sizes))}")
-
-
 # ---- who trains what ----
 
-
-@dataclass(frozen=True)
-class _Job:
-    pool: Pool
-    recipe: Recipe
-    sizes: tuple[int, ...]
-    retrainings: tuple[Retraining, ...]
-    base: Network | None
-
-    def alike(self, member: int) -> tuple[Any, ...]:
-        """Members for which this is equal can be one stack: one recipe, and as many steps an epoch."""
-        recipe = self.retrainings[member].recipe(self.recipe)
-        return astuple(recipe), math.ceil(len(rows_of(self.retrainings[member], self.pool)) / recipe.batch)
-
-    def members(self, chunk: list[int]) -> list[Retraining]:
-        return [self.retrainings[member] for member in chunk]
-
-
-Trained = tuple[list[int], Weights, Weights]
+Trained = tuple[list[int], State]
 
 
 def _worker_count(job: _Job, asked: int | None) -> int:
     if asked is not None and asked < 1:
         raise ValueError(f"workers must be 1 or more, got {asked}")
     members = len(job.retrainings)
-    operations = 6 * _parameters(job.sizes) * job.pool.old * job.recipe.epochs * members
+    operations = 6 * _parameters(job.architecture(0)) * job.pool.old * job.recipe.epochs * members
     if job.pool.x.device.type != "cpu" or (asked is None and operations < SMALL):
         return 1
     return min(asked or joblib.cpu_count(), members)
 
 
-def _members_at_once(job: _Job) -> int:
-    x = job.pool.x
-    if x.device.type != "cpu":
-        return len(job.retrainings)
-    state = 4 * _parameters(job.sizes)  # parameters, gradients and Adam's two moments
-    activations = 2 * min(job.recipe.batch, len(x)) * sum(job.sizes)
-    return max(1, CACHE // ((state + activations) * x.element_size()))
+def _members_at_once(job: _Job, member: int) -> int:
+    """How many members like this one are a stack: what the cache, or a GPU's memory, holds."""
+    x, architecture, recipe = job.pool.x, job.architecture(member), job.own_recipe(member)
+    state = 4 * _parameters(architecture)  # parameters, gradients and Adam's two moments
+    activations = 2 * min(recipe.batch, len(x)) * architecture.width
+    each = (state + activations) * x.element_size()
+    if not x.is_cuda:
+        return max(1, CACHE // each)
+    plans = 3 * len(x) * (8 + x.element_size())  # the rows of an epoch, which are drawn ahead, and their weights
+    free, _ = torch.cuda.mem_get_info(x.device)
+    return max(1, int(GPU_SHARE * free) // (2 * each + plans))
 
 
 def _chunks(job: _Job, workers: int) -> list[list[int]]:
-    """Share out the members, stacking only those that take as many steps: Adam moves on a zero gradient too."""
-    key = [job.alike(member) for member in range(len(job.retrainings))]
+    """Share out the members, stacking only those that can take their steps together."""
+    together: dict[tuple[Recipe, bool, int], list[int]] = {}
+    for member in range(len(job.retrainings)):
+        together.setdefault(job.alike(member), []).append(member)
     chunks = []
-    for _, alike in groupby(sorted(range(len(key)), key=key.__getitem__), key=key.__getitem__):
-        members = list(alike)
-        pieces = math.ceil(len(members) / _members_at_once(job))
+    for members in together.values():
+        pieces = math.ceil(len(members) / _members_at_once(job, members[0]))
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
         chunks += [piece.tolist() for piece in np.array_split(np.array(members), pieces)]
     return chunks
 
 
-def _in_this_process(job: _Job) -> Iterator[Trained]:
-    for chunk in _chunks(job, 1):
+def _in_this_process(job: _Job, chunks: Iterable[list[int]]) -> Iterator[Trained]:
+    for chunk in chunks:
         with one_thread():
-            trained = _train_stack(job.pool, job.recipe, job.sizes, job.base, job.members(chunk))
-        yield chunk, *trained
+            state = train_stack(job.architecture(chunk[0]), job.pool, job.recipe, job.base, _members(job, chunk))
+        yield chunk, state
 
 
-def _in_workers(job: _Job, workers: int) -> Iterator[Trained]:
+def _in_workers(job: _Job, chunks: Iterable[list[int]], workers: int) -> Iterator[Trained]:
     rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
     tasks = (
         joblib.delayed(_train_chunk)(
-            rows, labels, old, classes, job.recipe, job.sizes, job.base, chunk, job.members(chunk)
+            rows, labels, old, classes, job.recipe, job.architecture(chunk[0]), job.base, chunk, _members(job, chunk)
         )
-        for chunk in _chunks(job, workers)
+        for chunk in chunks
     )
-    for chunk, weights, biases in in_workers(tasks, workers):
-        yield chunk, tuple(map(torch.from_numpy, weights)), tuple(map(torch.from_numpy, biases))
-
-
-Arrays = list[NDArray[np.float32]]
+    for chunk, state in in_workers(tasks, workers):
+        yield chunk, {name: torch.from_numpy(array) for name, array in state.items()}
 
 
 def _train_chunk(
@@ -267,209 +328,20 @@ def _train_chunk(
     old: int,
     classes: int,
     recipe: Recipe,
-    sizes: tuple[int, ...],
-    base: Network | None,
+    architecture: Architecture,
+    base: Model | None,
     chunk: list[int],
     retrainings: list[Retraining],
-) -> tuple[list[int], Arrays, Arrays]:
+) -> tuple[list[int], dict[str, NDArray[np.float32]]]:
     torch.set_num_threads(1)
     pool = Pool(torch.from_numpy(rows), torch.from_numpy(labels), old, classes)
-    weights, biases = _train_stack(pool, recipe, sizes, base, retrainings)
-    return chunk, [weight.numpy() for weight in weights], [bias.numpy() for bias in biases]
+    state = train_stack(architecture, pool, recipe, base, retrainings)
+    return chunk, {name: tensor.numpy() for name, tensor in state.items()}
 
 
-# ---- one stack ----
+def _members(job: _Job, chunk: list[int]) -> list[Retraining]:
+    return [job.retrainings[member] for member in chunk]
 
 
-@dataclass(frozen=True)
-class _Stack:
-    """The layers of k networks as views of one flat tensor, so that one Adam step updates all of them."""
-
-    flat: Tensor
-    weights: Weights  # (k, in, out) each
-    biases: Weights  # (k, 1, out) each
-
-    @classmethod
-    def zeros(cls, sizes: tuple[int, ...], members: int, like: Tensor) -> _Stack:
-        flat = like.new_zeros(math.ceil(members * _parameters(sizes) / LANES) * LANES)
-        shapes = [(members, inputs, outputs) for inputs, outputs in pairwise(sizes)]
-        shapes += [(members, 1, outputs) for outputs in sizes[1:]]
-        counts = [math.prod(shape) for shape in shapes]
-        pieces = torch.split(flat[: sum(counts)], counts)
-        views = tuple(piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True))
-        return cls(flat, views[: len(sizes) - 1], views[len(sizes) - 1 :])
-
-
-def _train_stack(
-    pool: Pool, recipe: Recipe, sizes: tuple[int, ...], base: Network | None, retrainings: Sequence[Retraining]
-) -> tuple[Weights, Weights]:
-    """Train members that have one recipe and take the same number of steps."""
-    x, recipe = pool.x, retrainings[0].recipe(recipe)
-    stack = _initial(sizes, retrainings, base, x)
-    gradient = _Stack.zeros(sizes, len(retrainings), x)
-    stack.flat.grad = gradient.flat
-    adam = torch.optim.Adam(
-        [stack.flat],
-        lr=recipe.learning_rate,
-        betas=recipe.betas,
-        eps=recipe.epsilon,
-        weight_decay=recipe.weight_decay,
-        fused=True,
-        capturable=x.is_cuda,
-    )
-    wanted, freeze = _wanted(pool, retrainings), _freezing(gradient, retrainings)
-    seen = [rows_of(retraining, pool) for retraining in retrainings]
-    share = _share(seen, recipe.batch, x)
-    epoch = torch.zeros(share.shape[0], len(seen), recipe.batch, dtype=torch.int64, device=x.device)
-
-    def step(place: Tensor) -> None:
-        """Take the step of the epoch whose number is in ``place`` (1,)."""
-        batch = epoch.index_select(0, place)[0]
-        weight = share.index_select(0, place)[0]
-        _backpropagate(stack, gradient, x[batch], wanted(batch), weight)
-        freeze()
-        adam.step()
-
-    take = _captured(step, stack, adam) if x.is_cuda else step
-    places = torch.split(torch.arange(len(epoch), device=x.device), 1)
-    for plan in _plans(seen, retrainings, recipe, x.device):
-        epoch.copy_(plan, non_blocking=True)
-        for place in places:
-            take(place)
-    return stack.weights, tuple(bias[:, 0] for bias in stack.biases)
-
-
-def _captured(step: Callable[[Tensor], None], stack: _Stack, adam: torch.optim.Adam) -> Callable[[Tensor], None]:
-    """The step as one CUDA graph: launching its twenty kernels one by one takes longer than running them."""
-    place, start = torch.zeros(1, dtype=torch.int64, device=stack.flat.device), stack.flat.clone()
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # a graph is captured after a few rounds that set up what it uses
-        for _ in range(3):
-            step(place)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step(place)
-    stack.flat.copy_(start)  # as if nothing had been trained yet
-    for state in adam.state[stack.flat].values():
-        state.zero_()
-
-    def replay(number: Tensor) -> None:
-        place.copy_(number)
-        graph.replay()
-
-    return replay
-
-
-def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
-    """From a batch of rows (k, batch) to the one-hot classes its members should say: (k, batch, c)."""
-    onehot = torch.eye(pool.classes, dtype=pool.x.dtype, device=pool.x.device)
-    if not any(retraining.label_noise for retraining in retrainings):
-        shared = onehot[pool.y]  # (n, c)
-        return lambda batch: shared[batch]
-    own = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
-    return lambda batch: onehot[own.gather(1, batch)]
-
-
-def _freezing(gradient: _Stack, retrainings: Sequence[Retraining]) -> Callable[[], None]:
-    """What undoes the gradient of layers that stay. Adam does not move what never had a gradient, by no bit."""
-    stay = torch.tensor([retraining.top_only for retraining in retrainings], device=gradient.flat.device)
-    lower = (*gradient.weights[:-1], *gradient.biases[:-1])
-    if not any(retraining.top_only for retraining in retrainings):
-        return lambda: None
-
-    def freeze() -> None:
-        for layer in lower:
-            layer.masked_fill_(stay[:, None, None], 0)
-
-    return freeze
-
-
-def _initial(sizes: tuple[int, ...], retrainings: Sequence[Retraining], base: Network | None, like: Tensor) -> _Stack:
-    """The base's weights, or Glorot-uniform ones, drawn on the CPU so that a seed means the same on any device."""
-    stack = _Stack.zeros(sizes, len(retrainings), like)
-    for member, retraining in enumerate(retrainings):
-        if retraining.continued and base is not None:
-            for layer, (weight, bias) in enumerate(zip(base.weights, base.biases, strict=True)):
-                stack.weights[layer][member], stack.biases[layer][member, 0] = weight.to(like), bias.to(like)
-            continue
-        generator = torch.Generator().manual_seed(retraining.init_seed)
-        for weight in stack.weights:
-            inputs, outputs = weight.shape[1:]
-            limit = math.sqrt(6 / (inputs + outputs))
-            weight[member] = (2 * torch.rand(inputs, outputs, generator=generator) - 1) * limit
-    return stack
-
-
-def _plans(
-    seen: list[Tensor], retrainings: Sequence[Retraining], recipe: Recipe, device: torch.device
-) -> Iterator[Tensor]:
-    """The batches of every epoch: (steps, k, batch) rows. The last batch is filled up with rows that do not count.
-
-    Each order comes from a CPU generator of the member's own seed, so it is the same on every device; members with one
-    seed and as many rows have one order. A few epochs are drawn at a time; for a GPU in parallel and ahead of it, or
-    it would wait.
-    """
-    steps = math.ceil(len(seen[0]) / recipe.batch)
-    full = steps * recipe.batch
-    keys = [(retraining.order_seed, len(rows)) for retraining, rows in zip(retrainings, seen, strict=True)]
-    draws = {key: torch.Generator().manual_seed(key[0]) for key in keys}
-    which = torch.tensor([list(draws).index(key) for key in keys], device=device)
-    rows = torch.stack([torch.nn.functional.pad(own, (0, full - len(own))) for own in seen]).to(device)  # (k, full)
-    at_once = max(1, PLANNED // (8 * len(seen) * full))
-    blocks = [min(at_once, recipe.epochs - start) for start in range(0, recipe.epochs, at_once)]
-
-    def drawn(key: tuple[int, int], epochs: int) -> Tensor:  # (epochs, full)
-        orders = torch.zeros(epochs, full, dtype=torch.int32)
-        for epoch in range(epochs):
-            orders[epoch, : key[1]] = torch.randperm(key[1], generator=draws[key])
-        return orders
-
-    def plans(orders: Tensor) -> Iterator[Tensor]:
-        """From orders (epochs, draws, full) to the rows they stand for."""
-        for epoch in orders.to(device, non_blocking=True):
-            yield rows.gather(1, epoch[which].long()).view(len(seen), steps, recipe.batch).transpose(0, 1)
-
-    if device.type == "cpu":
-        for epochs in blocks:
-            yield from plans(torch.stack([drawn(key, epochs) for key in draws], dim=1))
-        return
-    with ThreadPoolExecutor() as drawing, ThreadPoolExecutor(1) as ahead:
-
-        def block(epochs: int) -> Tensor:
-            return torch.stack(list(drawing.map(drawn, draws, repeat(epochs))), dim=1).pin_memory()
-
-        following = [ahead.submit(block, epochs) for epochs in blocks[:1]]
-        for number in range(len(blocks)):
-            orders = following.pop().result()
-            following = [ahead.submit(block, epochs) for epochs in blocks[number + 1 : number + 2]]
-            yield from plans(orders)
-
-
-def _share(seen: list[Tensor], batch: int, like: Tensor) -> Tensor:
-    """How much each row of each batch counts: one over the batch's true size, 0 for filling. (steps, k, batch, 1)"""
-    rows = torch.tensor([len(own) for own in seen])
-    steps = math.ceil(len(seen[0]) / batch)
-    counts = torch.arange(steps * batch).view(steps, 1, batch) < rows[:, None]
-    return (counts / counts.sum(2, keepdim=True))[..., None].to(like)
-
-
-def _backpropagate(stack: _Stack, gradient: _Stack, x: Tensor, wanted: Tensor, weight: Tensor) -> None:
-    """Write the gradient of each member's mean cross-entropy over its batch x (k, batch, d)."""
-    activations = [x]
-    last = len(stack.weights) - 1
-    for layer in range(last + 1):
-        z = torch.baddbmm(stack.biases[layer], activations[-1], stack.weights[layer])
-        activations.append(z if layer == last else z.relu_())
-    delta = activations.pop().softmax(-1).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
-    for layer in range(last, -1, -1):
-        below = activations[layer]
-        torch.bmm(below.transpose(1, 2), delta, out=gradient.weights[layer])
-        torch.sum(delta, 1, keepdim=True, out=gradient.biases[layer])
-        if layer:
-            delta = torch.bmm(delta, stack.weights[layer].transpose(1, 2)).mul_(below > 0)
-
-
-def _parameters(sizes: tuple[int, ...]) -> int:
-    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+def _parameters(architecture: Architecture) -> int:
+    return sum(math.prod(shape) for shape in architecture.trained.values())

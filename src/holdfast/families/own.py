@@ -1,4 +1,4 @@
-"""A family of models that somebody else made: they are asked like ours, one after another."""
+"""Models that somebody else made or trains; `Family.from_models` and `Family.from_training` make families of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import copy
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import joblib
 import numpy as np
@@ -16,12 +16,13 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import nn
 
 from holdfast.families.material import Pool, rows_of
-from holdfast.families.recipe import Retraining, counted
+from holdfast.families.recipe import Retraining
+from holdfast.families.stack import Models
 from holdfast.families.workers import in_workers
-from holdfast.models import Groups, Model, as_groups, checked_logits, merge_logits
+from holdfast.models import Model
 from holdfast.progress import bar
 from holdfast.threads import one_thread
 
@@ -37,61 +38,11 @@ class Failure:
     details: str  # the whole traceback
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Collection:
-    """Models of any kind as a family: rows -> logits each. Indexing gives a model, slicing a smaller Collection."""
-
-    models: tuple[Model, ...]
-    retrainings: tuple[Retraining, ...]
-    groups: Groups | None = None
-    failures: tuple[Failure, ...] = ()
-
-    features = None  # how many columns the models take: they will say when asked
-    classes = None
-    fingerprints: tuple[str, ...] = ()
-    suspects: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.models)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(retraining.kind for retraining in self.retrainings)
-
-    @overload
-    def __getitem__(self, place: int) -> Model: ...
-    @overload
-    def __getitem__(self, place: slice) -> Collection: ...
-    def __getitem__(self, place: int | slice) -> Model | Collection:
-        if isinstance(place, slice):
-            return replace(self, models=self.models[place], retrainings=self.retrainings[place])
-        return self.models[place]
-
-    def merged(self, groups: Groups) -> Collection:
-        return replace(self, groups=as_groups(groups))
-
-    def logits(self, x: Tensor) -> Tensor:
-        """What every member says of every row: (k, n, c)."""
-        return torch.stack([self._of(model, x) for model in self.models])
-
-    def predict(self, x: Tensor) -> Tensor:
-        """The class every member gives every row: (k, n)."""
-        with torch.no_grad():
-            return torch.stack([self._of(model, x).argmax(-1) for model in self.models])
-
-    def _of(self, model: Model, x: Tensor) -> Tensor:
-        logits = checked_logits(model(x), len(x))
-        return logits if self.groups is None else merge_logits(logits, self.groups)
-
-    def __repr__(self) -> str:
-        failed = f"; {len(self.failures)} failed" if self.failures else ""
-        return f"Collection({counted(self.kinds) or 'empty'}{failed})"
+Gathered = tuple[Models, tuple[Retraining, ...], tuple[Failure, ...]]
 
 
-def from_models(
-    models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
-) -> Collection:
-    """Models that exist already: callables and modules, or safetensors files of weights for a module ``like`` this."""
+def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like: nn.Module | None) -> Gathered:
+    """Models that exist already, made ready to be asked."""
     loaded = tuple(_loaded(model, like) if isinstance(model, (str, Path)) else _ready(model) for model in models)
     kinds = (kind,) * len(loaded) if isinstance(kind, str) else tuple(kind)
     if not loaded or len(kinds) != len(loaded):
@@ -99,21 +50,11 @@ def from_models(
             f"expected one model or more and a kind for each, got {len(loaded)} models, {len(kinds)} kinds"
         )
     # Numbered, so that no two count as the same retraining.
-    return Collection(loaded, tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)))
+    return Models(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
 
 
-def from_training(
-    function: Training,
-    changes: Sequence[Retraining],
-    rows: int,
-    workers: int | None = None,
-    progress: bool = False,
-) -> Collection:
-    """Retrain with one's own function: ``function(rows, seed)`` gets the numbers of the rows and returns a model.
-
-    It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
-    others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
-    """
+def call(function: Training, changes: Sequence[Retraining], rows: int, workers: int | None, progress: bool) -> Gathered:
+    """Call somebody's training once for every change, in worker processes."""
     pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
     for change in changes:
         _check_rows_only(change, rows)
@@ -133,7 +74,7 @@ def from_training(
     return _gathered(changes, models, failures)
 
 
-def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures: dict[int, Failure]) -> Collection:
+def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures: dict[int, Failure]) -> Gathered:
     failed = tuple(failures[place] for place in sorted(failures))
     if not models:
         first = f"; the first said:\n{failed[0].details}" if failed else ": there were no changes"
@@ -142,10 +83,10 @@ def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures:
         warnings.warn(
             f"{len(failed)} of {len(changes)} trainings failed and are left out, the first with: {failed[0].error}; "
             "see .failures",
-            stacklevel=3,
+            stacklevel=4,
         )
     kept = sorted(models)
-    return Collection(tuple(models[place] for place in kept), tuple(changes[place] for place in kept), failures=failed)
+    return Models(tuple(models[place] for place in kept)), tuple(changes[place] for place in kept), failed
 
 
 def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:

@@ -1,0 +1,140 @@
+"""Perceptrons, k at a time, with the gradient written by hand: several times as fast as autograd on small networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from holdfast.families.architecture import Backpropagation, State
+from holdfast.families.recipe import Retraining
+from holdfast.models import Model
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network:
+    """One perceptron, a Model."""
+
+    weights: tuple[Tensor, ...]  # (in, out) each
+    biases: tuple[Tensor, ...]  # (out,) each
+    retraining: Retraining
+    fingerprint: str | None = None  # of all that decides its weights
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = torch.relu(x @ weight + bias)
+        return x @ self.weights[-1] + self.biases[-1]
+
+    def __repr__(self) -> str:
+        sizes = (self.weights[0].shape[0], *(weight.shape[1] for weight in self.weights))
+        return f"Network({'-'.join(map(str, sizes))}, {self.retraining})"
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Rectified layers of these widths, inputs and logits included."""
+
+    sizes: tuple[int, ...]
+    exact = False
+    smallest_batch = 1
+
+    @classmethod
+    def of(cls, state: State) -> Perceptron:
+        """The shape of a stack of weights."""
+        weights = layers(state, "weight")
+        return cls((weights[0].shape[-2], *(weight.shape[-1] for weight in weights)))
+
+    @property
+    def name(self) -> str:
+        return "-".join(map(str, self.sizes))
+
+    @property
+    def description(self) -> str:
+        return f"perceptron {self.name}"
+
+    @property
+    def features(self) -> int:
+        return self.sizes[0]
+
+    @property
+    def classes(self) -> int:
+        return self.sizes[-1]
+
+    @property
+    def width(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def trained(self) -> Mapping[str, tuple[int, ...]]:
+        weights = {f"weight.{layer}": pair for layer, pair in enumerate(pairwise(self.sizes))}
+        return weights | {f"bias.{layer}": (outputs,) for layer, outputs in enumerate(self.sizes[1:])}
+
+    @property
+    def head(self) -> frozenset[str]:
+        last = len(self.sizes) - 2
+        return frozenset({f"weight.{last}", f"bias.{last}"})
+
+    def initial(self, retraining: Retraining, like: Tensor) -> State:
+        """Glorot-uniform weights, zero biases, drawn on the CPU so that a seed means the same on any device."""
+        generator = torch.Generator().manual_seed(retraining.init_seed)
+        state = {}
+        for name, shape in self.trained.items():
+            if name.startswith("bias"):
+                state[name] = like.new_zeros(shape)
+            else:
+                limit = math.sqrt(6 / sum(shape))
+                state[name] = ((2 * torch.rand(shape, generator=generator) - 1) * limit).to(like)
+        return state
+
+    def check_base(self, base: Model) -> None:
+        if not isinstance(base, Network) or [tuple(w.shape) for w in base.weights] != list(pairwise(self.sizes)):
+            raise ValueError(f"base is {base}, but the recipe and the rows make networks of {self.name}")
+
+    def loaded(self, base: Model, start: State) -> State:
+        assert isinstance(base, Network)  # check_base
+        layers = {f"weight.{layer}": weight for layer, weight in enumerate(base.weights)}
+        layers |= {f"bias.{layer}": bias for layer, bias in enumerate(base.biases)}
+        return {name: layers[name].to(tensor) for name, tensor in start.items()}
+
+    def backpropagation(self, stack: State, gradient: State, kept: State) -> Backpropagation:
+        weights, biases = layers(stack, "weight"), [bias[:, None] for bias in layers(stack, "bias")]
+        weight_gradients, bias_gradients = layers(gradient, "weight"), layers(gradient, "bias")
+        last = len(weights) - 1
+
+        def backpropagate(x: Tensor, wanted: Tensor, weight: Tensor) -> None:
+            activations = [x]
+            for layer in range(last + 1):
+                z = torch.baddbmm(biases[layer], activations[-1], weights[layer])
+                activations.append(z if layer == last else z.relu_())
+            delta = activations.pop().softmax(-1).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
+            for layer in range(last, -1, -1):
+                below = activations[layer]
+                torch.bmm(below.transpose(1, 2), delta, out=weight_gradients[layer])
+                torch.sum(delta, 1, out=bias_gradients[layer])
+                if layer:  # relu passes a gradient on where its output is above 0
+                    delta = torch.bmm(delta, weights[layer].transpose(1, 2))
+                    delta = torch.ops.aten.threshold_backward(delta, below, 0)
+
+        return backpropagate
+
+    def finished(self, state: State) -> State:
+        return state
+
+    def logits(self, state: State, x: Tensor) -> Tensor:
+        weights, biases = layers(state, "weight"), layers(state, "bias")
+        hidden = x.expand(len(weights[0]), *x.shape)
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            hidden = torch.baddbmm(bias[:, None], hidden, weight).relu_()
+        return torch.baddbmm(biases[-1][:, None], hidden, weights[-1])
+
+    def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Network:
+        return Network(layers(state, "weight"), layers(state, "bias"), retraining, fingerprint)
+
+
+def layers(state: State, part: str) -> tuple[Tensor, ...]:
+    """The weights or biases of every layer, from the first to the last."""
+    return tuple(state[f"{part}.{layer}"] for layer in range(len(state) // 2))
