@@ -23,9 +23,11 @@ from holdfast.families.recipe import Recipe, Retraining
 from holdfast.models import Model
 
 LANES = 64  # the flat parameters are padded to a multiple of this many numbers
-PLANNED = 32 << 20  # bytes of batch plans drawn at a time
+PLANNED = 4 << 20  # bytes of batch orders drawn at a time
+DRAWING = 4  # threads that draw them for a GPU; more of them wait for one another
+BLOCK = 128  # steps that are one CUDA graph
 
-Step = Callable[[Tensor], None]
+Steps = Callable[[], None]
 
 
 def train_stack(
@@ -40,28 +42,29 @@ def train_stack(
     update = (_by_own_rates if retrainings[0].own_rates else _by_one_rate)(stack, gradient, recipes, freeze)
     wanted = _wanted(pool, retrainings)
     seen = [rows_of(retraining, pool) for retraining in retrainings]
-    batch, epochs = recipes[0].batch, max(own.epochs for own in recipes)
+    batch, total = recipes[0].batch, max(own.epochs for own in recipes)
     sizes, share = batch_sizes(architecture, len(seen[0]), batch), _share(seen, batch, x)
-    plan = torch.zeros(len(share), len(seen), batch, dtype=torch.int64, device=x.device)
+    blocks = [range(first, min(first + BLOCK, len(sizes))) for first in range(0, len(sizes), BLOCK)]
+    plan = torch.zeros(len(blocks[0]), len(seen), batch, dtype=torch.int64, device=x.device)  # of the block at hand
 
-    def step_of(rows: int) -> Step:
-        def step(place: Tensor) -> None:  # a tensor (1,), so that a CUDA graph can take any step of an epoch
-            chosen = plan.index_select(0, place)[0, :, :rows]
-            weight = share.index_select(0, place)[0, :, :rows]
-            backpropagate(_looked_up(x, chosen), wanted(chosen), weight)
-            update.step()
+    def taking(block: range) -> Steps:
+        def steps() -> None:
+            for place, number in enumerate(block):
+                chosen, weight = plan[place, :, : sizes[number]], share[number, :, : sizes[number]]
+                backpropagate(_looked_up(x, chosen), wanted(chosen), weight)
+                update.step()
 
-        return step
+        return steps
 
-    steps = {rows: step_of(rows) for rows in set(sizes)}
-    if x.is_cuda:
-        steps = _captured(steps, (stack.flat, *kept.values()), update.adam)
-    places = torch.split(torch.arange(len(plan), device=x.device), 1)
-    for epoch, drawn in enumerate(_plans(seen, retrainings, batch, epochs, x.device)):
-        plan.copy_(drawn, non_blocking=True)
+    taken = {block: taking(block) for block in blocks}
+    if x.is_cuda:  # all blocks but the last are alike
+        first, last = _captured([taken[blocks[0]], taken[blocks[-1]]], (stack.flat, *kept.values()), update.adam)
+        taken = dict.fromkeys(blocks, first) | {blocks[-1]: last}
+    for epoch, drawn in enumerate(_plans(seen, retrainings, batch, total, x.device)):
         update.begin(epoch)
-        for place, rows in zip(places, sizes, strict=False):
-            steps[rows](place)
+        for block in blocks:
+            plan[: len(block)].copy_(drawn[block.start : block.stop], non_blocking=True)
+            taken[block]()
     return architecture.finished({**stack.views, **kept})
 
 
@@ -97,18 +100,16 @@ def _start(
     architecture: Architecture, base: Model | None, retrainings: Sequence[Retraining], like: Tensor
 ) -> tuple[Flat, State]:
     """What is trained, and what the networks hold beside it, as it is before training."""
+    starts = [architecture.initial(retraining, like[:0].cpu()) for retraining in retrainings]
+    starts = [
+        architecture.loaded(base, start) if retraining.continued and base is not None else start
+        for retraining, start in zip(retrainings, starts, strict=True)
+    ]
+    together = {name: torch.stack([start[name] for start in starts]).to(like.device) for name in starts[0]}
     stack = Flat.zeros(architecture.trained, len(retrainings), like)
-    kept: dict[str, list[Tensor]] = {}
-    for member, retraining in enumerate(retrainings):
-        start = architecture.initial(retraining, like)
-        if retraining.continued and base is not None:
-            start = architecture.loaded(base, start)
-        for name, tensor in start.items():
-            if name in stack.views:
-                stack.views[name][member] = tensor
-            else:
-                kept.setdefault(name, []).append(tensor)
-    return stack, {name: torch.stack(tensors) for name, tensors in kept.items()}
+    for name, view in stack.views.items():
+        view.copy_(together.pop(name))
+    return stack, together
 
 
 # ---- the update ----
@@ -219,43 +220,51 @@ def _plans(
     """The batches of each of ``total`` epochs: (steps, k, batch) rows, the last filled up with rows that do not count.
 
     Each order comes from a CPU generator of the member's own seed, so it is the same on every device; members with one
-    seed and as many rows have one order. A few epochs are drawn at a time; for a GPU in parallel and ahead of it, or
-    it would wait.
+    seed and as many rows have one order. Only orders travel to a GPU; rows are looked up there.
     """
     steps = math.ceil(len(seen[0]) / batch)
     full = steps * batch
     keys = [(retraining.order_seed, len(rows)) for retraining, rows in zip(retrainings, seen, strict=True)]
-    draws = {key: torch.Generator().manual_seed(key[0]) for key in keys}
-    which = torch.tensor([list(draws).index(key) for key in keys], device=device)
+    distinct = list(dict.fromkeys(keys))
+    which = torch.tensor([distinct.index(key) for key in keys], device=device)
     rows = torch.stack([torch.nn.functional.pad(own, (0, full - len(own))) for own in seen]).to(device)  # (k, full)
-    at_once = max(1, PLANNED // (8 * len(seen) * full))
-    blocks = [min(at_once, total - start) for start in range(0, total, at_once)]
-
-    def drawn(key: tuple[int, int], epochs: int) -> Tensor:  # (epochs, full)
-        orders = torch.zeros(epochs, full, dtype=torch.int32)
-        for epoch in range(epochs):
-            orders[epoch, : key[1]] = torch.randperm(key[1], generator=draws[key])
-        return orders
-
-    def plans(orders: Tensor) -> Iterator[Tensor]:
-        """From orders (epochs, draws, full) to the rows they stand for."""
+    for orders in _orders(distinct, full, total, ahead=device.type != "cpu"):
         for epoch in orders.to(device, non_blocking=True):
             yield rows.gather(1, epoch[which].long()).view(len(seen), steps, batch).transpose(0, 1)
 
-    if device.type == "cpu":
+
+def _orders(keys: list[tuple[int, int]], full: int, total: int, ahead: bool) -> Iterator[Tensor]:
+    """For each (seed, rows) and epoch a permutation of the rows, padded: (some epochs, keys, full).
+
+    ``ahead`` draws them on a few threads while those before are in use, or a GPU would wait.
+    """
+    draws = [torch.Generator().manual_seed(seed) for seed, _ in keys]
+    at_once = max(1, PLANNED // (4 * len(keys) * full))
+    blocks = [1, *(min(at_once, total - start) for start in range(1, total, at_once))]
+
+    def draw(orders: Tensor, place: int) -> None:
+        rows = keys[place][1]
+        for epoch in orders[:, place, :rows]:
+            torch.randperm(rows, generator=draws[place], out=epoch)
+
+    if not ahead:
         for epochs in blocks:
-            yield from plans(torch.stack([drawn(key, epochs) for key in draws], dim=1))
+            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32)
+            for place in range(len(keys)):
+                draw(orders, place)
+            yield orders
         return
-    with ThreadPoolExecutor() as drawing, ThreadPoolExecutor(1) as ahead:
+    with ThreadPoolExecutor(DRAWING) as several, ThreadPoolExecutor(1) as next_block:
 
-        def block(epochs: int) -> Tensor:
-            return torch.stack(list(drawing.map(drawn, draws, repeat(epochs))), dim=1).pin_memory()
+        def drawn(epochs: int) -> Tensor:
+            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=True)
+            list(several.map(draw, repeat(orders), range(len(keys))))
+            return orders
 
-        following = [ahead.submit(block, epochs) for epochs in blocks[:1]]
-        for number in range(len(blocks)):
-            orders = following.pop().result()
-            following = [ahead.submit(block, epochs) for epochs in blocks[number + 1 : number + 2]]
-            yield from plans(orders)
+        following = next_block.submit(drawn, blocks[0])
+        for epochs in [*blocks[1:], 0]:  # nothing follows the last
+            orders, following = following.result(), next_block.submit(drawn, epochs)
+            yield orders
 
 
 def _share(seen: list[Tensor], batch: int, like: Tensor) -> Tensor:
@@ -269,35 +278,25 @@ def _share(seen: list[Tensor], batch: int, like: Tensor) -> Tensor:
 # ---- on a GPU ----
 
 
-def _captured(steps: dict[int, Step], changed: Sequence[Tensor], adam: torch.optim.Adam) -> dict[int, Step]:
-    """Each step as one CUDA graph: launching its twenty kernels one by one takes longer than running them."""
-    place = torch.zeros(1, dtype=torch.int64, device=changed[0].device)
+def _captured(blocks: Sequence[Steps], changed: Sequence[Tensor], adam: torch.optim.Adam) -> list[Steps]:
+    """Each block of steps as one CUDA graph: launching thirty kernels a step takes longer than running them."""
     before = [tensor.clone() for tensor in changed]
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # a graph is captured after a few rounds that set up what it uses
-        for step in steps.values():
-            for _ in range(3):
-                step(place)
+    with torch.cuda.stream(stream):  # a graph is captured after a round that sets up what it uses
+        for steps in set(blocks):
+            steps()
     torch.cuda.current_stream().wait_stream(stream)
-    graphs = {rows: _graph(step, place) for rows, step in steps.items()}
+    graphs = {steps: _graph(steps) for steps in set(blocks)}
     for tensor, start in zip(changed, before, strict=True):  # as if nothing had been trained yet
         tensor.copy_(start)
     for state in adam.state[adam.param_groups[0]["params"][0]].values():
         state.zero_()
-
-    def replaying(graph: torch.cuda.CUDAGraph) -> Step:
-        def replay(number: Tensor) -> None:
-            place.copy_(number)
-            graph.replay()
-
-        return replay
-
-    return {rows: replaying(graph) for rows, graph in graphs.items()}
+    return [graphs[steps].replay for steps in blocks]
 
 
-def _graph(step: Step, place: Tensor) -> torch.cuda.CUDAGraph:
+def _graph(steps: Steps) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        step(place)
+        steps()
     return graph

@@ -79,8 +79,8 @@ def disturbed(state: State, retraining: Retraining) -> State:
     }
 
 
-def check_material(retraining: Retraining, pool: Pool) -> None:
-    """Raise where a Retraining asks for what the pool does not have."""
+def check_material(retraining: Retraining, pool: Pool) -> int:
+    """How many rows a member sees. Raise where it asks for what the pool does not have."""
     if retraining.left_out is not None and not 0 <= retraining.left_out < pool.old:
         raise ValueError(f"{retraining} leaves out a row that is not there; there are {pool.old}")
     if retraining.window is not None and not 0 <= retraining.window[0] < retraining.window[1] <= pool.old:
@@ -89,8 +89,10 @@ def check_material(retraining: Retraining, pool: Pool) -> None:
         raise ValueError(f"{retraining} tilts a column that is not there; there are {pool.x.shape[1]}")
     if retraining.appended and not pool.new:
         raise ValueError(f"{retraining} appends new rows but there are none; pass train(..., new=(x_new, y_new))")
-    if not len(rows_of(retraining, pool)):
+    rows = len(rows_of(retraining, pool))
+    if not rows:
         raise ValueError(f"{retraining} leaves no row to train on")
+    return rows
 
 
 def _draw(retraining: Retraining, what: int) -> torch.Generator:

@@ -104,6 +104,7 @@ class Perceptron:
         weights, biases = layers(stack, "weight"), [bias[:, None] for bias in layers(stack, "bias")]
         weight_gradients, bias_gradients = layers(gradient, "weight"), layers(gradient, "bias")
         last = len(weights) - 1
+        beside = _Beside(weights[0])
 
         def backpropagate(x: Tensor, wanted: Tensor, weight: Tensor) -> None:
             activations = [x]
@@ -111,13 +112,16 @@ class Perceptron:
                 z = torch.baddbmm(biases[layer], activations[-1], weights[layer])
                 activations.append(z if layer == last else z.relu_())
             delta = activations.pop().softmax(-1).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
+            deltas = [delta]  # kept to the end: memory that is given back would be used again at once
             for layer in range(last, -1, -1):
                 below = activations[layer]
-                torch.bmm(below.transpose(1, 2), delta, out=weight_gradients[layer])
-                torch.sum(delta, 1, out=bias_gradients[layer])
+                with beside:
+                    torch.bmm(below.transpose(1, 2), deltas[-1], out=weight_gradients[layer])
+                    torch.sum(deltas[-1], 1, out=bias_gradients[layer])
                 if layer:  # relu passes a gradient on where its output is above 0
-                    delta = torch.bmm(delta, weights[layer].transpose(1, 2))
-                    delta = torch.ops.aten.threshold_backward(delta, below, 0)
+                    delta = torch.bmm(deltas[-1], weights[layer].transpose(1, 2))
+                    deltas.append(torch.ops.aten.threshold_backward(delta, below, 0))
+            beside.wait()
 
         return backpropagate
 
@@ -133,6 +137,27 @@ class Perceptron:
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Network:
         return Network(layers(state, "weight"), layers(state, "bias"), retraining, fingerprint)
+
+
+class _Beside:
+    """Work that a GPU may do beside what comes next, until it is waited for; on a CPU nothing of the kind."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.stream = torch.cuda.Stream(like.device) if like.is_cuda else None  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.main = torch.cuda.current_stream()
+            self.stream.wait_stream(self.main)
+            torch.cuda.set_stream(self.stream)
+
+    def __exit__(self, *error: object) -> None:
+        if self.stream is not None:
+            torch.cuda.set_stream(self.main)
+
+    def wait(self) -> None:
+        if self.stream is not None:
+            torch.cuda.current_stream().wait_stream(self.stream)
 
 
 def layers(state: State, part: str) -> tuple[Tensor, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
@@ -39,14 +38,6 @@ class Stack:
 
     architecture: Architecture
     state: State
-
-    @classmethod
-    def of(cls, architecture: Architecture, states: Sequence[State], like: Tensor) -> Stack:
-        """Networks trained apart, on the device of ``like``."""
-        return cls(
-            architecture,
-            {name: torch.stack([state[name] for state in states]).to(like.device) for name in states[0]},
-        )
 
     def __len__(self) -> int:
         return len(next(iter(self.state.values())))

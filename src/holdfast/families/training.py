@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from torch import Tensor
 from holdfast.families.architecture import Architecture, State
 from holdfast.families.family import Family
 from holdfast.families.lockstep import batch_sizes, train_stack
-from holdfast.families.material import Pool, check_material, disturbed, needs_more, rows_of
+from holdfast.families.material import Pool, check_material, disturbed, needs_more
 from holdfast.families.module import TorchModule
 from holdfast.families.perceptron import Perceptron
 from holdfast.families.recipe import Recipe, Retraining
@@ -29,7 +30,7 @@ from holdfast.progress import bar
 from holdfast.threads import one_thread
 
 CACHE = 12 << 20  # bytes that a chunk of members in training should stay below on a CPU
-GPU_SHARE = 0.5  # of a GPU's free memory that a chunk may take
+GPU_SHARE = 0.5  # of a GPU's free memory that training may take
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
 
 Shape = tuple[int, ...]  # widths of hidden layers
@@ -67,8 +68,7 @@ def train(
     if entry is not None and entry.complete:
         family = replace(entry.load(fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe)
     else:
-        states = _all_members(job, fingerprints, entry, workers, progress)
-        family = _family(job, states, fingerprints)
+        family = _all_members(job, fingerprints, entry, workers, progress)
     if held_out is not None:
         _checked_rows(*held_out)
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
@@ -79,53 +79,75 @@ def train(
 
 
 def _all_members(
-    job: _Job, fingerprints: Sequence[str], entry: Entry | None, workers: int | None, progress: bool
-) -> list[State]:
-    """What every member has become: from the store what is there, the rest trained and put there."""
+    job: _Job, fingerprints: tuple[str, ...], entry: Entry | None, workers: int | None, progress: bool
+) -> Family:
+    """Every member: from the store what is there, the rest trained and put there."""
+    gathered = _Gathered(job)
     known = {} if entry is None else entry.members()
-    trained = {member: known[name] for member, name in enumerate(fingerprints) if name in known}
+    for member, name in enumerate(fingerprints):
+        if name in known:
+            gathered.put([member], {part: tensor[None] for part, tensor in known[name].items()})
     workers = _worker_count(job, workers)
-    todo = [chunk for chunk in ([member for member in chunk if member not in trained]
-                                for chunk in _chunks(job, workers)) if chunk]  # fmt: skip
+    missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
+    chunks = [chunk for chunk in missing if chunk]
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
-        advance(len(trained))
-        for chunk, state in _in_workers(job, todo, workers) if workers > 1 else _in_this_process(job, todo):
+        advance(len(fingerprints) - sum(map(len, chunks)))
+        for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
             state = _finished(job, chunk, state)
             if entry is not None:
                 entry.add([fingerprints[member] for member in chunk], state)
-            for place, member in enumerate(chunk):
-                trained[member] = {name: tensor[place] for name, tensor in state.items()}
+            gathered.put(chunk, state)
             advance(len(chunk))
-    return [trained[member] for member in range(len(fingerprints))]
+    return gathered.family(fingerprints)
+
+
+class _Gathered:
+    """Members as they come in, networks of one shape into one stack, in the order in which the shapes come first."""
+
+    def __init__(self, job: _Job) -> None:
+        self.job = job
+        self.members = {
+            shape: [m for m in range(len(job.rows)) if job.shape(m) == shape] for shape in job.architectures
+        }
+        self.states: dict[Shape, dict[str, Tensor]] = {shape: {} for shape in job.architectures}
+
+    def put(self, chunk: list[int], state: State) -> None:
+        """Straight to their places, so that nothing is ever held twice but one chunk."""
+        shape = self.job.shape(chunk[0])
+        places = [bisect_left(self.members[shape], member) for member in chunk]
+        for name, tensor in state.items():
+            if name not in self.states[shape]:
+                whole = (len(self.members[shape]), *tensor.shape[1:])
+                self.states[shape][name] = torch.empty(whole, dtype=tensor.dtype, device=self.job.pool.x.device)
+            self.states[shape][name][places] = tensor.to(self.job.pool.x.device)
+
+    def family(self, fingerprints: tuple[str, ...]) -> Family:
+        job = self.job
+        order = {member: place for place, member in enumerate(m for own in self.members.values() for m in own)}
+        return Family(
+            tuple(Stack(job.architectures[shape], state) for shape, state in self.states.items()),
+            job.retrainings,
+            tuple(order[member] for member in range(len(job.rows))),
+            fingerprints=fingerprints,
+            recipe=job.recipe,
+            data=job.data_fingerprint,
+        )
 
 
 def _finished(job: _Job, chunk: list[int], state: State) -> State:
     """A chunk's trained networks with what comes after training, if they are sound."""
+    finite = torch.stack([tensor.isfinite().view(len(chunk), -1).all(1) for tensor in state.values()]).all(0)
+    if not finite.all():
+        lost = job.retrainings[chunk[int(finite.int().argmin())]]
+        raise ValueError(f"training diverged for {lost}: its weights are not finite; lower the learning rate")
+    retrainings = _members(job, chunk)
+    if not any(retraining.weight_noise for retraining in retrainings):
+        return state
     members = [
-        disturbed({name: tensor[place] for name, tensor in state.items()}, job.retrainings[member])
-        for place, member in enumerate(chunk)
+        disturbed({name: tensor[place] for name, tensor in state.items()}, retraining)
+        for place, retraining in enumerate(retrainings)
     ]
-    for member, own in zip(chunk, members, strict=True):
-        if not all(bool(tensor.isfinite().all()) for tensor in own.values()):
-            raise ValueError(
-                f"training diverged for {job.retrainings[member]}: its weights are not finite; lower the learning rate"
-            )
     return {name: torch.stack([own[name] for own in members]) for name in state}
-
-
-def _family(job: _Job, states: list[State], fingerprints: tuple[str, ...]) -> Family:
-    """Networks of one shape stacked, in the order in which the shapes come first."""
-    shapes = [job.shape(member) for member in range(len(states))]
-    together = {shape: [member for member, own in enumerate(shapes) if own == shape] for shape in dict.fromkeys(shapes)}
-    stacks = tuple(
-        Stack.of(job.architectures[shape], [states[member] for member in members], job.pool.x)
-        for shape, members in together.items()
-    )
-    where = {member: place for place, member in enumerate(member for own in together.values() for member in own)}
-    places = tuple(where[member] for member in range(len(states)))
-    return Family(
-        stacks, job.retrainings, places, fingerprints=fingerprints, recipe=job.recipe, data=job.data_fingerprint
-    )
 
 
 # ---- what there is to train ----
@@ -138,6 +160,7 @@ class _Job:
     retrainings: tuple[Retraining, ...]
     base: Model | None
     architectures: Mapping[Shape, Architecture]
+    rows: tuple[int, ...]  # how many each member sees
 
     def own_recipe(self, member: int) -> Recipe:
         return self.retrainings[member].recipe(self.recipe)
@@ -160,7 +183,7 @@ class _Job:
             recipe = replace(recipe, learning_rate=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay)
             if not exact:  # a member that is done stays as it is, but a module's running means would go on
                 recipe = replace(recipe, epochs=self.recipe.epochs)
-        rows = len(rows_of(self.retrainings[member], self.pool))
+        rows = self.rows[member]
         return recipe, own_rates, rows if exact else math.ceil(rows / recipe.batch)
 
     @cached_property
@@ -191,13 +214,12 @@ def _job(
     pool = _pool(x, y, new, classes)
     if not retrainings:
         raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
-    for retraining in retrainings:
-        check_material(retraining, pool)
+    rows = tuple(check_material(retraining, pool) for retraining in retrainings)
     architectures = _architectures(pool, recipe, retrainings)
     says = next(iter(architectures.values())).classes
     if says < pool.classes or (classes is not None and says != classes):
         raise ValueError(f"the recipe's network gives {says} logits a row, but there are {pool.classes} classes")
-    job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures)
+    job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures, rows)
     for member in range(len(retrainings)):
         _check_member(job, member)
     return job
@@ -221,11 +243,10 @@ def _check_member(job: _Job, member: int) -> None:
         architecture.check_base(job.base)
     if retraining.top_only and recipe.weight_decay:
         raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
-    rows = len(rows_of(retraining, job.pool))
-    if not batch_sizes(architecture, rows, recipe.batch):
+    if not batch_sizes(architecture, job.rows[member], recipe.batch):
         raise ValueError(
-            f"{retraining} has batches of {min(rows, recipe.batch)} row, and {architecture.name} normalises over "
-            "batches; choose a batch of two or more"
+            f"{architecture.name} normalises over batches, and {retraining} has batches of "
+            f"{min(job.rows[member], recipe.batch)} row; choose a batch of two or more"
         )
 
 
@@ -292,11 +313,11 @@ def _members_at_once(job: _Job, member: int) -> int:
 
 def _chunks(job: _Job, workers: int) -> list[list[int]]:
     """Share out the members, stacking only those that can take their steps together."""
-    together: dict[tuple[Recipe, bool, int], list[int]] = {}
+    alike: dict[tuple[Recipe, bool, int], list[int]] = {}
     for member in range(len(job.retrainings)):
-        together.setdefault(job.alike(member), []).append(member)
+        alike.setdefault(job.alike(member), []).append(member)
     chunks = []
-    for members in together.values():
+    for members in alike.values():
         pieces = math.ceil(len(members) / _members_at_once(job, members[0]))
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
         chunks += [piece.tolist() for piece in np.array_split(np.array(members), pieces)]
