@@ -41,14 +41,18 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.perf_counter() - start
 
 
-def show(title: str, rows: list[dict[str, Any]], file: Path | None) -> None:
+def show(title: str, rows: list[dict[str, Any]], file: Path | None = None) -> None:
     table = Table(title=title, title_justify="left")
     for name in rows[0]:
         table.add_column(name.replace("_", " "), justify="right")
     for row in rows:
         table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
-    console = Console(width=max(100, Console().width))
+    console = Console(width=max(160, Console().width))
     console.print(table)
     console.print(f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}", style="dim")
     if file is not None:
-        write_text(file, json.dumps(rows, indent=2) + "\n")
+        keep(file, rows)
+
+
+def keep(file: Path, rows: Any) -> None:
+    write_text(file, json.dumps(rows, indent=2) + "\n")

@@ -1,6 +1,6 @@
 """All 1,200 networks of the paper: six datasets, 100 new seeds and 100 with a row left out, on the fastest device here.
 
-On a GPU the training step is one CUDA graph; the same step launched kernel by kernel stands beside it, both timed over
+On a GPU up to 128 steps are one CUDA graph; the same steps launched kernel by kernel stand beside it, both timed over
 five epochs. Datasets are found through HOLDFAST_DATA. Timing includes drawing batches and moving data to the device.
 """
 

@@ -1,34 +1,55 @@
-"""Many networks at once against a plain PyTorch loop that trains them one after another.
+"""Families against the ways one would otherwise train them, for the paper's six recipes with 100 networks each.
 
-Same data, same initial weights, same batches. Ten networks are first trained for 10 epochs by both sides in
-float64, where all weights must agree to 1e-6, or the script fails. In float32 a unit whose input lands within a
-rounding of ReLU's kink can send the two sides apart, so there the script shows how many of the ten agree to 1e-6.
-Then all networks are timed in float32. Ours includes starting its worker processes.
+Beside ours stand a plain PyTorch loop (module, autograd, torch.optim.Adam) with torch's default threads, the same loop
+shared out to two single-threaded processes, and, where TensorFlow is installed (`make peers`), Keras as the paper's
+authors used it. The loops train the same networks on the same batches; since they train one network after another,
+a few are timed, before and after ours, and the others counted at the same cost. Before that, both sides train two
+networks in float64, where all weights must agree to 1e-6, or the script fails.
+
+Three more tables: any torch module through torch.func.vmap against the perceptron's own path; how the cost grows with
+networks and rows; how memory grows with networks. Datasets are found through HOLDFAST_DATA.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import math
+import os
+from dataclasses import replace
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import joblib
 import torch
-from _side_by_side import divided, flags, show, timed
+from _side_by_side import divided, flags, keep, show, timed
+from joblib.externals.loky import get_reusable_executor
 from torch import Tensor, nn
 
-from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, seeds, train
+from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, seeds, train
+from holdfast.datasets import DATASETS
+from holdfast.families.workers import in_workers
 
 AGREE = 1e-6
+NETWORKS = 100
+LOOPED = 2  # networks that a loop is timed on, before ours and after
+KERAS = ("german", "heloc")
+
+
+# ---- the other ways ----
 
 
 def loop(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining], start: Family) -> list[nn.Sequential]:
-    """How one would write it: a module, autograd, torch.optim.Adam, one network after another."""
+    """How one would write it: one network after another."""
     return [one(x, y, recipe, change, module(start, place)) for place, change in enumerate(changes)]
 
 
 def one(x: Tensor, y: Tensor, recipe: Recipe, change: Retraining, net: nn.Sequential) -> nn.Sequential:
     adam = torch.optim.Adam(net.parameters(), lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon)
-    kept = torch.tensor([row for row in range(len(x)) if row != change.left_out])
     draw = torch.Generator().manual_seed(change.order_seed)
     for _ in range(recipe.epochs):
-        order = kept[torch.randperm(len(kept), generator=draw)]
-        for batch in order.split(recipe.batch):
+        for batch in torch.randperm(len(x), generator=draw).split(recipe.batch):
             adam.zero_grad()
             nn.functional.cross_entropy(net(x[batch]), y[batch]).backward()
             adam.step()
@@ -37,64 +58,212 @@ def one(x: Tensor, y: Tensor, recipe: Recipe, change: Retraining, net: nn.Sequen
 
 def module(start: Family, place: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for weight, bias in zip(start[place].weights, start[place].biases, strict=True):
+    for weight in start[place].weights:
         layer = nn.Linear(*weight.shape, dtype=weight.dtype)
-        layer.weight.data, layer.bias.data = weight.T.clone(), bias.clone()
+        layer.weight.data = weight.T.clone()
+        nn.init.zeros_(layer.bias)
         layers += [layer, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
+def in_one_thread(*work: Any) -> None:
+    torch.set_num_threads(1)
+    loop(*work)
+
+
+def in_two_processes(x: Tensor, y: Tensor, recipe: Recipe, start: Family) -> None:
+    """Two networks each; that the processes start and import torch is not counted."""
+    parts = [(seeds(LOOPED), start[:LOOPED]), (seeds(LOOPED, start=LOOPED + 1), start[LOOPED : 2 * LOOPED])]
+    list(in_workers((joblib.delayed(in_one_thread)(x, y, recipe, changes, own) for changes, own in parts), 2))
+
+
+def keras_networks(x: Any, y: Any, sizes: tuple[int, ...], epochs: int, batch: int) -> float:
+    """Seconds a network, from building it to the end of `fit`; what TensorFlow does once is not counted."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import keras
+
+    def fitted(count: int) -> None:
+        net = keras.Sequential([keras.Input((sizes[0],))])
+        for width in sizes[1:-1]:
+            net.add(keras.layers.Dense(width, activation="relu"))
+        net.add(keras.layers.Dense(sizes[-1]))
+        net.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        net.fit(x, y, batch_size=batch, epochs=count, verbose=0)
+
+    fitted(1)
+    return timed(lambda: fitted(epochs))[1]
+
+
+# ---- both sides ----
+
+
 def initial(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining]) -> Family:
-    return train(x, y, Recipe(recipe.hidden, epochs=1, batch=len(x), learning_rate=1e-30), changes)
+    """Weights that one step too small to be seen has left as they were."""
+    return train(x, y, replace(recipe, epochs=1, batch=len(x), learning_rate=1e-30), changes)
 
 
-def differences(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining]) -> list[float]:
-    """The largest difference of a weight between the two sides, for each member."""
-    family = train(x, y, recipe, changes)
+def difference(x: Tensor, y: Tensor, recipe: Recipe) -> float:
+    """The largest difference of a weight between ours and the loop's, over two networks."""
+    changes = seeds(2)
     nets = loop(x, y, recipe, changes, initial(x, y, recipe, changes))
-    return [
-        max(
-            float((layer.weight.detach().T - weight).abs().max())
-            for layer, weight in zip(
-                (layer for layer in net if isinstance(layer, nn.Linear)), ours.weights, strict=True
-            )
-        )
-        for net, ours in zip(nets, family, strict=True)
-    ]
+    return max(
+        float((layer.weight.detach().T - weight).abs().max())
+        for net, ours in zip(nets, train(x, y, recipe, changes), strict=True)
+        for layer, weight in zip((part for part in net if isinstance(part, nn.Linear)), ours.weights, strict=True)
+    )
+
+
+def floating_point(sizes: tuple[int, ...], rows: int) -> int:
+    """Operations of one epoch: three products a layer, but for the gradient of the inputs."""
+    products = [inputs * outputs for inputs, outputs in pairwise(sizes)]
+    return 2 * rows * (3 * sum(products) - products[0])
+
+
+def sgemm() -> float:
+    """Operations a second of one large product, on all cores."""
+    one, other = torch.randn(2, 2048, 2048)
+    torch.mm(one, other)
+    best = min(timed(lambda: torch.mm(one, other))[1] for _ in range(10))
+    return 2 * 2048**3 / best
+
+
+def compare(name: str, quick: bool) -> dict[str, Any]:
+    encoding, known, _ = divided(name)
+    x, y = encoding.encode(known), encoding.labels(known)
+    recipe, networks = PAPER_RECIPES[name], 10 if quick else NETWORKS
+    recipe = replace(recipe, epochs=2) if quick else recipe
+    exact = difference(encoding.encode(known, torch.float64), y, replace(recipe, epochs=2))
+    if exact > AGREE:
+        raise SystemExit(f"{name}: the two sides differ by {exact:.2g} after two epochs, more than {AGREE}")
+    start = initial(x, y, recipe, seeds(2 * LOOPED))
+    looped, shared = [], []
+    for turn in range(2):
+        looped.append(timed(lambda: loop(x, y, recipe, seeds(LOOPED), start))[1] / LOOPED)
+        in_two_processes(x[: recipe.batch], y[: recipe.batch], replace(recipe, epochs=1), start)  # start them
+        shared.append(timed(lambda: in_two_processes(x, y, recipe, start))[1] / (2 * LOOPED))
+        if not turn:
+            get_reusable_executor().shutdown(wait=True)  # ours is timed with the start of its processes
+            _, ours = timed(lambda: train(x, y, recipe, seeds(networks), workers=2))
+    sizes = recipe.sizes(x.shape[1], int(y.max()) + 1)
+    work = networks * recipe.epochs * floating_point(sizes, len(x))
+    row = {
+        "dataset": name,
+        "networks": networks,
+        "epochs": recipe.epochs,
+        "seconds": ours,
+        "loop": networks * sum(looped) / 2,
+        "ratio": networks * sum(looped) / 2 / ours,
+        "two_processes": networks * sum(shared) / 2,
+        "their_ratio": networks * sum(shared) / 2 / ours,
+        "float64_difference": exact,
+        "gigaflops": work / ours / 1e9,
+        "of_sgemm": work / ours / sgemm(),
+    }
+    if name in KERAS and importlib.util.find_spec("tensorflow"):
+        with get_context("spawn").Pool(1) as process:  # TensorFlow's threads stay out of here
+            each = process.apply(keras_networks, (x.numpy(), y.numpy(), sizes, recipe.epochs, recipe.batch))
+        row |= {"keras": networks * each, "keras_ratio": networks * each / ours}
+    return row
+
+
+# ---- any module, growth, memory ----
+
+
+class Layers(nn.Sequential):
+    """The recipe's perceptron as anybody would write it."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        layers = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.ReLU())]
+        super().__init__(*layers[:-1])
+
+
+def compare_paths(name: str, quick: bool) -> dict[str, Any]:
+    encoding, known, _ = divided(name)
+    x, y = encoding.encode(known), encoding.labels(known)
+    networks, recipe = (4, 1) if quick else (20, 10), PAPER_RECIPES[name]
+    networks, epochs = networks
+    recipe = replace(recipe, epochs=epochs)
+    sizes = recipe.sizes(x.shape[1], int(y.max()) + 1)
+    stacked = replace(recipe, network=lambda: Layers(sizes))
+    start = initial(x, y, recipe, seeds(2))
+    rates = {
+        "perceptron": timed(lambda: train(x, y, recipe, seeds(networks), workers=1))[1] / networks,
+        "module": timed(lambda: train(x, y, stacked, seeds(networks), workers=1))[1] / networks,
+        "loop": timed(lambda: loop(x, y, recipe, seeds(2), start))[1] / 2,
+    }
+    per = {f"{side}_ms": 1000 * seconds for side, seconds in rates.items()}
+    return {
+        "dataset": name,
+        **per,
+        "module_by_perceptron": rates["module"] / rates["perceptron"],
+        "loop_by_module": rates["loop"] / rates["module"],
+    }
+
+
+def growth(quick: bool) -> list[dict[str, Any]]:
+    encoding, known, _ = divided("heloc")
+    x, y = encoding.encode(known), encoding.labels(known)
+    recipe = replace(PAPER_RECIPES["heloc"], epochs=1 if quick else 5)
+    train(x, y, recipe, seeds(4), workers=2)  # warm
+    cells = [(networks, len(x)) for networks in (25, 50, 100, 200)] + [(100, len(x) // part) for part in (4, 2)]
+    rows = []
+    for networks, count in cells:
+        _, seconds = timed(lambda n=networks, m=count: train(x[:m], y[:m], recipe, seeds(n), workers=2))
+        each = 1e6 * seconds / (networks * count * recipe.epochs)
+        rows.append({"networks": networks, "rows": count, "seconds": seconds, "microseconds_a_row": each})
+    return rows
+
+
+def peak(networks: int) -> tuple[float, float]:
+    """Megabytes that this process held before training, and at most during it (Linux)."""
+    encoding, known, _ = divided("german")
+    x, y = encoding.encode(known), encoding.labels(known)
+    recipe = replace(PAPER_RECIPES["german"], epochs=1)
+    train(x, y, recipe, seeds(2), workers=1)
+    Path("/proc/self/clear_refs").write_text("5")  # the highest so far is what is held now
+    before = resident("VmRSS")
+    family = train(x, y, recipe, seeds(networks), workers=1)
+    assert len(family) == networks
+    return before, resident("VmHWM")
+
+
+def resident(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))
+
+
+def memory(quick: bool) -> list[dict[str, Any]]:
+    rows = []
+    for networks in (50, 200) if quick else (100, 500, 1000, 2000):
+        with get_context("spawn").Pool(1) as process:
+            before, after = process.apply(peak, (networks,))
+        family = 4e-6 * networks * sum((i + 1) * o for i, o in pairwise((61, 128, 64, 16, 2)))
+        rows.append(
+            {"networks": networks, "peak_MB": after, "before_MB": before, "family_MB": family,
+             "training_MB": after - before - family}
+        )  # fmt: skip
+    return rows
 
 
 def main() -> None:
     options = flags(__doc__ or "")
-    encoding, known, _ = divided("german")
-    x, y = encoding.encode(known), encoding.labels(known)
-
-    recipe = PAPER_RECIPES["german"]
-    short = Recipe(recipe.hidden, epochs=10, batch=recipe.batch)
-    members = 100
-    if options.quick:
-        members, recipe = 10, short
-    rows = []
-    for kind, changes in {"seeds": seeds(members), "leave-one-out": leave_one_out(members, len(x))}.items():
-        exact = max(differences(encoding.encode(known, torch.float64), y, short, changes[:10]))
-        if exact > AGREE:
-            raise SystemExit(f"{kind}: the two sides differ by {exact:.2g} after 10 epochs, more than {AGREE}")
-        start = initial(x, y, recipe, changes)
-        _, ours = timed(lambda changes=changes: train(x, y, recipe, changes))
-        _, theirs = timed(lambda changes=changes, start=start: loop(x, y, recipe, changes, start))
-        rows.append(
-            {
-                "dataset": "german",
-                "change": kind,
-                "members": members,
-                "epochs": recipe.epochs,
-                "seconds": ours,
-                "loop_seconds": theirs,
-                "ratio": theirs / ours,
-                "float64_difference": exact,
-                "float32_agree": sum(gap <= AGREE for gap in differences(x, y, short, changes[:10])),
-            }
-        )
-    show("Training a family: holdfast against a PyTorch loop", rows, options.json)
+    names = [name for name, card in DATASETS.items() if card.state() == "here" or print(name, card.how_to_get())]
+    compared = [compare(name, options.quick) for name in names]
+    columns = {key: None for row in compared for key in row}
+    show(
+        f"{compared[0]['networks']} networks: holdfast against a PyTorch loop, two processes, Keras",
+        [{key: row.get(key, "") for key in columns} for row in compared],
+    )
+    for side in ("ratio", "their_ratio"):
+        mean = math.exp(sum(math.log(row[side]) for row in compared) / len(compared))
+        print(f"geometric mean of {side.replace('_', ' ')}: {mean:.1f}")
+    paths = [compare_paths(name, options.quick) for name in names if name in ("german", "heloc")]
+    show("Any module, milliseconds a network", paths)
+    grown, held = growth(options.quick), memory(options.quick)
+    show("How the cost grows (HELOC)", grown)
+    show("How memory grows (German)", held)
+    if options.json is not None:
+        keep(options.json, {"compared": compared, "paths": paths, "growth": grown, "memory": held})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import os
 
-os.environ["KERAS_BACKEND"] = "torch"
+os.environ["KERAS_BACKEND"] = "tensorflow"  # what the authors used
 
 import keras
 import numpy as np

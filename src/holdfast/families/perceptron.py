@@ -105,22 +105,28 @@ class Perceptron:
         weight_gradients, bias_gradients = layers(gradient, "weight"), layers(gradient, "bias")
         last = len(weights) - 1
         beside = _Beside(weights[0])
+        buffers: dict[int, tuple[list[Tensor], list[Tensor]]] = {}  # the same memory at every step
+
+        def empty(x: Tensor) -> list[Tensor]:
+            return [x.new_empty(*x.shape[:2], weight.shape[2]) for weight in weights]
 
         def backpropagate(x: Tensor, wanted: Tensor, weight: Tensor) -> None:
-            activations = [x]
-            for layer in range(last + 1):
-                z = torch.baddbmm(biases[layer], activations[-1], weights[layer])
-                activations.append(z if layer == last else z.relu_())
-            delta = activations.pop().softmax(-1).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
-            deltas = [delta]  # kept to the end: memory that is given back would be used again at once
+            if x.shape[1] not in buffers:
+                buffers[x.shape[1]] = empty(x), empty(x)
+            outputs, deltas = buffers[x.shape[1]]
+            for layer, output in enumerate(outputs):
+                torch.baddbmm(biases[layer], outputs[layer - 1] if layer else x, weights[layer], out=output)
+                if layer < last:
+                    output.relu_()
+            torch.softmax(outputs[last], -1, out=deltas[last]).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
             for layer in range(last, -1, -1):
-                below = activations[layer]
+                below = outputs[layer - 1] if layer else x
                 with beside:
-                    torch.bmm(below.transpose(1, 2), deltas[-1], out=weight_gradients[layer])
-                    torch.sum(deltas[-1], 1, out=bias_gradients[layer])
+                    torch.bmm(below.transpose(1, 2), deltas[layer], out=weight_gradients[layer])
+                    torch.sum(deltas[layer], 1, out=bias_gradients[layer])
                 if layer:  # relu passes a gradient on where its output is above 0
-                    delta = torch.bmm(deltas[-1], weights[layer].transpose(1, 2))
-                    deltas.append(torch.ops.aten.threshold_backward(delta, below, 0))
+                    delta = torch.bmm(deltas[layer], weights[layer].transpose(1, 2), out=deltas[layer - 1])
+                    torch.ops.aten.threshold_backward.grad_input(delta, below, 0, grad_input=delta)
             beside.wait()
 
         return backpropagate

@@ -29,7 +29,7 @@ from holdfast.models import Model
 from holdfast.progress import bar
 from holdfast.threads import one_thread
 
-CACHE = 12 << 20  # bytes that a chunk of members in training should stay below on a CPU
+CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU
 GPU_SHARE = 0.5  # of a GPU's free memory that training may take
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
 
