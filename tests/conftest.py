@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: tests are small, and the machine may be busy
 
@@ -22,6 +23,8 @@ from torch import Tensor
 from holdfast import Encoding, Family, Feature, Recipe, Retraining, Schema, datasets, leave_one_out, seeds, train
 from holdfast.datasets.card import data_folder
 from holdfast.models import Model
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs, and theirs, deaf to it
 
 
 def linear(weight: Tensor, bias: float) -> Model:
