@@ -17,11 +17,12 @@ from holdfast.families import (
     seeds,
     train,
 )
-from holdfast.methods import METHODS, PGD
+from holdfast.methods import METHODS, PGD, Margin, MinCost
 from holdfast.models import Model, merged, predict
+from holdfast.named import named
 from holdfast.schema import Feature, Schema
 from holdfast.space import Group, Space
-from holdfast.stabilise import SNS, STABILISERS
+from holdfast.stabilise import SNS, STABILISERS, Confidence, Sparse
 
 __version__ = "0.1.0"
 
@@ -33,18 +34,22 @@ __all__ = [
     "SNS",
     "STABILISERS",
     "Audit",
+    "Confidence",
     "Counterfactuals",
     "Encoding",
     "Family",
     "Feature",
     "Group",
+    "Margin",
     "Method",
+    "MinCost",
     "Model",
     "Network",
     "Recipe",
     "Retraining",
     "Schema",
     "Space",
+    "Sparse",
     "Stabiliser",
     "__version__",
     "assess",
@@ -54,6 +59,7 @@ __all__ = [
     "load",
     "load_family",
     "merged",
+    "named",
     "other_class",
     "predict",
     "save_family",

@@ -142,6 +142,49 @@ class Space:
         illegal = outside | backwards | off_grid | ~space.mutable
         return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
 
+    # ---- features: what can be changed apart from all else ----
+
+    @cached_property
+    def features(self) -> Tensor:
+        """The columns of every feature that may change, one row each: (f, d) bool.
+
+        What is valid for one feature does not depend on another, so two valid points can be mixed feature by feature.
+        """
+        own = [[column] for column in range(self.width) if not self._in_group[column]]
+        own += [list(group.columns) for group in self.groups]
+        masks = torch.zeros(len(own), self.width, dtype=torch.bool, device=self.lower.device)
+        for row, columns in enumerate(own):
+            masks[row, columns] = self.mutable[columns]
+        return masks[masks.any(1)]
+
+    def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
+        """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""
+        return self.to(origin)._hull(origin)
+
+    def levels(self, point: Tensor, origin: Tensor) -> list[Tensor]:
+        """Valid points whose groups have their first level on, their second, ..., and none; the rest as at ``point``.
+
+        Where a group has no such level, or a person may not turn it on, it stays as it is.
+        """
+        if not self.groups:
+            return []
+        space = self.to(point)
+        columns, _ = space._layout
+        reachable, may_be_off = space._reachable(origin)
+        found = []
+        for level in range(columns.shape[1]):
+            on = torch.zeros_like(reachable)
+            on[..., level] = True
+            found.append(space._with_levels(point, origin, on, reachable[..., level]))
+        return [*found, space._with_levels(point, origin, torch.zeros_like(reachable), may_be_off)]
+
+    def _with_levels(self, point: Tensor, origin: Tensor, on: Tensor, allowed: Tensor) -> Tensor:
+        """Set the groups of which ``allowed`` (n, g) is true to ``on`` (n, g, m)."""
+        columns, _ = self._layout
+        corner = torch.where(on, self.upper[columns], self.lower[columns])
+        values = torch.where(allowed[..., None], corner, point[:, columns])
+        return self.snap(self._ungrouped(values, point), origin)
+
     # ---- numbers ----
 
     def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,8 +30,8 @@ def test_sns_never_lowers_its_objective_nor_leaves_its_ball_nor_loses_the_class(
     found = begin.found
     moved = (stable.point - begin.point)[found].norm(dim=1)
     assert (moved <= radius * (1 + 1e-5)).all()
-    before = sns.objective(model, begin.point, begin.target)[found]
-    after = sns.objective(model, stable.point, begin.target)[found]
+    before = sns.value(model, begin.point, begin.target)[found]
+    after = sns.value(model, stable.point, begin.target)[found]
     assert (after >= before).all()
     if radius > 1 and steps > 10:
         assert after.mean() > before.mean() + 0.01
@@ -58,7 +58,7 @@ def test_a_better_integral_does_not_buy_the_wrong_class():
 
     x, target = torch.tensor([[0.0, 0.5]]), torch.tensor([1])
     sns, beyond = SNS(radius=0.7, steps=2), torch.tensor([[0.0, 1.2]])
-    assert sns.objective(model, beyond, target) > sns.objective(model, x, target)
+    assert sns.value(model, beyond, target) > sns.value(model, x, target)
     assert model(beyond).argmax() == 0
     stable = sns(model, assess(model, x, x, target, WIDE), WIDE)
     assert stable.found.all()
@@ -83,16 +83,16 @@ def test_the_objective_is_the_mean_probability_over_the_line():
     logit = torch.stack([t * (point @ W) + 0.5 for t in (0.25, 0.5, 0.75, 1.0)])
     probability = torch.sigmoid(logit)
     expected = torch.stack([probability[:, 0].mean(), (1 - probability[:, 1]).mean()])
-    torch.testing.assert_close(SNS(points=4).objective(linear(W, 0.5), point, target), expected)
+    torch.testing.assert_close(SNS(points=4).value(linear(W, 0.5), point, target), expected)
 
 
 def test_the_baseline_moves_the_line():
     point, target = torch.tensor([[1.0, 2.0]]), torch.tensor([1])
     baseline = torch.tensor([-1.0, 0.5])
     logit = torch.stack([(baseline + t * (point - baseline)) @ W for t in (0.5, 1.0)])
-    value = SNS(points=2, baseline=baseline).objective(linear(W, 0.0), point, target)
+    value = SNS(points=2, baseline=baseline).value(linear(W, 0.0), point, target)
     torch.testing.assert_close(value, torch.sigmoid(logit).mean(0))
-    at_itself = SNS(points=2, baseline=point[0]).objective(linear(W, 0.0), point, target)
+    at_itself = SNS(points=2, baseline=point[0]).value(linear(W, 0.0), point, target)
     torch.testing.assert_close(at_itself, torch.sigmoid(point @ W))
 
 
@@ -105,7 +105,80 @@ def test_rows_not_found_pass_through_unchanged_whatever_their_class():
     assert not torch.equal(stable.point[1], x[1])
 
 
-@pytest.mark.parametrize("settings", [{"radius": 0}, {"steps": 0}, {"points": 0}])
+def test_a_line_from_the_origin():
+    point, origin, target = torch.tensor([[1.0, 2.0]]), torch.tensor([[-1.0, 0.5]]), torch.tensor([1])
+    here = SNS(points=3, baseline="origin").value(linear(W, 0.0), point, target, origin)
+    there = SNS(points=3, baseline=origin[0]).value(linear(W, 0.0), point, target)
+    torch.testing.assert_close(here, there)
+    with pytest.raises(ValueError, match="say where the rows were"):
+        SNS(baseline="origin").value(linear(W, 0.0), point, target)
+
+
+def test_every_step_of_the_derivation_has_its_value():
+    """For a logit w·x + b everything along the line is known in closed form."""
+    point, target, bias = torch.tensor([[1.0, 0.5], [-0.5, 2.0]], dtype=torch.float64), torch.tensor([1, 1]), -0.3
+    model, w = linear(W.double(), bias), W.double()
+    t = torch.arange(0, 11, dtype=torch.float64)[:, None] / 10
+    p = torch.sigmoid(t * (point @ w) + bias)  # (11, n)
+    expected = {
+        "integral": p[1:].mean(0),
+        "confidence+integral": p[-1] + p[1:].mean(0),
+        "slope": p[-1] - (p.diff(dim=0) * 10).amax(0),
+        "gradient": p[-1] - (p * (1 - p))[1:].amax(0) * w.norm(),
+    }
+    for objective, value in expected.items():
+        torch.testing.assert_close(SNS(objective=objective).value(model, point, target), value)
+
+
+@pytest.mark.parametrize("objective", ["integral", "confidence+integral", "slope", "gradient"])
+def test_every_objective_can_be_climbed(objective, start, family, rows):
+    sns, begin = SNS(radius=2.0, steps=30, objective=objective), start["free"]
+    stable = sns(family[0], begin, Space.free(rows[0]))
+    before, after = (sns.value(family[0], c.point, c.target)[begin.found] for c in (begin, stable))
+    assert (after >= before - 1e-6).all()
+    assert after.mean() > before.mean() + 0.01
+
+
+def test_each_row_can_have_its_own_radius(start, family, rows):
+    begin = start["free"]
+    sizes = torch.linspace(0.2, 4.0, len(begin))
+    stable = SNS(radius=sizes, steps=30)(family[0], begin, Space.free(rows[0]))
+    moved = (stable.point - begin.point).norm(dim=1)
+    assert (moved <= sizes * (1 + 1e-5)).all()
+    alone = SNS(radius=float(sizes[40]), steps=30)(family[0], begin, Space.free(rows[0]))
+    torch.testing.assert_close(alone.point[40], stable.point[40], rtol=1e-4, atol=1e-4)
+
+
+def test_patience_stops_where_nothing_improves():
+    """A flat model: with patience it is asked a few times, without it at every step."""
+    asked = []
+
+    def model(r):
+        asked.append(len(r))
+        return torch.stack([0 * r[:, 0], 0 * r[:, 0] + 2], -1)
+
+    x, target = torch.zeros(3, 2), torch.ones(3, dtype=torch.long)
+    begin = assess(model, x, x, target, WIDE)
+    asked.clear()
+    SNS(steps=200)(model, begin, WIDE)
+    without = len(asked)
+    asked.clear()
+    SNS(steps=200, patience=5)(model, begin, WIDE)
+    assert len(asked) < without / 10
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"radius": 0},
+        {"radius": torch.tensor([1.0, -1.0])},
+        {"steps": 0},
+        {"points": 0},
+        {"patience": 0},
+        {"objective": "area"},
+        {"baseline": "mean"},
+    ],
+)
 def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(ValueError, match="must be above 0"):
+    with pytest.raises(ValueError, match="must be"):
         SNS(**settings)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from holdfast.counterfactuals import Method
+from holdfast.methods.margin import Margin
+from holdfast.methods.min_cost import MinCost
 from holdfast.methods.pgd import PGD
 
-METHODS: dict[str, type[Method]] = {"pgd": PGD}
+METHODS: dict[str, Callable[..., Method]] = {
+    "min-l1": partial(MinCost, norm=1),
+    "min-l2": partial(MinCost, norm=2),
+    "pgd": PGD,
+    "margin": Margin,
+}
 
-__all__ = ["METHODS", "PGD"]
+__all__ = ["METHODS", "PGD", "Margin", "MinCost"]

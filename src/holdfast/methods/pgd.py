@@ -11,7 +11,8 @@ from torch import Tensor
 
 from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model
-from holdfast.search import into_ball, unit
+from holdfast.moves import Task, repair
+from holdfast.search import by_rows, into_ball, unit
 from holdfast.space import Space
 from holdfast.threads import one_thread
 
@@ -53,6 +54,8 @@ class PGD:
                 break
             radius = self.radius * level / self.levels
             reached = self._descend(model, x[todo], target[todo], space, radius)
+            if space.discrete:
+                reached = self._repaired(model, x[todo], reached, target[todo], space, radius)
             judged = assess(model, x[todo], reached, target[todo], space)
             point[todo] = judged.point
             todo = todo[~judged.found]
@@ -66,6 +69,17 @@ class PGD:
             # to a point of the space, so the result satisfies both.
             point = space.project(into_ball(point + step, origin, radius), origin)
         return point
+
+    def _repaired(
+        self, model: Model, origin: Tensor, reached: Tensor, target: Tensor, space: Space, radius: float
+    ) -> Tensor:
+        """Valid points inside the ball."""
+
+        def search(origin: Tensor, reached: Tensor, target: Tensor) -> Tensor:
+            sizes = torch.full_like(origin[:, 0], radius)
+            return repair(Task(model, origin, target, space, center=origin, radius=sizes), reached)
+
+        return by_rows(search, origin, reached, target)
 
     def _start(self, origin: Tensor) -> Tensor:
         """One draw, uniform in the unit ball, for all rows: a row's answer does not depend on its neighbours."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast.counterfactuals import Stabiliser
+from holdfast.stabilise.confidence import Confidence
 from holdfast.stabilise.sns import SNS
+from holdfast.stabilise.sparse import Sparse
 
-STABILISERS: dict[str, type[Stabiliser]] = {"sns": SNS}
+STABILISERS: dict[str, Callable[..., Stabiliser]] = {"sns": SNS, "confidence": Confidence, "sparse": Sparse}
 
-__all__ = ["SNS", "STABILISERS"]
+__all__ = ["SNS", "STABILISERS", "Confidence", "Sparse"]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.models import Model, predict
-from holdfast.search import into_ball, unit
+from holdfast.counterfactuals import Counterfactuals
+from holdfast.models import Model
 from holdfast.space import Space
-from holdfast.threads import one_thread
+from holdfast.stabilise.climbing import check_climb, uphill
+
+Objective = Literal["integral", "confidence+integral", "slope", "gradient"]
+OBJECTIVES = ("integral", "confidence+integral", "slope", "gradient")
 
 
 @dataclass(frozen=True)
 class SNS:
-    r"""Stable Neighbor Search (Black et al., ICLR 2022, Eq. 5).
+    r"""Stable Neighbor Search (Black et al., ICLR 2022, Def. 6).
 
     Moves a counterfactual x_c to a nearby point whose target probability is high along the whole straight
     line from a baseline b, so that a retrained network is likely to agree:
@@ -27,55 +29,74 @@ class SNS:
     by ``steps`` unit-gradient steps; the integral is the mean over ``points`` equal parts of the line, its end
     included. The best iterate counts, judged after snapping: it keeps the target class, the ball and the
     space, so the result is never worse than the start. Rows whose search found nothing pass through unchanged.
+
+    ``objective`` goes back along the paper's derivation, with p(t) the probability at b + t (x − b):
+
+        "gradient"             p(1) − max_t ‖∇p‖ at the points of the line            (its Eq. 3; second derivatives)
+        "slope"                p(1) − max_t dp(t)/dt                                  (its Eq. 4)
+        "confidence+integral"  p(1) + ∫ p(t) dt                                       (its Eq. 5)
+        "integral"             ∫ p(t) dt                                              (its Def. 6)
     """
 
-    radius: float = 2.4
+    radius: float | Tensor = 2.4  # one for all rows, or one a row (n,)
     steps: int = 200
     points: int = 10
-    baseline: Tensor | None = None  # (d,) in encoded units; None: the zero vector
+    baseline: Tensor | Literal["zero", "origin"] = "zero"  # or a point (d,) in encoded units, such as x.mean(0)
+    objective: Objective = "integral"
+    patience: int | None = None  # stop after so many steps in which no row got better
 
     def __post_init__(self) -> None:
-        if not 0 < float(self.radius) < math.inf or self.steps < 1 or self.points < 1:
-            raise ValueError(f"radius must be above 0 and finite, steps and points 1 or more, got {self}")
+        check_climb(self.radius, self.steps, self.patience)
+        if self.points < 1:
+            raise ValueError(f"points must be 1 or more, got {self.points}")
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got '{self.objective}'")
+        if not isinstance(self.baseline, Tensor) and self.baseline not in ("zero", "origin"):
+            raise ValueError(f"baseline must be 'zero', 'origin' or a point (d,), got {self.baseline!r}")
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where they hold better."""
-        check_question(model, start.origin, start.target, space)
-        space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
-        with one_thread(self.points * point.numel()):
-            if len(rows):
-                point[rows] = self._climb(model, start.point[rows], start.origin[rows], start.target[rows], space)
-        moved = assess(model, start.origin, point, start.target, space)
-        return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
+        return uphill(model, start, space, self.value, self.radius, self.steps, self.patience, self.points)
 
-    def _climb(self, model: Model, center: Tensor, origin: Tensor, target: Tensor, space: Space) -> Tensor:
-        size = 2 * self.radius / self.steps
-        point, best = center, center
-        best_value = self.objective(model, center, target)
-        for _ in range(self.steps):
-            slope = self._slope(model, point, target)
-            point = space.project(into_ball(point + size * unit(slope), center, self.radius), origin)
-            snapped = space.snap(point, origin)
-            value = self.objective(model, snapped, target)
-            inside = torch.linalg.vector_norm(snapped - center, dim=1) <= self.radius * (1 + 1e-6)
-            better = inside & (value > best_value) & (predict(model, snapped) == target)
-            best = torch.where(better[:, None], snapped, best)
-            best_value = torch.where(better, value, best_value)
-        return best
+    def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+        """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""
+        line = self._line(point, origin)  # (points, n, d)
+        if self.objective == "gradient":
+            steepest = _gradient_norm(model, line, target).amax(0)
+            return _probability(model, point[None], target)[0] - steepest
+        along = _probability(model, line, target)  # (points, n)
+        if self.objective == "integral":
+            return along.mean(0)
+        if self.objective == "confidence+integral":
+            return along[-1] + along.mean(0)
+        before = _probability(model, self._baseline(point, origin)[None], target)
+        return along[-1] - (torch.cat([before, along]).diff(dim=0) * self.points).amax(0)
 
-    def objective(self, model: Model, point: Tensor, target: Tensor) -> Tensor:
-        """The path integral of the target's probability: (n,)."""
-        with torch.no_grad():
-            return self._integral(model, point, target)
-
-    def _slope(self, model: Model, point: Tensor, target: Tensor) -> Tensor:
-        with torch.enable_grad():
-            point = point.detach().requires_grad_()
-            return torch.autograd.grad(self._integral(model, point, target).sum(), point)[0]
-
-    def _integral(self, model: Model, point: Tensor, target: Tensor) -> Tensor:
-        baseline = torch.zeros_like(point[0]) if self.baseline is None else self.baseline.to(point)
+    def _line(self, point: Tensor, origin: Tensor | None) -> Tensor:
+        baseline = self._baseline(point, origin)
         parts = torch.arange(1, self.points + 1, device=point.device, dtype=point.dtype) / self.points
-        line = baseline + parts[:, None, None] * (point - baseline)  # (points, n, d)
-        probability = model(line.flatten(0, 1)).softmax(-1).view(len(parts), len(point), -1)  # (points, n, c)
-        return probability.gather(-1, target.expand(len(parts), -1)[..., None]).mean((0, 2))
+        return baseline + parts[:, None, None] * (point - baseline)
+
+    def _baseline(self, point: Tensor, origin: Tensor | None) -> Tensor:
+        if isinstance(self.baseline, Tensor):
+            return self.baseline.to(point).expand_as(point)
+        if self.baseline == "zero":
+            return torch.zeros_like(point)
+        if origin is None:
+            raise ValueError("the line begins at the origin; say where the rows were, value(..., origin=x)")
+        return origin
+
+
+def _probability(model: Model, line: Tensor, target: Tensor) -> Tensor:
+    """The target's probability at every point of the lines (p, n, d): (p, n)."""
+    probability = model(line.flatten(0, 1)).softmax(-1).view(*line.shape[:2], -1)
+    return probability.gather(-1, target.expand(len(line), -1)[..., None])[..., 0]
+
+
+def _gradient_norm(model: Model, line: Tensor, target: Tensor) -> Tensor:
+    """‖∇p_target‖₂ at every point of the lines: (p, n), differentiable where gradients are asked for."""
+    with torch.enable_grad():
+        at = line if line.requires_grad else line.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(_probability(model, at, target).sum(), at, create_graph=line.requires_grad)
+    norm: Tensor = torch.linalg.vector_norm(gradient, dim=-1)
+    return norm

@@ -1,0 +1,147 @@
+"""The cheapest point of the target class, by the elastic-net attack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from holdfast.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.methods.art import ElasticNetART
+from holdfast.models import Model
+from holdfast.moves import Task, settle
+from holdfast.search import SURE, Aim, by_rows, margin, slope
+from holdfast.space import Space
+from holdfast.threads import one_thread
+
+HALVINGS = 12  # of a way, to find where it enters the class
+
+
+@dataclass(frozen=True)
+class MinCost:
+    r"""Minimum-cost counterfactuals (Wachter et al. 2017) by the elastic-net attack EAD (Chen et al. 2018).
+
+    For each row, with δ = x' − x and m(x') the amount by which the target's logit exceeds every other,
+
+        minimize  c · max(−m(x'), 0) + ‖δ‖₁  (norm 1)   or   c · max(−m(x'), 0) + ‖δ‖₂²  (norm 2)   over the space
+
+    by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero; a binary search finds the
+    least c that works, row by row. The cheapest iterate of the class counts. It is then moved along the boundary to
+    where no direction is cheaper, or, where points are discrete, settled among valid ones (`moves.settle`). Columns
+    that need not change do not change by a bit.
+
+    `MinCost.art` does the arithmetic of ART's ElasticNet, which the paper used; its minimum is none.
+    """
+
+    norm: int = 2
+    learning_rate: float = 0.01
+    steps: int = 60
+    constants: int = 6  # how many c are tried
+    first: float = 1.0  # of them
+
+    def __post_init__(self) -> None:
+        if self.norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2, got {self.norm}")
+        if not self.learning_rate > 0 or not self.first > 0 or self.steps < 1 or self.constants < 1:
+            raise ValueError(f"learning_rate and first must be above 0, steps and constants 1 or more, got {self}")
+
+    @staticmethod
+    def art(norm: int = 2, **settings: Any) -> ElasticNetART:
+        """The same search with ART's arithmetic, as the paper used it; see `ElasticNetART`."""
+        return ElasticNetART(norm=norm, **settings)
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        return self
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
+        check_question(model, x, target, space)
+        with one_thread(x.numel()):
+            return assess(model, x, self.cheapest(model, x, target, space.to(x), margin), target, space)
+
+    def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, worth: Aim) -> Tensor:
+        """The cheapest points found that are worth more than 0; where there are none, the row itself."""
+
+        def search(x: Tensor, target: Tensor) -> Tensor:
+            task = Task(model, x, target, space, self.norm, worth)
+            there = task.enough(x)
+            point = torch.where(there[:, None], x, self._relaxed(task))
+            return settle(task, point) if space.discrete else _refined(task, point)
+
+        return by_rows(search, x, target)
+
+    def _relaxed(self, task: Task) -> Tensor:
+        """The cheapest iterate of the class, or the row itself."""
+        x, best = task.origin, task.origin.clone()
+        best_cost = torch.full_like(x[:, 0], torch.inf)
+        low, high = torch.zeros_like(best_cost), best_cost.clone()
+        constant = torch.full_like(best_cost, self.first)
+        for _ in range(self.constants):
+            reached = torch.zeros_like(best_cost, dtype=torch.bool)
+            for point, worth in self._iterates(task, constant):
+                cost, inside = task.cost(point), worth > SURE
+                better = inside & (cost < best_cost)
+                best, best_cost = torch.where(better[:, None], point, best), torch.where(better, cost, best_cost)
+                reached |= inside
+            low, high = torch.where(reached, low, constant), torch.where(reached, constant, high)
+            constant = torch.where(high.isinf(), 10 * constant, (low + high) / 2)
+        return best
+
+    def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Points of the hull and what they are worth, step by step."""
+        x = task.origin
+        point = ahead = x
+        for step in range(self.steps):
+            rate = self.learning_rate * (1 - step / self.steps) ** 0.5
+            worth, gradient = slope(task.worth, task.model, ahead, task.target, x)
+            yield ahead, worth
+            pull = torch.where(worth[:, None] > 2 * SURE, 0, constant[:, None] * gradient)
+            if self.norm == 2:
+                pull = pull - 2 * (ahead - x)
+            away = ahead + rate * pull - x
+            if self.norm == 1:
+                away = away.sign() * (away.abs() - rate).clamp_min(0)
+            following = task.space.project(x + away, x)
+            # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
+            ahead = task.space.project(following + step / (step + 3) * (following - point), x)
+            point = following
+
+
+def _refined(task: Task, point: Tensor) -> Tensor:
+    """In a space without gaps: back to where the class begins, and along its boundary to where nothing is cheaper."""
+    if task.norm == 1:  # few columns change, so single ones can be taken back or exchanged
+        return _entered(task, settle(task, point))
+    point = _entered(task, point)
+    for _ in range(HALVINGS):
+        point = _along(task, point)
+    return point
+
+
+def _entered(task: Task, point: Tensor) -> Tensor:
+    """The first point of the class on the straight way to each point of it, found by halving."""
+    low, high = torch.zeros_like(point[:, :1]), torch.ones_like(point[:, :1])
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        inside = task.enough(task.origin + middle * (point - task.origin))[:, None]
+        low, high = torch.where(inside, low, middle), torch.where(inside, middle, high)
+    return torch.where(high < 1, task.origin + high * (point - task.origin), point)
+
+
+def _along(task: Task, point: Tensor) -> Tensor:
+    """Towards the point of the boundary's tangent plane that is nearest to the row, if that is cheaper."""
+    x, space = task.origin, task.space
+    worth, gradient = slope(task.worth, task.model, point, task.target, x)
+    gradient = torch.where(space.mutable, gradient, 0)
+    short = 2 * SURE - worth - ((x - point) * gradient).sum(1)
+    square = (gradient**2).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
+    nearest = x + gradient * (short / square)[:, None]
+    ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
+    tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
+    cost = ((tried - x[:, None]) ** 2).sum(2)
+    cost = torch.where(task.tried(task.worth, tried) > SURE, cost, torch.inf)
+    least, place = cost.min(1)
+    better = tried[torch.arange(len(x), device=x.device), place]
+    return _entered(task, torch.where((least < task.cost(point))[:, None], better, point))

@@ -1,0 +1,75 @@
+"""Moving counterfactuals uphill inside a ball: what all stabilisers share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from holdfast.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.models import Model
+from holdfast.moves import Task, climb
+from holdfast.search import Aim, by_rows, into_ball, slope, unit
+from holdfast.space import Space
+from holdfast.threads import one_thread
+
+
+def check_climb(radius: float | Tensor, steps: int, patience: int | None) -> None:
+    sizes = torch.as_tensor(radius, dtype=torch.float64)
+    if not bool((sizes > 0).all() and sizes.isfinite().all()) or steps < 1 or (patience is not None and patience < 1):
+        raise ValueError(
+            f"radius must be above 0 and finite, steps and patience 1 or more, got {radius}, {steps} and {patience}"
+        )
+
+
+def uphill(
+    model: Model,
+    start: Counterfactuals,
+    space: Space,
+    aim: Aim,
+    radius: float | Tensor,
+    steps: int,
+    patience: int | None,
+    numbers: int = 1,
+) -> Counterfactuals:
+    """The same rows with those that were found moved to where the aim is highest in the ball, the class kept.
+
+    ``radius`` is one for all rows or one a row. ``numbers`` is how many points the aim looks at for each.
+    """
+    check_question(model, start.origin, start.target, space)
+    space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
+    sizes = torch.as_tensor(radius).to(point).expand(len(point))
+
+    def search(center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
+        task = Task(model, origin, target, space, center=center, radius=sizes)
+        best = _walk(task, center, sizes, aim, steps, patience)
+        return climb(task, aim, best) if space.discrete else best
+
+    if len(rows):
+        with one_thread(numbers * point.numel()):
+            point[rows] = by_rows(search, start.point[rows], start.origin[rows], start.target[rows], sizes[rows])
+    moved = assess(model, start.origin, point, start.target, space)
+    return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
+
+
+def _walk(task: Task, center: Tensor, radius: Tensor, aim: Aim, steps: int, patience: int | None) -> Tensor:
+    """Unit-gradient steps; the best iterate counts, judged after snapping, so that nothing gets worse."""
+    model, target, origin = task.model, task.target, task.origin
+    point = best = center
+    best_worth = task.tried(aim, best[:, None])[:, 0]
+    idle = 0
+    for _ in range(steps):
+        _, gradient = slope(aim, model, point, target, origin)
+        step = 2 * radius[:, None] / steps * unit(gradient)
+        # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance to a
+        # point of the space, so the result satisfies both.
+        point = task.space.project(into_ball(point + step, center, radius), origin)
+        snapped = task.space.snap(point, origin) if task.space.discrete else point
+        worth = task.tried(aim, snapped[:, None])[:, 0]
+        better = (worth > best_worth) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
+        best, best_worth = torch.where(better[:, None], snapped, best), torch.where(better, worth, best_worth)
+        idle = 0 if bool(better.any()) else idle + 1
+        if patience is not None and idle >= patience:
+            break
+    return best

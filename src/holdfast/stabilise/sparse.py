@@ -1,0 +1,50 @@
+"""Fewer changes for the same end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from holdfast.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.models import Model
+from holdfast.moves import Task, undo
+from holdfast.search import Aim, by_rows
+from holdfast.space import Space
+from holdfast.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Takes back changes that are not needed, feature by feature, dearest first; the class is kept.
+
+    After a stabiliser its objective should be kept as well: with ``objective=sns.value`` no more than
+    ``tolerance`` of it is given up.
+    """
+
+    objective: Aim | None = field(default=None, repr=False)
+    tolerance: float = 0.01
+    norm: int = 1  # by which a change is dear
+
+    def __post_init__(self) -> None:
+        if self.norm not in (1, 2) or not self.tolerance >= 0:
+            raise ValueError(f"norm must be 1 or 2 and tolerance 0 or more, got {self}")
+
+    def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
+        """The same rows with those that were found changed in fewer features."""
+        check_question(model, start.origin, start.target, space)
+        space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
+
+        def search(point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
+            task = Task(model, origin, target, space, self.norm)
+            if self.objective is not None:
+                floor = task.tried(self.objective, point[:, None])[:, 0] - self.tolerance
+                task = replace(task, guard=self.objective, floor=floor)
+            return undo(task, point)
+
+        with one_thread(point.numel()):
+            if len(rows):
+                point[rows] = by_rows(search, point[rows], start.origin[rows], start.target[rows])
+        moved = assess(model, start.origin, point, start.target, space)
+        return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
