@@ -17,9 +17,11 @@ from holdfast.families import (
     seeds,
     train,
 )
-from holdfast.methods import METHODS, PGD, Margin, MinCost
+from holdfast.methods import METHODS, PGD, Latent, Margin, MinCost, Prototype
 from holdfast.models import Model, merged, predict
 from holdfast.named import named
+from holdfast.plausible import neighbour_distance, outlier_factor
+from holdfast.reasons import why_not
 from holdfast.schema import Feature, Schema
 from holdfast.space import Group, Space
 from holdfast.stabilise import SNS, STABILISERS, Confidence, Sparse
@@ -40,11 +42,13 @@ __all__ = [
     "Family",
     "Feature",
     "Group",
+    "Latent",
     "Margin",
     "Method",
     "MinCost",
     "Model",
     "Network",
+    "Prototype",
     "Recipe",
     "Retraining",
     "Schema",
@@ -60,9 +64,12 @@ __all__ = [
     "load_family",
     "merged",
     "named",
+    "neighbour_distance",
     "other_class",
+    "outlier_factor",
     "predict",
     "save_family",
     "seeds",
     "train",
+    "why_not",
 ]

@@ -24,8 +24,10 @@ from holdfast.datasets.fetch import fetch as fetch_dataset
 from holdfast.demo import CARD, PAPER
 from holdfast.demo import demo as run_demo
 from holdfast.families.store import default_store, entries, find
+from holdfast.methods import METHODS
 from holdfast.progress import bar
-from holdfast.report.tables import dataset_list, family_list, family_text, method_table, story_text
+from holdfast.report.tables import dataset_list, family_list, family_text, method_list, method_table, story_text
+from holdfast.stabilise import STABILISERS
 
 app = typer.Typer(
     help="Counterfactual explanations that still hold after the model is retrained.",
@@ -131,6 +133,13 @@ def demo(
         else:
             console.print(story_text(result.story, "the middle one by how well PGD's advice holds"))
         console.print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")
+
+
+@app.command("methods")
+def list_methods() -> None:
+    """List the methods and what can be added to them with +: one line each, where it comes from, its defaults."""
+    with _told():
+        Console(soft_wrap=True).print(method_list(METHODS, STABILISERS))
 
 
 def _check_folder(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ ROWS = 2048  # searched at a time, so that memory does not grow with their numbe
 
 # model, points (n, d), targets (n,), where the rows started (n, d) -> what the points are worth (n,)
 Aim = Callable[[Model, Tensor, Tensor, Tensor], Tensor]
+# constants (n,) -> the points of a search step by step (n, d), and which are inside the class (n,)
+Iterates = Callable[[Tensor], Iterable[tuple[Tensor, Tensor]]]
 
 
 def unit(direction: Tensor) -> Tensor:
@@ -55,6 +57,31 @@ def slope(aim: Aim, model: Model, point: Tensor, target: Tensor, origin: Tensor)
         worth = aim(model, point, target, origin)
         (gradient,) = torch.autograd.grad(worth.sum(), point)
     return worth.detach(), gradient
+
+
+def shrink(away: Tensor, threshold: float) -> Tensor:
+    """Every column nearer to 0 by the threshold, and none beyond it."""
+    return away.sign() * (away.abs() - threshold).clamp_min(0)
+
+
+def least_constant(iterates: Iterates, cost: Callable[[Tensor], Tensor], x: Tensor, first: float, tries: int) -> Tensor:
+    """The cheapest iterate inside the class while a binary search looks for the least constant that works, row by row.
+
+    The constant weighs the class against the cost. Where no iterate is inside, the row itself: (n, d).
+    """
+    best, best_cost = x, torch.full_like(x[:, 0], torch.inf)
+    low, high = torch.zeros_like(best_cost), best_cost
+    constant = torch.full_like(best_cost, first)
+    for _ in range(tries):
+        reached = torch.zeros_like(best_cost, dtype=torch.bool)
+        for point, inside in iterates(constant):
+            spent = cost(point)
+            better = inside & (spent < best_cost)
+            best, best_cost = torch.where(better[:, None], point, best), torch.where(better, spent, best_cost)
+            reached |= inside
+        low, high = torch.where(reached, low, constant), torch.where(reached, constant, high)
+        constant = torch.where(high.isinf(), 10 * constant, (low + high) / 2)
+    return best
 
 
 def by_rows(search: Callable[..., Tensor], *rows: Tensor) -> Tensor:

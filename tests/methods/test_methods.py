@@ -22,12 +22,21 @@ from holdfast import (
 )
 from holdfast.datasets import DATASETS
 
-NAMES = [*METHODS, *(f"{method}+{stabiliser}" for method in METHODS for stabiliser in STABILISERS)]
+NAMES = [*METHODS, *(f"pgd+{stabiliser}" for stabiliser in STABILISERS)]
+EVERY = [*METHODS, *(f"{method}+{stabiliser}" for method in METHODS for stabiliser in STABILISERS)]
 GRADES = {"low": 0, "middle": 1, "high": 2}
 
 
-def find(name, model, x, target, space):
-    return named(name).fit(x, target, space)(model, x, target, space)
+FITTED = {}
+
+
+def find(name, model, x, target, space, known=None):
+    """What a method answers that has been fitted to known rows, or to those asked about."""
+    known = x if known is None else known
+    if (name, id(known), id(space)) not in FITTED:  # kept with what they were fitted to, so that no id comes again
+        fitted = named(name).fit(known, torch.zeros(len(known), dtype=torch.long), space)
+        FITTED[name, id(known), id(space)] = fitted, known, space
+    return FITTED[name, id(known), id(space)][0](model, x, target, space)
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +45,7 @@ def question(family, rows):
     return family[0], rows[0], other_class(family[0], rows[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_what_is_found_is_in_the_space_and_in_the_class(name, question, encoding):
     model, x, target = question
     for space in (encoding.space, Space.free(x)):
@@ -73,11 +82,11 @@ def test_batched_is_one_by_one_in_any_order(name, question, encoding):
         x = space.snap(x, x)
         together = find(name, lambda r: _double(network, r), x, target, space)
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:12]
-        shuffled = find(name, lambda r: _double(network, r), x[order], target[order], space)
+        shuffled = find(name, lambda r: _double(network, r), x[order], target[order], space, known=x)
         torch.testing.assert_close(shuffled.point, together.point[order])
         assert torch.equal(shuffled.found, together.found[order])
         row = int(order[0])
-        alone = find(name, lambda r: _double(network, r), x[row : row + 1], target[row : row + 1], space)
+        alone = find(name, lambda r: _double(network, r), x[row : row + 1], target[row : row + 1], space, known=x)
         torch.testing.assert_close(alone.point[0], together.point[row])
 
 
@@ -121,7 +130,7 @@ def test_who_is_there_already_need_not_move(name, question, encoding):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_rows_give_no_rows(name, question, encoding):
     model, x, target = question
-    assert len(find(name, model, x[:0], target[:0], encoding.space)) == 0
+    assert len(find(name, model, x[:0], target[:0], encoding.space, known=x)) == 0
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -135,11 +144,11 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
     recipe = Recipe(PAPER_RECIPES[dataset].hidden, epochs=5)
     network = train(x, y, recipe, [Retraining()], classes=len(schema.classes))[0]
     model = merged(network, ((0,), (1, 2))) if dataset == "warfarin" else network
-    question = encoding.encode(asked[:40])
+    question = encoding.encode(asked[:20])
     target = other_class(model, question)
-    for name in [*METHODS, *(f"pgd+{stabiliser}" for stabiliser in STABILISERS)]:
+    for name in NAMES:
         for space in (encoding.space, Space.free(x)):
-            answer = find(name, model, question, target, space)
+            answer = find(name, model, question, target, space, known=x)
             found = answer.found
             assert not space.violations(answer.point[found], question[found]).any()
             if space.discrete:
@@ -168,5 +177,6 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
 def test_questions_that_do_not_fit_are_told(name, change, error, message, question, encoding):
     model, x, target = question
     asked = {"model": model, "x": x, "target": target, "space": encoding.space} | change
+    method = METHODS[name]().fit(x, target, encoding.space)
     with pytest.raises(error, match=message):
-        METHODS[name]()(**asked)
+        method(**asked)

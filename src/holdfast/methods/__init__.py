@@ -6,15 +6,19 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.counterfactuals import Method
+from holdfast.methods.latent import Latent
 from holdfast.methods.margin import Margin
 from holdfast.methods.min_cost import MinCost
 from holdfast.methods.pgd import PGD
+from holdfast.methods.prototype import Prototype
 
 METHODS: dict[str, Callable[..., Method]] = {
     "min-l1": partial(MinCost, norm=1),
     "min-l2": partial(MinCost, norm=2),
     "pgd": PGD,
+    "prototype": Prototype,
+    "latent": partial(Latent, samples=256, shells=20),  # the paper's one ball of 1280 finds few
     "margin": Margin,
 }
 
-__all__ = ["METHODS", "PGD", "Margin", "MinCost"]
+__all__ = ["METHODS", "PGD", "Latent", "Margin", "MinCost", "Prototype"]

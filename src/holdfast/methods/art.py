@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
@@ -11,11 +13,9 @@ from torch import Tensor
 from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model
 from holdfast.moves import Task, repair
-from holdfast.search import by_rows
+from holdfast.search import by_rows, least_constant
 from holdfast.space import Space
 from holdfast.threads import one_thread
-
-UNBOUNDED = 1e9  # a constant above this has never worked
 
 
 @dataclass(frozen=True)
@@ -52,31 +52,24 @@ class ElasticNetART:
         inside = space.to(x)
 
         def search(x: Tensor, target: Tensor) -> Tensor:
-            best = self._search(model, x, target, inside)
-            return repair(Task(model, x, target, inside, self.norm), best) if inside.discrete else best
+            task = Task(model, x, target, inside, self.norm)
+            iterates = partial(self._iterates, model, x, target, inside)
+            best = least_constant(iterates, task.cost, x, self.first, self.constants)
+            return repair(task, best) if inside.discrete else best
 
         with one_thread(x.numel()):
             return assess(model, x, by_rows(search, x, target), target, space)
 
-    def _search(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Tensor:
-        best, best_cost = x.clone(), torch.full_like(x[:, 0], torch.inf)
-        low, high = torch.zeros_like(best_cost), best_cost.clone()
-        constant = torch.full_like(best_cost, self.first)
-        for _ in range(self.constants):
-            reached = torch.zeros_like(best_cost, dtype=torch.bool)
-            point = ahead = x
-            for step in range(self.steps):
-                following = self._step(model, x, ahead, target, constant, step, space)
-                ahead = following + step / (step + 3) * (following - point)
-                point = following
-                cost = (point - x).abs().sum(1) if self.norm == 1 else ((point - x) ** 2).sum(1)
-                inside = self._succeeds(model, point, target)
-                better = inside & (cost < best_cost)
-                best, best_cost = torch.where(better[:, None], point, best), torch.where(better, cost, best_cost)
-                reached |= inside
-            low, high = torch.where(reached, low, constant), torch.where(reached, constant, high)
-            constant = torch.where(high < UNBOUNDED, (low + high) / 2, 10 * constant)
-        return best
+    def _iterates(
+        self, model: Model, x: Tensor, target: Tensor, space: Space, constant: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Points, and which succeed, step by step."""
+        point = ahead = x
+        for step in range(self.steps):
+            following = self._step(model, x, ahead, target, constant, step, space)
+            ahead = following + step / (step + 3) * (following - point)
+            point = following
+            yield point, self._succeeds(model, point, target)
 
     def _step(
         self, model: Model, x: Tensor, ahead: Tensor, target: Tensor, constant: Tensor, step: int, space: Space

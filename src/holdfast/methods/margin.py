@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from torch import Tensor
 
@@ -23,6 +23,8 @@ class Margin:
     `MinCost` with log p/(1 − p) − log level/(1 − level) in place of the margin between logits. A row is found only if
     a valid point reaches the level.
     """
+
+    source: ClassVar[str] = "a baseline of ours"
 
     level: float = 0.75
     search: MinCost = field(default_factory=MinCost)

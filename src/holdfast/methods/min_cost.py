@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.methods.art import ElasticNetART
 from holdfast.models import Model
 from holdfast.moves import Task, settle
-from holdfast.search import SURE, Aim, by_rows, margin, slope
+from holdfast.search import SURE, Aim, by_rows, least_constant, margin, shrink, slope
 from holdfast.space import Space
 from holdfast.threads import one_thread
 
@@ -35,6 +36,8 @@ class MinCost:
 
     `MinCost.art` does the arithmetic of ART's ElasticNet, which the paper used; its minimum is none.
     """
+
+    source: ClassVar[str] = "Wachter et al. 2017; Chen et al. 2018"
 
     norm: int = 2
     learning_rate: float = 0.01
@@ -68,42 +71,26 @@ class MinCost:
         def search(x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, worth)
             there = task.enough(x)
-            point = torch.where(there[:, None], x, self._relaxed(task))
+            cheapest = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
+            point = torch.where(there[:, None], x, cheapest)
             return settle(task, point) if space.discrete else _refined(task, point)
 
         return by_rows(search, x, target)
 
-    def _relaxed(self, task: Task) -> Tensor:
-        """The cheapest iterate of the class, or the row itself."""
-        x, best = task.origin, task.origin.clone()
-        best_cost = torch.full_like(x[:, 0], torch.inf)
-        low, high = torch.zeros_like(best_cost), best_cost.clone()
-        constant = torch.full_like(best_cost, self.first)
-        for _ in range(self.constants):
-            reached = torch.zeros_like(best_cost, dtype=torch.bool)
-            for point, worth in self._iterates(task, constant):
-                cost, inside = task.cost(point), worth > SURE
-                better = inside & (cost < best_cost)
-                best, best_cost = torch.where(better[:, None], point, best), torch.where(better, cost, best_cost)
-                reached |= inside
-            low, high = torch.where(reached, low, constant), torch.where(reached, constant, high)
-            constant = torch.where(high.isinf(), 10 * constant, (low + high) / 2)
-        return best
-
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Points of the hull and what they are worth, step by step."""
+        """Points of the hull, and which are worth enough, step by step."""
         x = task.origin
         point = ahead = x
         for step in range(self.steps):
             rate = self.learning_rate * (1 - step / self.steps) ** 0.5
             worth, gradient = slope(task.worth, task.model, ahead, task.target, x)
-            yield ahead, worth
+            yield ahead, worth > SURE
             pull = torch.where(worth[:, None] > 2 * SURE, 0, constant[:, None] * gradient)
             if self.norm == 2:
                 pull = pull - 2 * (ahead - x)
             away = ahead + rate * pull - x
             if self.norm == 1:
-                away = away.sign() * (away.abs() - rate).clamp_min(0)
+                away = shrink(away, rate)
             following = task.space.project(x + away, x)
             # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
             ahead = task.space.project(following + step / (step + 3) * (following - point), x)

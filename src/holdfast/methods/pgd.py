@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -26,6 +26,8 @@ class PGD:
     at the first ε whose *last* iterate has the target class: a confident point inside the smallest
     ball that works, not the point nearest to the boundary.
     """
+
+    source: ClassVar[str] = "Madry et al. 2018, in the ladder of Black et al. 2022"
 
     radius: float = 3.0
     levels: int = 10

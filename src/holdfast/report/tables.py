@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -38,6 +38,22 @@ def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], fl
             _cost(row["cost_l2"]),
         )
     return table
+
+
+def method_list(
+    methods: Mapping[str, Callable[..., object]], stabilisers: Mapping[str, Callable[..., object]]
+) -> Group:
+    """Each method and stabiliser on a line, with where it comes from and its defaults below."""
+    texts = [_method_text(name, make()) for name, make in methods.items()]
+    texts += [_method_text(f"+{name}", make()) for name, make in stabilisers.items()]
+    return Group(*texts)
+
+
+def _method_text(name: str, method: object) -> Text:
+    line = (method.__doc__ or "").strip().split("\n")[0]
+    text = Text(f"{name:<12}", style="bold").append(line)
+    text.append(f"\n{'':12}{getattr(method, 'source', '')}\n{'':12}{method!r}\n", style="dim")
+    return text
 
 
 def dataset_list(cards: Sequence[Card]) -> Group:

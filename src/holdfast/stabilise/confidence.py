@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -22,6 +23,8 @@ class Confidence:
     SNS without its path: the same ball, the same steps, the same rules, so that the two differ in the objective
     alone. The log-odds rise where the probability has long reached 1.
     """
+
+    source: ClassVar[str] = "the ablation of SNS"
 
     radius: float | Tensor = 2.4
     steps: int = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -37,6 +37,8 @@ class SNS:
         "confidence+integral"  p(1) + ∫ p(t) dt                                       (its Eq. 5)
         "integral"             ∫ p(t) dt                                              (its Def. 6)
     """
+
+    source: ClassVar[str] = "Black et al. 2022"
 
     radius: float | Tensor = 2.4  # one for all rows, or one a row (n,)
     steps: int = 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,8 @@ class Sparse:
     After a stabiliser its objective should be kept as well: with ``objective=sns.value`` no more than
     ``tolerance`` of it is given up.
     """
+
+    source: ClassVar[str] = "a tool of ours"
 
     objective: Aim | None = field(default=None, repr=False)
     tolerance: float = 0.01
