@@ -23,7 +23,8 @@ FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # of the way to a bound, or back 
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
 TINY = 1e-9
-WORTHWHILE = 0.2  # of the largest gain there is, that a move must have
+FEWEST = 16  # rounds, where there are few features
+WORTHWHILE = {1: 0.02, 2: 0.2}  # of the largest gain there is, by norm: squares would favour endless tiny steps
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int
 
     def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
         gain = torch.minimum(now[:, None] + change, torch.full_like(change, 2 * SURE)) - now[:, None]
-        enough = gain > WORTHWHILE * gain.amax(1, keepdim=True)  # or a quadratic cost would favour endless tiny steps
+        enough = gain > WORTHWHILE[task.norm] * gain.amax(1, keepdim=True)
         return torch.where((gain > 0) & enough, gain / extra.clamp_min(TINY), -torch.inf)
 
     return _walk(task, task.worth, point, hints, wanted, rounds, until=SURE)
@@ -168,8 +169,8 @@ def _walk(
 ) -> Tensor:
     """Take the best move of every row, round after round, until none is wanted."""
     point = point.clone()
-    going = torch.arange(len(point), device=point.device)
-    for _ in range(2 * len(task.space.features) if rounds is None else rounds):
+    going = torch.arange(len(point) if len(task.space.features) else 0, device=point.device)
+    for _ in range(max(FEWEST, 2 * len(task.space.features)) if rounds is None else rounds):
         if until is not None and len(going):
             going = going[task.of(going).tried(aim, point[going][:, None])[:, 0] <= until]
         if not len(going):

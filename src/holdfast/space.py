@@ -75,7 +75,7 @@ class Space:
     @property
     def discrete(self) -> bool:
         """Whether snapping can move a point that lies inside the hull."""
-        return bool(self.groups) or bool((self.step > 0).any())
+        return bool(self.groups) or self._stepped
 
     def to(self, like: Tensor) -> Space:
         """The same space with the dtype and on the device of another tensor; the grid stays in float64.
@@ -201,6 +201,9 @@ class Space:
     def _snap_numbers(self, x: Tensor, origin: Tensor) -> Tensor:
         # As a table is encoded, in float64: a grid point comes out with the bits its raw number would have.
         low, high = self._allowed(origin)
+        if not self._stepped:
+            inside = torch.minimum(torch.maximum(x, low), high)
+            return torch.where((low <= high) & ((inside - x).abs() < (origin - x).abs()), inside, origin)
         stepped, grain = self.step > 0, torch.where(self.step > 0, self.step, 1)
         slack = 1e-4 * grain / self.scale + _noise(x).double()
         first = torch.ceil(self._number(low.double() - slack) / grain)
@@ -211,6 +214,10 @@ class Space:
         possible = torch.where(stepped, first <= last, low <= high)
         nearer = (candidate - x).abs() + torch.where(stepped, slack, 0) < (origin - x).abs()
         return torch.where(possible & nearer, candidate, origin)
+
+    @cached_property
+    def _stepped(self) -> bool:
+        return bool((self.step > 0).any())
 
     def _number(self, x: Tensor) -> Tensor:
         """The raw number behind an encoded one."""

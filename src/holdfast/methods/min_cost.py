@@ -41,7 +41,7 @@ class MinCost:
 
     norm: int = 2
     learning_rate: float = 0.01
-    steps: int = 60
+    steps: int = 30
     constants: int = 6  # how many c are tried
     first: float = 1.0  # of them
 
