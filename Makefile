@@ -5,7 +5,9 @@ PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check format bench peers lock clean
+PEER_ENVS := .venv-art .venv-alibi .venv-dice
+
+.PHONY: demo test check format bench peers fidelity lock clean
 
 demo: $(STAMP)  ## the whole road on German Credit
 	$(BIN)/holdfast demo
@@ -28,6 +30,9 @@ bench: $(STAMP)  ## every benchmark, in full
 peers: $(PEERS)/.installed  ## comparisons with the real reference libraries, in an environment of their own
 	$(PEERS)/bin/pytest tests/peers --override-ini addopts=-q --override-ini filterwarnings=default
 
+fidelity: $(STAMP) $(PEERS)/.installed $(PEER_ENVS:%=%/.installed)  ## our searches against the reference libraries
+	$(BIN)/python bench/fidelity.py
+
 lock:  ## make requirements.lock anew from pyproject.toml
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet torch==2.13.0 hatchling editables
@@ -36,7 +41,7 @@ lock:  ## make requirements.lock anew from pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) $(PEERS) holdfast-demo
+	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) holdfast-demo
 
 # The stamp is written last, so an install that was cut off is done again.
 $(STAMP): requirements.lock pyproject.toml
@@ -49,4 +54,11 @@ $(PEERS)/.installed: requirements.lock peers.lock pyproject.toml
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock -r peers.lock
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# One environment a library: their pins contradict one another. torch first, or pip would choose another build of it.
+.venv-%/.installed: peers/%.lock
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	! grep -q '^torch==' $< || .venv-$*/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@

@@ -156,6 +156,13 @@ def test_families_are_listed_shown_and_removed(tmp_path):
     assert "no families" in holdfast("families", "list", cwd=tmp_path, **place).stdout
 
 
+def test_methods_are_listed_with_their_source_and_defaults(tmp_path):
+    listed = holdfast("methods", cwd=tmp_path)
+    assert listed.returncode == 0
+    for words in ("min-l1", "Chen et al. 2018", "MinCost(norm=2", "+sns", "Black et al. 2022", "Prototype(", "Latent("):
+        assert words in listed.stdout
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupt_exits_with_130_and_writes_nothing(tmp_path):
     command = [sys.executable, "-m", "holdfast", "demo", "--members", "700", "--out", "out"]

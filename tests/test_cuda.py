@@ -6,7 +6,21 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast import PGD, SNS, Recipe, Retraining, Space, audit, changes, leave_one_out, other_class, seeds, train
+from holdfast import (
+    METHODS,
+    PGD,
+    SNS,
+    Recipe,
+    Retraining,
+    Space,
+    audit,
+    changes,
+    leave_one_out,
+    named,
+    other_class,
+    seeds,
+    train,
+)
 from holdfast.families import lockstep, training
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -102,3 +116,15 @@ def test_searches_and_audits_run_on_the_device_of_their_input(name, rows, encodi
     assert not space.violations(stable.point[stable.found], x[stable.found]).any()
     assert audit(stable, family[1:]).rate < audit(found, family[1:]).rate
     assert len(stable.to_frame(encoding)) == len(x)
+
+
+@pytest.mark.parametrize("name", [*METHODS, "pgd+confidence", "pgd+sparse"])
+@pytest.mark.parametrize("where", ["schema", "free"])
+def test_every_method_runs_on_the_device_of_its_input(name, where, rows, encoding):
+    x, y = rows[0].cuda(), rows[1].cuda()
+    space = encoding.space if where == "schema" else Space.free(x)
+    model = train(x, y, Recipe((16, 8), epochs=30, batch=16), [Retraining()])[0]
+    answer = named(name).fit(x, y, space)(model, x, other_class(model, x), space)
+    assert answer.point.is_cuda
+    assert answer.success > 0.5
+    assert not space.violations(answer.point[answer.found], x[answer.found]).any()
