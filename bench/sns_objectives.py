@@ -28,7 +28,7 @@ from holdfast import (
 from holdfast.stabilise.sns import OBJECTIVES
 
 RADII = {"german": 3.0, "heloc": 2.1}
-LEVELS = (0.6, 0.75, 0.9, 0.97, 0.99)
+LEVELS = (0.6, 0.75, 0.9, 0.99, 0.9999, 0.999999)
 
 
 def compare(name: str, rows: int, members: int) -> list[dict[str, Any]]:

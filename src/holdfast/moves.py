@@ -24,7 +24,7 @@ OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its s
 TRIED = 24  # moves a row that are tried at a time, of those that look best
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
-WORTHWHILE = {1: 0.02, 2: 0.2}  # of the largest gain there is, by norm: squares would favour endless tiny steps
+WORTHWHILE = {1: 0.1, 2: 0.2}  # of the largest gain there is, by norm: squares would favour endless tiny steps
 
 
 @dataclass(frozen=True)
