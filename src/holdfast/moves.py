@@ -1,10 +1,10 @@
 """Searching among points that are really possible, one feature changed at a time, many rows at once.
 
 A gradient walks through the hull of a space, where a person may be a third of a tenant, and rounding where it ends
-mostly loses the class. Here every point is valid. Features are valid apart from one another, so a move takes one
-feature of a point from another valid point, a proposal. The gradient says which moves of a row look best, and those are
-tried: `reach` buys the target's margin for as little cost as it can until the class is there, `reduce` takes back what
-is not needed, `climb` raises any other aim.
+loses the class or pays many times too much to keep it. Here every point is valid. Features are valid apart from one
+another, so a move takes one feature of a point from another valid point, a proposal. The gradient says which moves of a
+row look best, and those are tried: `reach` buys the target's margin for as little cost as it can until the class is
+there, `reduce` takes back what is not needed, `climb` raises any other aim.
 """
 
 from __future__ import annotations
