@@ -151,7 +151,20 @@ def settle(task: Task, point: Tensor) -> Tensor:
     ends = [reduce(task, reach(task, start, (snapped,))) for start in (snapped, task.origin)]
     costs = [torch.where(task.enough(end), task.cost(end), torch.inf) for end in ends]
     best = torch.where((costs[1] < costs[0])[:, None], ends[1], ends[0])
-    return torch.where((costs[0].isinf() & costs[1].isinf())[:, None], snapped, best)
+    lost = torch.nonzero(costs[0].isinf() & costs[1].isinf()).flatten()
+    if len(lost):
+        best[lost] = _last_way(task.of(lost), snapped[lost])
+    return best
+
+
+def _last_way(task: Task, snapped: Tensor) -> Tensor:
+    """From home by the largest gains, whatever they cost; the nearest valid point if that does not lead there."""
+
+    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+        return torch.where(change > TINY, change, -torch.inf)
+
+    end = reduce(task, _walk(task, task.worth, task.origin, (snapped,), wanted, None, until=SURE))
+    return torch.where(task.enough(end)[:, None], end, snapped)
 
 
 Wanted = Callable[[Tensor, Tensor, Tensor], Tensor]  # worth now (n,), its change, extra cost (n, t) -> rank (n, t)
