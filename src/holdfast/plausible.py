@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from torch import Tensor
 
 from holdfast.counterfactuals import Counterfactuals
@@ -23,6 +22,8 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
     """
 
     def measure(known: Array, asked: Array) -> Array:
+        from sklearn.neighbors import NearestNeighbors  # here, since loading it takes long and few need it
+
         near = NearestNeighbors(n_neighbors=min(k, len(known))).fit(known)
         return np.asarray(near.kneighbors(asked)[0].mean(1))
 
@@ -36,6 +37,8 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
     """
 
     def measure(known: Array, asked: Array) -> Array:
+        from sklearn.neighbors import LocalOutlierFactor
+
         factor = LocalOutlierFactor(n_neighbors=min(k, len(known) - 1), novelty=True).fit(known)
         return np.asarray(-factor.score_samples(asked))
 
