@@ -41,6 +41,12 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.perf_counter() - start
 
 
+def resident(name: str) -> float:
+    """Megabytes this process holds (VmRSS) or held at most (VmHWM), as Linux counts them."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))
+
+
 def show(title: str, rows: list[dict[str, Any]], file: Path | None = None) -> None:
     table = Table(title=title, title_justify="left")
     for name in rows[0]:

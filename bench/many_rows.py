@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from _side_by_side import divided, flags, show, timed
+from _side_by_side import divided, flags, resident, show, timed
 
 from holdfast import METHODS, PAPER_RECIPES, PGD, Recipe, Retraining, named, other_class, train
-
-
-def resident(name: str) -> float:
-    """Megabytes, as the system counts them."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))
 
 
 def searched(method: str, count: int) -> tuple[int, float, float]:

@@ -23,7 +23,7 @@ from typing import Any
 
 import joblib
 import torch
-from _side_by_side import divided, flags, keep, show, timed
+from _side_by_side import divided, flags, keep, resident, show, timed
 from joblib.externals.loky import get_reusable_executor
 from torch import Tensor, nn
 
@@ -225,11 +225,6 @@ def peak(networks: int) -> tuple[float, float]:
     family = train(x, y, recipe, seeds(networks), workers=1)
     assert len(family) == networks
     return before, resident("VmHWM")
-
-
-def resident(name: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))
 
 
 def memory(quick: bool) -> list[dict[str, Any]]:

@@ -108,30 +108,17 @@ def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int
 
 def reduce(task: Task, point: Tensor, rounds: int | None = None) -> Tensor:
     """From points that are worth enough to cheaper ones: in every round the move that saves most and keeps that."""
-
-    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
-        kept = now[:, None] + change > SURE
-        return torch.where(kept & (extra < -TINY), -extra, -torch.inf)
-
-    return _walk(task, task.worth, point, (), wanted, rounds)
+    return _walk(task, task.worth, point, (), _saving, rounds)
 
 
 def climb(task: Task, aim: Aim, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
     """From points that are worth enough to others that are and for which another aim is higher."""
-
-    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
-        return torch.where(change > TINY, change, -torch.inf)
-
-    return _walk(task, aim, point, hints, wanted, rounds)
+    return _walk(task, aim, point, hints, _rising, rounds)
 
 
 def undo(task: Task, point: Tensor) -> Tensor:
     """Take back whole features that the points need not change, dearest first, as long as they are worth enough."""
-
-    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
-        return torch.where((now[:, None] + change > SURE) & (extra < -TINY), -extra, -torch.inf)
-
-    return _walk(task, task.worth, point, (task.origin,), wanted, None, fractions=())
+    return _walk(task, task.worth, point, (task.origin,), _saving, None, fractions=())
 
 
 def repair(task: Task, point: Tensor) -> Tensor:
@@ -159,15 +146,21 @@ def settle(task: Task, point: Tensor) -> Tensor:
 
 def _last_way(task: Task, snapped: Tensor) -> Tensor:
     """From home by the largest gains, whatever they cost; the nearest valid point if that does not lead there."""
-
-    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
-        return torch.where(change > TINY, change, -torch.inf)
-
-    end = reduce(task, _walk(task, task.worth, task.origin, (snapped,), wanted, None, until=SURE))
+    end = reduce(task, _walk(task, task.worth, task.origin, (snapped,), _rising, None, until=SURE))
     return torch.where(task.enough(end)[:, None], end, snapped)
 
 
 Wanted = Callable[[Tensor, Tensor, Tensor], Tensor]  # worth now (n,), its change, extra cost (n, t) -> rank (n, t)
+
+
+def _saving(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+    """Moves that keep what they must, by what they save."""
+    return torch.where((now[:, None] + change > SURE) & (extra < -TINY), -extra, -torch.inf)
+
+
+def _rising(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+    """Moves by how much they gain."""
+    return torch.where(change > TINY, change, -torch.inf)
 
 
 def _walk(

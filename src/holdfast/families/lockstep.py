@@ -100,7 +100,8 @@ def _start(
     architecture: Architecture, base: Model | None, retrainings: Sequence[Retraining], like: Tensor
 ) -> tuple[Flat, State]:
     """What is trained, and what the networks hold beside it, as it is before training."""
-    starts = [architecture.initial(retraining, like[:0].cpu()) for retraining in retrainings]
+    on_cpu = like[:0].cpu()
+    starts = [architecture.initial(retraining, on_cpu) for retraining in retrainings]
     starts = [
         architecture.loaded(base, start) if retraining.continued and base is not None else start
         for retraining, start in zip(retrainings, starts, strict=True)

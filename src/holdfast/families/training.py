@@ -106,9 +106,9 @@ class _Gathered:
 
     def __init__(self, job: _Job) -> None:
         self.job = job
-        self.members = {
-            shape: [m for m in range(len(job.rows)) if job.shape(m) == shape] for shape in job.architectures
-        }
+        self.members: dict[Shape, list[int]] = {shape: [] for shape in job.architectures}
+        for member in range(len(job.rows)):
+            self.members[job.shape(member)].append(member)
         self.states: dict[Shape, dict[str, Tensor]] = {shape: {} for shape in job.architectures}
 
     def put(self, chunk: list[int], state: State) -> None:
@@ -191,7 +191,8 @@ class _Job:
         return fingerprint_data(self.pool, self.base)
 
     def fingerprints(self) -> tuple[str, ...]:
-        old = fingerprint_data(self.pool.without_new())
+        more = self.pool.new or self.base is not None
+        old = fingerprint_data(self.pool.without_new()) if more else self.data_fingerprint
         network = None if self.recipe.network is None else self.architecture(0).description
         return tuple(
             fingerprint_member(
@@ -227,9 +228,9 @@ def _job(
 
 def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]) -> dict[Shape, Architecture]:
     """By the widths of hidden layers; a recipe's network has one shape."""
-    shapes = dict.fromkeys(retraining.recipe(recipe).hidden for retraining in retrainings)
+    shapes = {own.hidden: own for own in (retraining.recipe(recipe) for retraining in retrainings)}
     if recipe.network is None:
-        return {shape: Perceptron((pool.x.shape[1], *shape, pool.classes)) for shape in shapes}
+        return {shape: Perceptron(own.sizes(pool.x.shape[1], pool.classes)) for shape, own in shapes.items()}
     if len(shapes) > 1:
         raise ValueError("changes of architecture are for perceptrons, but the recipe has a network of its own")
     return dict.fromkeys(shapes, TorchModule.of(recipe.network, pool.x))

@@ -70,9 +70,7 @@ class MinCost:
 
         def search(x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, worth)
-            there = task.enough(x)
-            cheapest = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
-            point = torch.where(there[:, None], x, cheapest)
+            point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
             return settle(task, point) if space.discrete else _refined(task, point)
 
         return by_rows(search, x, target)
