@@ -9,7 +9,6 @@ takes none. A peer whose environment is not there is skipped and named. Datasets
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import subprocess
 import tempfile
@@ -23,7 +22,18 @@ import torch
 from _side_by_side import divided, flags, show, timed
 from torch import Tensor
 
-from holdfast import PAPER_RECIPES, PGD, Model, Retraining, Space, other_class, predict, train
+from holdfast import (
+    PAPER_RECIPES,
+    PGD,
+    MinCost,
+    Model,
+    Prototype,
+    Retraining,
+    Space,
+    other_class,
+    predict,
+    train,
+)
 from holdfast.counterfactuals import Counterfactuals, Method, assess
 from holdfast.datasets import card
 
@@ -55,12 +65,8 @@ class Pair:
     speed_only: bool = False  # too few rows for costs to mean anything
 
 
-def lazily(module: str, name: str, **settings: Any) -> Method:
-    return getattr(importlib.import_module(f"holdfast.methods.{module}"), name)(**settings)
-
-
 def cheapest(norm: int) -> Callable[[Question], Method]:
-    return lambda question: lazily("min_cost", "MinCost", norm=norm)
+    return lambda question: MinCost(norm=norm)
 
 
 EAD = "ElasticNet, 100 iterations, 9 binary search steps, confidence 0, learning rate .01, logits, batch of 200"
@@ -73,7 +79,7 @@ PAIRS = (
     Pair("foolbox", "pgd", "L2PGD, 10 radii, 100 steps of 2ε/100 each, random start", 2,
          lambda question: PGD(radius=RADII[question.name])),
     Pair("alibi", "prototype", "CounterfactualProto, k-d trees, k 20, theta 100, 100 iterations, probabilities", 2,
-         lambda question: lazily("prototype", "Prototype").fit(question.x, question.y, question.space)),
+         lambda question: Prototype().fit(question.x, question.y, question.space)),
     Pair("dice", "random", "random, one counterfactual, binary search for sparsity", 1, cheapest(1)),
     Pair("dice", "genetic", "genetic, one counterfactual, binary search for sparsity", 1, cheapest(1)),
     Pair("dice", "gradient", "gradient, one counterfactual, binary search for sparsity; two rows, for speed only", 1,
@@ -132,12 +138,9 @@ def theirs(question: Question, peer: str) -> dict[str, np.ndarray]:
 # ---- both sides ----
 
 
-def ours(pair: Pair, question: Question, count: int) -> tuple[Counterfactuals, float] | None:
-    """Our answer for the first so many rows and its seconds, if the method exists."""
-    try:
-        method = pair.ours(question)
-    except ImportError:
-        return None
+def ours(pair: Pair, question: Question, count: int) -> tuple[Counterfactuals, float]:
+    """Our answer for the first so many rows and its seconds."""
+    method = pair.ours(question)
     model, space, rows, target = question.model, question.space, question.rows[:count], question.target[:count]
     method(model, rows[:2], target[:2], space)
     runs = [timed(lambda: method(model, rows, target, space)) for _ in range(3)]
@@ -148,33 +151,24 @@ def compare(pair: Pair, question: Question, told: dict[str, np.ndarray]) -> dict
     point, seconds = torch.from_numpy(told[f"{pair.method}_point"]), float(told[f"{pair.method}_seconds"])
     count = len(point)
     answer = assess(question.model, question.rows[:count], point, question.target[:count], question.space)
+    found, quick = ours(pair, question, count)
+    both = answer.found & found.found
+    cost, our_cost = mean(answer.cost(pair.norm)[both]), mean(found.cost(pair.norm)[both])
     row = {
         "dataset": question.name,
         "peer": pair.peer,
         "method": pair.method,
         "rows": count,
         "found_theirs": int(answer.found.sum()),
-        "found_ours": "",
+        "found_ours": int(found.found.sum()),
         "norm": pair.norm,
-        "cost_theirs": mean(answer.cost(pair.norm)[answer.found]),
-        "cost_ours": "",
-        "cost_ratio": "",
+        "cost_theirs": cost,
+        "cost_ours": our_cost,
+        "cost_ratio": cost / our_cost,
         "ms_theirs": 1000 * seconds / count,
-        "ms_ours": "",
-        "speed_ratio": "",
+        "ms_ours": 1000 * quick / count,
+        "speed_ratio": seconds / quick,
     }
-    if (mine := ours(pair, question, count)) is not None:
-        found, quick = mine
-        both = answer.found & found.found
-        cost, our_cost = mean(answer.cost(pair.norm)[both]), mean(found.cost(pair.norm)[both])
-        row |= {
-            "found_ours": int(found.found.sum()),
-            "cost_theirs": cost,
-            "cost_ours": our_cost,
-            "cost_ratio": cost / our_cost,
-            "ms_ours": 1000 * quick / count,
-            "speed_ratio": seconds / quick,
-        }
     if pair.speed_only:
         row |= dict.fromkeys(("norm", "cost_theirs", "cost_ours", "cost_ratio"), "")
     return row

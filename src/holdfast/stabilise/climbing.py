@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -37,18 +39,31 @@ def uphill(
 
     ``radius`` is one for all rows or one a row. ``numbers`` is how many points the aim looks at for each.
     """
-    check_question(model, start.origin, start.target, space)
-    space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
-    sizes = torch.as_tensor(radius).to(point).expand(len(point))
+    sizes = torch.as_tensor(radius).to(start.origin).expand(len(start))
 
-    def search(center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
+    def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         task = Task(model, origin, target, space, center=center, radius=sizes)
         best = _walk(task, center, sizes, aim, steps, patience)
         return climb(task, aim, best) if space.discrete else best
 
+    return with_found_moved(model, start, space, search, sizes, numbers=numbers)
+
+
+def with_found_moved(
+    model: Model,
+    start: Counterfactuals,
+    space: Space,
+    search: Callable[..., Tensor],
+    *more: Tensor,
+    numbers: int = 1,
+) -> Counterfactuals:
+    """The same rows with those that were found where ``search(space, point, origin, target, *more)`` moves them."""
+    check_question(model, start.origin, start.target, space)
+    rows, point = torch.nonzero(start.found).flatten(), start.point.clone()
     if len(rows):
         with one_thread(numbers * point.numel()):
-            point[rows] = by_rows(search, start.point[rows], start.origin[rows], start.target[rows], sizes[rows])
+            given = (start.point, start.origin, start.target, *more)
+            point[rows] = by_rows(partial(search, space.to(point)), *(tensor[rows] for tensor in given))
     moved = assess(model, start.origin, point, start.target, space)
     return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
 

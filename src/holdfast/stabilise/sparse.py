@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.counterfactuals import Counterfactuals
 from holdfast.models import Model
 from holdfast.moves import Task, undo
-from holdfast.search import Aim, by_rows
+from holdfast.search import Aim
 from holdfast.space import Space
-from holdfast.threads import one_thread
+from holdfast.stabilise.climbing import with_found_moved
 
 
 @dataclass(frozen=True)
@@ -36,18 +35,12 @@ class Sparse:
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found changed in fewer features."""
-        check_question(model, start.origin, start.target, space)
-        space, rows, point = space.to(start.origin), torch.nonzero(start.found).flatten(), start.point.clone()
 
-        def search(point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
+        def search(space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
             task = Task(model, origin, target, space, self.norm)
             if self.objective is not None:
                 floor = task.tried(self.objective, point[:, None])[:, 0] - self.tolerance
                 task = replace(task, guard=self.objective, floor=floor)
             return undo(task, point)
 
-        with one_thread(point.numel()):
-            if len(rows):
-                point[rows] = by_rows(search, point[rows], start.origin[rows], start.target[rows])
-        moved = assess(model, start.origin, point, start.target, space)
-        return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
+        return with_found_moved(model, start, space, search)
