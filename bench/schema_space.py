@@ -18,7 +18,7 @@ from holdfast import PAPER_RECIPES, PGD, Model, Retraining, Space, assess, merge
 from holdfast.counterfactuals import Counterfactuals
 from holdfast.datasets import DATASETS
 from holdfast.reasons import random_points
-from holdfast.search import into_ball, log_odds, slope, unit
+from holdfast.search import Ball, log_odds, slope, unit
 
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")
 RADII = {"german": 10.0, "seizure": 10.0, "ctg": 2.0, "warfarin": 3.0, "heloc": 3.0, "taiwan": 3.0}
@@ -40,12 +40,13 @@ def walk(model: Model, x: Tensor, target: Tensor, space: Space, radius: float, s
     grouped[[column for group in space.groups for column in group.columns]] = True
     width = torch.where(grouped, space.upper - space.lower, 1)
     point, best, best_cost = x, x.clone(), torch.full_like(x[:, 0], torch.inf)
+    ball = Ball(x, torch.full_like(best_cost, radius))
     for step in range(STEPS):
         _, gradient = slope(log_odds, model, point, target, x)
         on = (point - space.lower) / width  # 0 is off, 1 is on; u (1 − u) is least at both
         corners = torch.where(grouped & space.mutable, (2 * on - 1) / width, 0)
         way = unit(gradient) + strength * step / STEPS * unit(corners)
-        point = space.project(into_ball(point + 4 * radius / STEPS * unit(way), x, radius), x)
+        point = space.project(ball.into(point + 4 * radius / STEPS * unit(way)), x)
         if strength or step == STEPS - 1:
             judged = assess(model, x, point, target, space)
             cost = (judged.point - x).abs().sum(1)

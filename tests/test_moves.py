@@ -9,7 +9,7 @@ import torch
 
 from holdfast import Sparse, assess, other_class, predict
 from holdfast.moves import Task, climb, reach, reduce, repair, settle, undo
-from holdfast.search import SURE, log_odds, margin
+from holdfast.search import SURE, Ball, log_odds, margin
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,8 @@ def test_sparse_changes_fewer_features_and_can_guard_an_objective(task, family):
 def test_climb_raises_its_aim_and_keeps_class_and_ball(task):
     start = settle(task, task.origin)
     found = task.enough(start)
-    within = Task(task.model, task.origin[found], task.target[found], task.space, center=start[found],
-                  radius=torch.full((int(found.sum()),), 3.0))  # fmt: skip
+    within = Task(task.model, task.origin[found], task.target[found], task.space,
+                  ball=Ball(start[found], torch.full((int(found.sum()),), 3.0)))  # fmt: skip
     end = climb(within, log_odds, start[found])
     before, after = (within.tried(log_odds, point[:, None])[:, 0] for point in (start[found], end))
     assert (after >= before).all()
@@ -96,8 +96,8 @@ def test_repair_keeps_what_needs_none_and_stays_in_its_ball(task):
     good = settle(task, task.origin)
     there = task.enough(good)
     assert torch.equal(repair(task, good)[there], good[there])
-    small = Task(task.model, task.origin, task.target, task.space, center=task.origin,
-                 radius=torch.full((len(task.origin),), 1.5))  # fmt: skip
+    small = Task(task.model, task.origin, task.target, task.space,
+                 ball=Ball(task.origin, torch.full((len(task.origin),), 1.5)))  # fmt: skip
     assert small.near(repair(small, good)[:, None]).all()
 
 

@@ -16,22 +16,22 @@ import torch
 from torch import Tensor
 
 from holdfast.models import Model
-from holdfast.search import SURE, Aim, margin, slope
+from holdfast.search import SURE, Aim, Ball, margin, slope
 from holdfast.space import Space
 
-FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # of the way to a bound, or back home, that a number is moved
+FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
-WORTHWHILE = {1: 0.1, 2: 0.2}  # of the largest gain there is, by norm: squares would favour endless tiny steps
+WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
 
 
 @dataclass(frozen=True)
 class Task:
     """Rows at ``origin`` who want ``target``: valid points are wanted that are worth more than 0, and cheap.
 
-    A point costs the sum over columns of |moved|^norm, and lies no further than ``radius`` (l2) from ``center``.
+    A point costs the sum over columns of |moved|^norm, and lies in the ball if there is one.
     """
 
     model: Model
@@ -40,8 +40,7 @@ class Task:
     space: Space
     norm: int = 2
     worth: Aim = margin
-    center: Tensor | None = None  # (n, d)
-    radius: Tensor | None = None  # (n,)
+    ball: Ball | None = None
     guard: Aim | None = None  # something else that may not fall
     floor: Tensor | None = None  # below this (n,)
 
@@ -51,8 +50,7 @@ class Task:
             self,
             origin=self.origin[rows],
             target=self.target[rows],
-            center=None if self.center is None else self.center[rows],
-            radius=None if self.radius is None else self.radius[rows],
+            ball=None if self.ball is None else self.ball.of(rows),
             floor=None if self.floor is None else self.floor[rows],
         )
 
@@ -75,7 +73,7 @@ class Task:
     def costs(self, points: Tensor) -> Tensor:
         """What each feature of points (n, t, d) costs: (n, t, f)."""
         moved = (points - self.origin[:, None]).abs()
-        return (moved if self.norm == 1 else moved**2) @ self.space.features.to(moved).T
+        return self.space.per_feature(moved if self.norm == 1 else moved**2)
 
     def allowed(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough and keep the guard: (n, t)."""
@@ -86,10 +84,7 @@ class Task:
 
     def near(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough: (n, t)."""
-        if self.center is None or self.radius is None:
-            return torch.ones_like(points[..., 0], dtype=torch.bool)
-        far: Tensor = torch.linalg.vector_norm(points - self.center[:, None], dim=-1)
-        return far <= self.radius[:, None] * (1 + 1e-6)
+        return torch.ones_like(points[..., 0], dtype=torch.bool) if self.ball is None else self.ball.holds(points)
 
 
 def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
@@ -100,7 +95,7 @@ def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int
 
     def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
         gain = torch.minimum(now[:, None] + change, torch.full_like(change, 2 * SURE)) - now[:, None]
-        enough = gain > WORTHWHILE[task.norm] * gain.amax(1, keepdim=True)
+        enough = gain > WORTHWHILE * gain.amax(1, keepdim=True)
         return torch.where((gain > 0) & enough, gain / extra.clamp_min(TINY), -torch.inf)
 
     return _walk(task, task.worth, point, hints, wanted, rounds, until=SURE)
@@ -135,13 +130,17 @@ def settle(task: Task, point: Tensor) -> Tensor:
     Where neither way leads to the class, the nearest valid point.
     """
     snapped = task.space.snap(point, task.origin)
-    ends = [reduce(task, reach(task, start, (snapped,))) for start in (snapped, task.origin)]
-    costs = [torch.where(task.enough(end), task.cost(end), torch.inf) for end in ends]
-    best = torch.where((costs[1] < costs[0])[:, None], ends[1], ends[0])
-    lost = torch.nonzero(costs[0].isinf() & costs[1].isinf()).flatten()
+    best = cheaper(task, *(reduce(task, reach(task, start, (snapped,))) for start in (snapped, task.origin)))
+    lost = torch.nonzero(~task.enough(best)).flatten()
     if len(lost):
         best[lost] = _last_way(task.of(lost), snapped[lost])
     return best
+
+
+def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
+    """The cheaper of two points of each row, of those that are worth enough."""
+    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
+    return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
 def _last_way(task: Task, snapped: Tensor) -> Tensor:
@@ -176,43 +175,45 @@ def _walk(
     """Take the best move of every row, round after round, until none is wanted."""
     point = point.clone()
     going = torch.arange(len(point) if len(task.space.features) else 0, device=point.device)
+    if until is not None:
+        going = going[task.of(going).tried(aim, point[going][:, None])[:, 0] <= until]
     for _ in range(max(FEWEST, 2 * len(task.space.features)) if rounds is None else rounds):
-        if until is not None and len(going):
-            going = going[task.of(going).tried(aim, point[going][:, None])[:, 0] <= until]
         if not len(going):
             break
         some, own_hints = task.of(going), [hint[going] for hint in hints]
-        moved, better = _best_move(some, aim, point[going], own_hints, wanted, fractions)
+        moved, better, worth = _best_move(some, aim, point[going], own_hints, wanted, fractions)
         point[going] = moved
-        going = going[better]
+        going = going[better if until is None else better & (worth <= until)]
     return point
 
 
 def _best_move(
     task: Task, aim: Aim, point: Tensor, hints: list[Tensor], wanted: Wanted, fractions: tuple[float, ...]
-) -> tuple[Tensor, Tensor]:
-    """The points after their best move, and which of them have one."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The points after their best move, which of them have one, and what the aim is there."""
     features = task.space.features
     now, gradient = slope(aim, task.model, point, task.target, task.origin)
     if fractions and aim is task.worth:
         hints = [*hints, *_newton(task, point, now, gradient)]
     proposals = _proposals(task, point, hints, fractions)  # (n, p, d)
-    expected = ((proposals - point[:, None]) * gradient[:, None]) @ features.to(point).T  # (n, p, f)
+    expected = task.space.per_feature((proposals - point[:, None]) * gradient[:, None])  # (n, p, f)
     extra = task.costs(proposals) - task.costs(point[:, None])
-    changed = ((proposals != point[:, None]).to(point) @ features.to(point).T) > 0
+    changed = task.space.per_feature((proposals != point[:, None]).to(point)) > 0
     rank = torch.where(changed, wanted(now, expected.flatten(1), extra.flatten(1)).view_as(extra), -torch.inf)
     rank = torch.where(changed & rank.isinf(), expected / (1 + extra.abs()) - 1e12, rank)  # a gradient may be wrong
     best = rank.flatten(1).topk(min(TRIED, rank[0].numel()), dim=1)
     moves = _applied(point, proposals, features, best.indices)  # (n, t, d)
-    change = task.tried(aim, moves) - now[:, None]
+    after = task.tried(aim, moves)
+    change = after - now[:, None]
     kept = task.allowed(moves) & (best.values > -torch.inf)
     if aim is not task.worth:
         kept &= task.tried(task.worth, moves) > SURE
     final = torch.where(kept, wanted(now, change, extra.flatten(1).gather(1, best.indices)), -torch.inf)
     value, place = final.max(1)
     better = value > -torch.inf
-    chosen = moves[torch.arange(len(point), device=point.device), place]
-    return torch.where(better[:, None], chosen, point), better
+    rows = torch.arange(len(point), device=point.device)
+    worth = torch.where(better, after[rows, place], now)
+    return torch.where(better[:, None], moves[rows, place], point), better, worth
 
 
 def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> Tensor:

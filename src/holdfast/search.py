@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,12 +25,60 @@ def unit(direction: Tensor) -> Tensor:
     return torch.where(length > 0, direction / length.clamp_min(torch.finfo(direction.dtype).tiny), 0)
 
 
-def into_ball(point: Tensor, center: Tensor, radius: float | Tensor) -> Tensor:
-    """The nearest point of the l2 ball, row by row; ``radius`` is one for all rows or one a row (n,)."""
-    away = point - center
-    length = torch.linalg.vector_norm(away, dim=1, keepdim=True)
-    radius = radius[:, None] if isinstance(radius, Tensor) else radius
-    return torch.where(length > radius, center + away * (radius / length), point)
+@dataclass(frozen=True)
+class Ball:
+    """One ball a row; a norm, its projection and its steepest direction kept together."""
+
+    center: Tensor  # (n, d)
+    radius: Tensor  # (n,)
+    norm: float = 2  # 1, 2 or infinity
+
+    def of(self, rows: Tensor) -> Ball:
+        """The balls of some rows."""
+        return replace(self, center=self.center[rows], radius=self.radius[rows])
+
+    def into(self, point: Tensor) -> Tensor:
+        """The nearest point (l2) of each row's ball: (n, d)."""
+        away, radius = point - self.center, self.radius[:, None]
+        if self.norm == torch.inf:
+            inside = torch.minimum(torch.maximum(away, -radius), radius)
+        elif self.norm == 1:
+            inside = shrink(away, _threshold(away.abs(), radius))
+        else:
+            inside = away * (radius / torch.linalg.vector_norm(away, dim=1, keepdim=True))
+        return torch.where(self._outside(away)[:, None], self.center + inside, point)
+
+    def holds(self, points: Tensor) -> Tensor:
+        """Which of t points of each row (n, t, d) lie in its ball, up to rounding: (n, t)."""
+        far: Tensor = torch.linalg.vector_norm(points - self.center[:, None], self.norm, dim=-1)
+        return far <= self.radius[:, None] * (1 + 1e-6)
+
+    def steepest(self, gradient: Tensor) -> Tensor:
+        """A step uphill of the ball's own size: every column in l∞, all together in l2, the largest of them in l1.
+
+        In l1 the steepest way is a single column, but that one may be at its bound.
+        """
+        if self.norm == torch.inf:
+            return gradient.sign()
+        if self.norm == 1:
+            return gradient / gradient.abs().amax(1, keepdim=True).clamp_min(torch.finfo(gradient.dtype).tiny)
+        return unit(gradient)
+
+    def _outside(self, away: Tensor) -> Tensor:
+        far: Tensor = torch.linalg.vector_norm(away, self.norm, dim=1)
+        return far > self.radius
+
+
+def _threshold(size: Tensor, radius: Tensor) -> Tensor:
+    """By how much every column must shrink for their sum to be the radius: (n, 1).
+
+    The sum falls piecewise linearly in the threshold with kinks at the sizes, so one sort finds it.
+    """
+    ordered = size.sort(dim=1, descending=True).values
+    count = torch.arange(1, size.shape[1] + 1, device=size.device)
+    if_so_many = (ordered.cumsum(1) - radius) / count
+    last = (ordered > if_so_many).sum(1, keepdim=True).clamp_min(1) - 1
+    return if_so_many.gather(1, last)
 
 
 def margin(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
@@ -59,7 +108,7 @@ def slope(aim: Aim, model: Model, point: Tensor, target: Tensor, origin: Tensor)
     return worth.detach(), gradient
 
 
-def shrink(away: Tensor, threshold: float) -> Tensor:
+def shrink(away: Tensor, threshold: float | Tensor) -> Tensor:
     """Every column nearer to 0 by the threshold, and none beyond it."""
     return away.sign() * (away.abs() - threshold).clamp_min(0)
 

@@ -157,6 +157,12 @@ class Space:
             masks[row, columns] = self.mutable[columns]
         return masks[masks.any(1)]
 
+    def per_feature(self, values: Tensor) -> Tensor:
+        """Values of columns (..., d) summed over those of each feature: (..., f)."""
+        if self.groups or not bool(self.mutable.all()):
+            return values @ self.features.to(values).T
+        return values
+
     def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""
         return self.to(origin)._hull(origin)

@@ -99,12 +99,13 @@ def test_in_a_small_discrete_space_it_is_close_to_the_best_there_is(norm, family
     model, x, space = family[0], rows[0][:8], encoding.space
     target = other_class(model, x)
     answer = MinCost(norm=norm)(model, x, target, space)
-    for row in range(len(x)):
-        best = _cheapest_by_force(model, x[row], int(target[row]), space, norm)
-        if best is None:
-            continue
-        assert answer.found[row]
-        assert float(answer.cost(norm)[row]) <= 1.15 * best + 0.02
+    best = [_cheapest_by_force(model, x[row], int(target[row]), space, norm) for row in range(len(x))]
+    there = [row for row in range(len(x)) if best[row] is not None]
+    assert len(there) > 5
+    assert answer.found[there].all()
+    ratio = answer.cost(norm)[there] / torch.tensor([best[row] for row in there])
+    assert ratio.mean() <= 1.02
+    assert ratio.max() <= 1.3
 
 
 def _cheapest_by_force(model, x, target, space, norm):

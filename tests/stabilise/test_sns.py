@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from conftest import linear
@@ -46,6 +48,31 @@ def test_a_linear_model_sends_it_straight_along_w():
     begin = assess(linear(W, 30.0), x, x, target, WIDE)
     stable = SNS(radius=2.0)(linear(W / 10, 3.0), begin, WIDE)
     torch.testing.assert_close(stable.point, x + 2.0 * W / 5, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize(("norm", "furthest"), [(1, 8.0), (2, 10.0), (math.inf, 14.0)])
+def test_the_ball_has_the_norm_that_was_asked_for(norm, furthest):
+    """In a ball of radius 2 the most that w = (3, 4) can gain is twice its dual norm."""
+    x = torch.zeros(1, 2)
+    begin = assess(linear(W, 30.0), x, x, torch.tensor([1]), WIDE)
+    stable = SNS(radius=2.0, norm=norm)(linear(W / 10, 3.0), begin, WIDE)
+    assert 0.9 * furthest < float(stable.point[0] @ W) <= furthest * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("norm", [1, math.inf])
+@pytest.mark.parametrize("name", ["schema", "free"])
+def test_balls_of_other_norms_are_not_left_either(name, norm, start, family, rows, encoding):
+    space = encoding.space if name == "schema" else Space.free(rows[0])
+    begin, sns = start[name], SNS(radius=3.0, steps=50, norm=norm)
+    stable = sns(family[0], begin, space)
+    found = begin.found
+    assert torch.equal(stable.found, found)
+    away = torch.linalg.vector_norm((stable.point - begin.point)[found], norm, dim=1)
+    assert (away <= 3.0 * (1 + 1e-5)).all()
+    assert away.max() > 1
+    before, after = (sns.value(family[0], c.point, c.target)[found] for c in (begin, stable))
+    assert (after >= before).all()
+    assert after.mean() > before.mean() + 0.01
 
 
 def test_a_better_integral_does_not_buy_the_wrong_class():
@@ -175,6 +202,7 @@ def test_patience_stops_where_nothing_improves():
         {"steps": 0},
         {"points": 0},
         {"patience": 0},
+        {"norm": 3},
         {"objective": "area"},
         {"baseline": "mean"},
     ],

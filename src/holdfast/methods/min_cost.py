@@ -13,7 +13,7 @@ from torch import Tensor
 from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.methods.art import ElasticNetART
 from holdfast.models import Model
-from holdfast.moves import Task, settle
+from holdfast.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search import SURE, Aim, by_rows, least_constant, margin, shrink, slope
 from holdfast.space import Space
 from holdfast.threads import one_thread
@@ -41,8 +41,8 @@ class MinCost:
 
     norm: int = 2
     learning_rate: float = 0.01
-    steps: int = 30
-    constants: int = 6  # how many c are tried
+    steps: int = 25
+    constants: int = 5  # how many c are tried
     first: float = 1.0  # of them
 
     def __post_init__(self) -> None:
@@ -97,8 +97,9 @@ class MinCost:
 
 def _refined(task: Task, point: Tensor) -> Tensor:
     """In a space without gaps: back to where the class begins, and along its boundary to where nothing is cheaper."""
-    if task.norm == 1:  # few columns change, so single ones can be taken back or exchanged
-        return _entered(task, settle(task, point))
+    if task.norm == 1:  # few columns change, so it pays to buy them one by one
+        bought = reduce(task, reach(task, task.origin, (point,)))
+        return _entered(task, cheaper(task, point, bought))
     point = _entered(task, point)
     for _ in range(HALVINGS):
         point = _along(task, point)

@@ -12,7 +12,7 @@ from torch import Tensor
 from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model
 from holdfast.moves import Task, repair
-from holdfast.search import by_rows, into_ball, unit
+from holdfast.search import Ball, by_rows, unit
 from holdfast.space import Space
 from holdfast.threads import one_thread
 
@@ -24,7 +24,8 @@ class PGD:
     For ε = radius/levels, 2·radius/levels, ..., radius: start at random in the ball, take ``steps`` unit-gradient
     steps of 2ε/steps down the target's cross-entropy, projecting to the ball and to the space. A row is done
     at the first ε whose *last* iterate has the target class: a confident point inside the smallest
-    ball that works, not the point nearest to the boundary.
+    ball that works, not the point nearest to the boundary. Rows that no random start helped start once more in the
+    largest ball, from where they are.
     """
 
     source: ClassVar[str] = "Madry et al. 2018, in the ladder of Black et al. 2022"
@@ -51,11 +52,10 @@ class PGD:
     def _climb_ladder(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         answer = assess(model, x, x, target, space)
         point, todo = x.clone(), torch.nonzero(~answer.found).flatten()
-        for level in range(1, self.levels + 1):
+        for radius, start in self._ladder(x):
             if not len(todo):
                 break
-            radius = self.radius * level / self.levels
-            reached = self._descend(model, x[todo], target[todo], space, radius)
+            reached = self._descend(model, x[todo], target[todo], space, radius, start)
             if space.discrete:
                 reached = self._repaired(model, x[todo], reached, target[todo], space, radius)
             judged = assess(model, x[todo], reached, target[todo], space)
@@ -63,13 +63,22 @@ class PGD:
             todo = todo[~judged.found]
         return assess(model, x, point, target, space)
 
-    def _descend(self, model: Model, origin: Tensor, target: Tensor, space: Space, radius: float) -> Tensor:
-        point = space.project(origin + radius * self._start(origin), origin) if self.random_start else origin
+    def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:
+        """The radii to try, and where in the unit ball to start."""
+        home = torch.zeros_like(x[:1])
+        start = self._start(x) if self.random_start else home
+        tries = [(self.radius * level / self.levels, start) for level in range(1, self.levels + 1)]
+        return [*tries, (self.radius, home)] if self.random_start else tries
+
+    def _descend(
+        self, model: Model, origin: Tensor, target: Tensor, space: Space, radius: float, start: Tensor
+    ) -> Tensor:
+        point, ball = space.project(origin + radius * start, origin), _ball(origin, radius)
         for _ in range(self.steps):
             step = 2 * radius / self.steps * unit(_descent(model, point, target))
             # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance
             # to a point of the space, so the result satisfies both.
-            point = space.project(into_ball(point + step, origin, radius), origin)
+            point = space.project(ball.into(point + step), origin)
         return point
 
     def _repaired(
@@ -78,8 +87,7 @@ class PGD:
         """Valid points inside the ball."""
 
         def search(origin: Tensor, reached: Tensor, target: Tensor) -> Tensor:
-            sizes = torch.full_like(origin[:, 0], radius)
-            return repair(Task(model, origin, target, space, center=origin, radius=sizes), reached)
+            return repair(Task(model, origin, target, space, ball=_ball(origin, radius)), reached)
 
         return by_rows(search, origin, reached, target)
 
@@ -89,6 +97,10 @@ class PGD:
         width = origin.shape[1]
         length = torch.rand((), generator=generator) ** (1 / width)
         return (unit(torch.randn(1, width, generator=generator)) * length).to(origin)
+
+
+def _ball(origin: Tensor, radius: float) -> Ball:
+    return Ball(origin, torch.full_like(origin[:, 0], radius))
 
 
 def _descent(model: Model, point: Tensor, target: Tensor) -> Tensor:

@@ -12,17 +12,19 @@ from torch import Tensor
 from holdfast.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.models import Model
 from holdfast.moves import Task, climb
-from holdfast.search import Aim, by_rows, into_ball, slope, unit
+from holdfast.search import Aim, Ball, by_rows, slope
 from holdfast.space import Space
 from holdfast.threads import one_thread
 
 
-def check_climb(radius: float | Tensor, steps: int, patience: int | None) -> None:
+def check_climb(radius: float | Tensor, steps: int, norm: float, patience: int | None) -> None:
     sizes = torch.as_tensor(radius, dtype=torch.float64)
     if not bool((sizes > 0).all() and sizes.isfinite().all()) or steps < 1 or (patience is not None and patience < 1):
         raise ValueError(
             f"radius must be above 0 and finite, steps and patience 1 or more, got {radius}, {steps} and {patience}"
         )
+    if norm not in (1, 2, torch.inf):
+        raise ValueError(f"the norm of the ball must be 1, 2 or infinity (math.inf), got {norm}")
 
 
 def uphill(
@@ -32,6 +34,7 @@ def uphill(
     aim: Aim,
     radius: float | Tensor,
     steps: int,
+    norm: float,
     patience: int | None,
     numbers: int = 1,
 ) -> Counterfactuals:
@@ -42,8 +45,9 @@ def uphill(
     sizes = torch.as_tensor(radius).to(start.origin).expand(len(start))
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
-        task = Task(model, origin, target, space, center=center, radius=sizes)
-        best = _walk(task, center, sizes, aim, steps, patience)
+        ball = Ball(center, sizes, norm)
+        task = Task(model, origin, target, space, ball=ball)
+        best = _walk(task, ball, aim, steps, patience)
         return climb(task, aim, best) if space.discrete else best
 
     return with_found_moved(model, start, space, search, sizes, numbers=numbers)
@@ -68,18 +72,19 @@ def with_found_moved(
     return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
 
 
-def _walk(task: Task, center: Tensor, radius: Tensor, aim: Aim, steps: int, patience: int | None) -> Tensor:
+def _walk(task: Task, ball: Ball, aim: Aim, steps: int, patience: int | None) -> Tensor:
     """Unit-gradient steps; the best iterate counts, judged after snapping, so that nothing gets worse."""
     model, target, origin = task.model, task.target, task.origin
-    point = best = center
+    point = best = ball.center
     best_worth = task.tried(aim, best[:, None])[:, 0]
     idle = 0
     for _ in range(steps):
         _, gradient = slope(aim, model, point, target, origin)
-        step = 2 * radius[:, None] / steps * unit(gradient)
+        step = 2 * ball.radius[:, None] / steps * ball.steepest(gradient)
         # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance to a
-        # point of the space, so the result satisfies both.
-        point = task.space.project(into_ball(point + step, center, radius), origin)
+        # point of the space, so the result satisfies both. In other norms it may leave the ball where there are
+        # one-hot groups; such an iterate does not count.
+        point = task.space.project(ball.into(point + step), origin)
         snapped = task.space.snap(point, origin) if task.space.discrete else point
         worth = task.tried(aim, snapped[:, None])[:, 0]
         better = (worth > best_worth) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)

@@ -24,7 +24,7 @@ class SNS:
     Moves a counterfactual x_c to a nearby point whose target probability is high along the whole straight
     line from a baseline b, so that a retrained network is likely to agree:
 
-        maximize  ∫₀¹ p_target(b + t (x − b)) dt   over x in the space with ‖x − x_c‖₂ ≤ radius
+        maximize  ∫₀¹ p_target(b + t (x − b)) dt   over x in the space with ‖x − x_c‖ ≤ radius
 
     by ``steps`` unit-gradient steps; the integral is the mean over ``points`` equal parts of the line, its end
     included. The best iterate counts, judged after snapping: it keeps the target class, the ball and the
@@ -45,10 +45,11 @@ class SNS:
     points: int = 10
     baseline: Tensor | Literal["zero", "origin"] = "zero"  # or a point (d,) in encoded units, such as x.mean(0)
     objective: Objective = "integral"
+    norm: float = 2  # of the ball: 1, 2 or infinity
     patience: int | None = None  # stop after so many steps in which no row got better
 
     def __post_init__(self) -> None:
-        check_climb(self.radius, self.steps, self.patience)
+        check_climb(self.radius, self.steps, self.norm, self.patience)
         if self.points < 1:
             raise ValueError(f"points must be 1 or more, got {self.points}")
         if self.objective not in OBJECTIVES:
@@ -58,7 +59,7 @@ class SNS:
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where they hold better."""
-        return uphill(model, start, space, self.value, self.radius, self.steps, self.patience, self.points)
+        return uphill(model, start, space, self.value, self.radius, self.steps, self.norm, self.patience, self.points)
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
         """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""
