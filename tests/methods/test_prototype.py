@@ -245,7 +245,8 @@ def test_fitting_gives_a_new_value_and_printing_shows_settings_not_rows():
     assert torch.equal(ready.rows, drawn(500))
     assert ready == method
     assert repr(ready) == (
-        "Prototype(theta=10.0, beta=0.1, nearest=20, learning_rate=0.01, steps=50, constants=4, first=10.0, raw=False)"
+        "Prototype(theta=10.0, beta=0.1, nearest=20, learning_rate=0.01, steps=50, constants=4, first=10.0, "
+        "categories='abdm', raw=False)"
     )
 
 
