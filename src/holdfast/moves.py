@@ -130,7 +130,10 @@ def settle(task: Task, point: Tensor) -> Tensor:
     Where neither way leads to the class, the nearest valid point.
     """
     snapped = task.space.snap(point, task.origin)
-    best = cheaper(task, *(reduce(task, reach(task, start, (snapped,))) for start in (snapped, task.origin)))
+    near = reach(task, snapped, (snapped,))
+    # From home at l1 prices in either norm: squares favour many small moves, which the other start has already.
+    afar = reach(replace(task, norm=1), task.origin, (snapped,))
+    best = cheaper(task, reduce(task, near), reduce(task, afar))
     lost = torch.nonzero(~task.enough(best)).flatten()
     if len(lost):
         best[lost] = _last_way(task.of(lost), snapped[lost])
