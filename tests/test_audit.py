@@ -72,6 +72,7 @@ def test_rows_have_the_keys_that_everything_uses(result):
         "dataset": "toy", "method": "pgd", "space": "free", "change": "seeds", "members": 2, "rows": 4, "found": 3,
         "rate": pytest.approx(1 / 6, abs=1e-6), "low": rows[0]["low"], "high": rows[0]["high"], "cost_l1": 3.0,
         "cost_l2": pytest.approx(7 / 3, abs=1e-6), "seconds": 1.235,
+        "spread": pytest.approx(1 / 6, abs=1e-6), "end_to_end": pytest.approx(0.625), "clean": None,
     }  # fmt: skip
     assert 0 <= rows[0]["low"] <= rows[0]["rate"] <= rows[0]["high"] <= 1
 
@@ -179,3 +180,182 @@ def test_shapes_and_kinds_that_do_not_fit_are_refused(result):
         Audit(PREDICTIONS, ANSWER, KINDS[:3])
     with pytest.raises(ValueError, match="no member of kind 'bootstrap'; there are seeds, leave-one-out"):
         result.of("bootstrap")
+
+
+# ---- parts of an audit, and what is shown of it ----
+
+BEFORE = torch.tensor([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 1, 1]])  # of every member, as they are
+DEPLOYED = torch.tensor([0, 0, 1, 0])
+
+
+@pytest.fixture
+def known() -> Audit:
+    """The same audit, with what was said of the rows as they are."""
+    return Audit(PREDICTIONS, dataclasses.replace(ANSWER, before=DEPLOYED), KINDS, BEFORE)
+
+
+def wide(rows=40, members=6) -> Audit:
+    """An audit of which enough rows are undone to say something of new rows."""
+    draw = torch.Generator().manual_seed(0)
+    x = torch.zeros(rows, 1)
+    answer = Counterfactuals(x, x + 1, torch.ones(rows).long(), torch.ones(rows).bool())
+    return Audit(torch.randint(0, 2, (members, rows), generator=draw), answer, ("seeds",) * members)
+
+
+def test_one_audit_a_target_class(result):
+    parts = result.by_class
+    assert list(parts) == [0, 1]
+    assert parts[0].rate == 0.25  # row 2
+    assert parts[1].rate == 0.5  # rows 0 and 1
+    assert (parts[0].success, parts[1].success) == (1, pytest.approx(2 / 3))
+    assert parts[1].kinds == KINDS
+
+
+def test_from_the_cheapest_to_the_dearest(result):
+    table = result.by_cost(2)  # rows 1 and 2 cost 1, row 0 costs 5
+    assert list(table.columns) == ["cost_from", "cost_to", "rows", "rate", "low", "high"]
+    assert table[["cost_from", "cost_to", "rows"]].to_numpy().tolist() == [[1, 1, 2], [5, 5, 1]]
+    assert table["rate"].tolist() == pytest.approx([3 / 8, 1 / 2])
+    assert (table["low"][0], table["high"][0]) == mean_interval([0, 0, 0.5, 1])
+    assert result.by_cost(1)["rate"].tolist() == pytest.approx([result.rate])
+    assert result.by_cost(3, norm=1)["cost_to"].tolist() == [1, 1, 7]
+    for parts in (0, 4):
+        with pytest.raises(ValueError, match=f"3 rows were found; choose from 1 to 3 parts, not {parts}"):
+            result.by_cost(parts)
+
+
+def test_costs_that_rise_are_in_order():
+    rows = 20
+    cost = torch.randperm(rows, generator=torch.Generator().manual_seed(0)).float()
+    answer = Counterfactuals(torch.zeros(rows, 1), cost[:, None], torch.ones(rows).long(), torch.ones(rows).bool())
+    undone = cost < 10  # the cheap half
+    table = Audit((~undone).long().repeat(3, 1), answer, ("seeds",) * 3).by_cost()
+    assert table["rows"].tolist() == [2] * 10
+    assert table["cost_from"].tolist() == list(range(0, 20, 2))
+    assert table["rate"].tolist() == [1] * 5 + [0] * 5
+
+
+def test_the_clean_baseline_is_what_changes_anyway(known, result):
+    assert known.clean == 3 / 16  # found or not
+    assert known.of("seeds").clean == 1 / 8
+    assert known.of("leave-one-out").clean == 2 / 8
+    assert known.of_rows(torch.tensor([2])).clean == 0
+    assert np.isnan(result.clean)
+    assert np.isnan(dataclasses.replace(known, before=None).clean)
+    assert np.isnan(dataclasses.replace(known, counterfactuals=ANSWER).clean)
+    assert "as they are, 18.8% change their class" in repr(known)
+    assert "as they are" not in repr(result)
+
+
+def test_what_was_said_before_has_the_same_shape():
+    with pytest.raises(ValueError, match=r"before have shape \(3, 4\), expected \(4, 4\)"):
+        Audit(PREDICTIONS, ANSWER, KINDS, BEFORE[:3])
+
+
+def test_the_audit_asks_about_the_rows_as_they_are(family, rows):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    result = audit(found, family[1:])
+    assert torch.equal(result.predictions, family[1:].predict(found.point))
+    assert torch.equal(result.before, family[1:].predict(x))
+    assert torch.equal(found.before, predict(family[0], x))
+    assert result.clean == pytest.approx(float((family[1:].predict(x) != found.before).double().mean()))
+
+
+def test_spread_is_that_of_the_members(result):
+    assert result.spread == pytest.approx(np.std([0, 1 / 3, 2 / 3, 2 / 3]))
+    assert result.of("leave-one-out").spread == 0
+
+
+def test_nothing_is_said_of_new_rows_where_too_few_were_undone(result):
+    assert result.interval_of_new_rows() is None
+    audited = wide()
+    low, high = audited.interval_of_new_rows()
+    assert 0 < low < audited.rate < high < 1
+    narrow = audited.interval_of_new_rows(0.5)
+    assert low < narrow[0] < narrow[1] < high
+    assert audited.of_rows(torch.arange(9)).interval_of_new_rows() is None
+
+
+def test_a_repr_gives_limits_for_these_rows_and_for_new_ones(result):
+    audited = wide()
+    low, high = audited.interval()
+    wider = audited.interval_of_new_rows()
+    both = f"95 % interval {low:.1%} to {high:.1%}; new rows too, about {wider[0]:.1%} to {wider[1]:.1%}"
+    assert both in repr(audited)
+    assert f"± {audited.spread:.1%} between networks" in repr(audited)
+    assert "new rows" not in repr(result)
+    assert "nan" not in repr(result)
+    assert f"found and held: {result.end_to_end:.1%} of all pairs" in repr(result)
+
+
+def test_the_summary_has_one_line_a_kind(known):
+    table = known.summary()
+    assert list(table.columns) == [
+        "change", "members", "rows", "found", "rate", "low", "high", "new_rows_low", "new_rows_high", "spread",
+        "end_to_end", "clean",
+    ]  # fmt: skip
+    assert table["change"].tolist() == ["seeds", "leave-one-out"]
+    assert table[["members", "rows", "found"]].to_numpy().tolist() == [[2, 4, 3], [2, 4, 3]]
+    assert table["rate"].tolist() == pytest.approx([1 / 6, 2 / 3])
+    assert table["end_to_end"].tolist() == pytest.approx([5 / 8, 1 / 4])
+    assert table["clean"].tolist() == [1 / 8, 2 / 8]
+    assert table[["new_rows_low", "new_rows_high"]].isna().all(axis=None)
+    assert (table["low"][0], table["high"][0]) == mean_interval([0, 1 / 3])
+    (line,) = wide().summary().to_dict("records")
+    assert (line["new_rows_low"], line["new_rows_high"]) == wide().interval_of_new_rows()
+
+
+def test_some_rows_by_number_or_by_mask(known):
+    by_number = known.of_rows(torch.tensor([2, 0]))
+    assert by_number.per_row.tolist() == [0.25, 0.5]
+    assert torch.equal(by_number.before, BEFORE[:, [2, 0]])
+    assert torch.equal(by_number.counterfactuals.point, POINT[[2, 0]])
+    assert by_number.counterfactuals.before.tolist() == [1, 0]
+    by_mask = known.of_rows(torch.tensor([True, False, True, False]))
+    assert by_mask.per_row.tolist() == [0.5, 0.25]
+    assert by_mask.rate == by_number.rate == 3 / 8
+    assert known.of_rows(FOUND).rate == known.rate
+    assert known.of_rows(~FOUND).end_to_end == 0
+
+
+def test_a_notebook_shows_a_table_of_percentages(known, result):
+    html = known._repr_html_()
+    for shown in (
+        "<table",
+        "<th>new rows low</th>",
+        "leave-one-out",
+        "<td>16.7%</td>",
+        "<td>-</td>",
+        "future retrainings",
+    ):
+        assert shown in html
+    assert "nan" not in html.lower()
+    assert "nan" not in result._repr_html_().lower()
+    nothing = Audit(PREDICTIONS, dataclasses.replace(ANSWER, found=torch.zeros(4, dtype=torch.bool)), KINDS)
+    assert "nan" not in nothing._repr_html_().lower()
+
+
+def test_rows_are_asked_about_in_pieces(family, rows, monkeypatch):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    whole = audit(found, family[1:])
+    monkeypatch.setattr("holdfast.families.family.ROWS", 7)
+    asked = []
+    pieces = type(family)._in_pieces
+    monkeypatch.setattr(type(family), "_in_pieces", lambda self, x: asked.append(len(x)) or pieces(self, x))
+    parts = audit(found, family[1:])
+    assert max(asked) == 7
+    assert sum(asked) == 2 * len(x)
+    assert torch.equal(parts.predictions, whole.predictions)
+    assert torch.equal(parts.before, whole.before)
+
+
+def test_no_question_has_no_rate(family, rows):
+    x, _ = rows
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))[:0]
+    nothing = audit(found, family[1:])
+    assert nothing.predictions.shape == nothing.before.shape == (10, 0)
+    assert np.isnan(nothing.rate)
+    assert np.isnan(nothing.clean)
+    assert "nan" not in repr(nothing)

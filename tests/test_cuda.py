@@ -15,11 +15,16 @@ from holdfast import (
     Space,
     audit,
     changes,
+    compare,
     leave_one_out,
+    load_audit,
     named,
     other_class,
+    predictors,
+    save_audit,
     seeds,
     train,
+    what_predicts,
 )
 from holdfast.families import lockstep, training
 
@@ -128,3 +133,19 @@ def test_every_method_runs_on_the_device_of_its_input(name, where, rows, encodin
     assert answer.point.is_cuda
     assert answer.success > 0.5
     assert not space.violations(answer.point[answer.found], x[answer.found]).any()
+
+
+def test_an_audit_on_a_gpu_says_what_it_says_on_a_cpu(rows, encoding, tmp_path):
+    x, y = rows[0].cuda(), rows[1].cuda()
+    family = train(x, y, Recipe((16, 8), epochs=30, batch=16), [Retraining(), *seeds(6)])
+    found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
+    stable = SNS(radius=2.0, norm=1)(family[0], found, Space.free(x))
+    result = audit(found, family[1:])
+    save_audit(result, tmp_path / "kept")
+    home = load_audit(tmp_path / "kept")
+    assert not home.predictions.is_cuda
+    assert (home.rate, home.interval(), home.clean) == (result.rate, result.interval(), result.clean)
+    assert home.by_cost(4).equals(result.by_cost(4))
+    assert repr(compare({"pgd": result, "pgd+sns": audit(stable, family[1:])}))
+    told = predictors(family[0], found, x, y)
+    assert what_predicts({"pgd": result}, {"pgd": told})["spearman"].notna().any()

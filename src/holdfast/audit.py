@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.counterfactuals import Counterfactuals
 from holdfast.families import Family
-from holdfast.intervals import clopper_pearson, mean_interval
+from holdfast.intervals import bootstrap_interval, clopper_pearson, mean_interval
+
+Floats = NDArray[np.float64]
+NOTE = (
+    "rate: pairs of a counterfactual and a retrained network in which it is undone. low, high: 95 % limits for these "
+    "rows and future retrainings. new rows: approximate limits for other rows too (- where too few were undone to "
+    "say). end to end: found and held. clean: rows whose class retraining changes as they are."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +36,17 @@ class Audit:
     predictions: Tensor  # (k, n)
     counterfactuals: Counterfactuals
     kinds: tuple[str, ...]  # (k,)
+    before: Tensor | None = None  # (k, n) what every member says of the rows as they are
 
     def __post_init__(self) -> None:
         expected = (len(self.kinds), len(self.counterfactuals))
-        if tuple(self.predictions.shape) != expected or not self.kinds:
-            raise ValueError(f"predictions have shape {tuple(self.predictions.shape)}, expected {expected}, not empty")
+        for name, said in {"predictions": self.predictions, "before": self.before}.items():
+            if said is not None and (tuple(said.shape) != expected or not self.kinds):
+                raise ValueError(f"{name} have shape {tuple(said.shape)}, expected {expected}, not empty")
 
-    @property
+    # ---- rates ----
+
+    @cached_property
     def undone(self) -> NDArray[np.bool_]:
         """(k, found rows)."""
         pairs = self.predictions != self.counterfactuals.target
@@ -43,29 +57,21 @@ class Audit:
         """Invalidation over all pairs; NaN when nothing was found."""
         return _mean(self.undone)
 
-    @property
-    def per_member(self) -> NDArray[np.float64]:
+    @cached_property
+    def per_member(self) -> Floats:
         """Each member's rate: (k,)."""
         undone = self.undone
         return undone.mean(1) if undone.size else np.full(len(self.kinds), np.nan)
 
     @property
-    def per_row(self) -> NDArray[np.float64]:
+    def spread(self) -> float:
+        """Standard deviation of the members' rates, the paper's ±."""
+        return float(self.per_member.std())
+
+    @property
+    def per_row(self) -> Floats:
         """Each counterfactual's rate: (n,), NaN where nothing was found."""
-        return self._spread(self.undone.mean(0))
-
-    def per_row_interval(self, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Clopper-Pearson limits of each counterfactual's rate: (n,), (n,)."""
-        low, high = clopper_pearson(self.undone.sum(0), len(self.kinds), confidence)
-        return self._spread(low), self._spread(high)
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
-
-        Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
-        """
-        rates = self.per_member
-        return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
+        return self._spread_out(self.undone.mean(0))
 
     @property
     def success(self) -> float:
@@ -77,6 +83,41 @@ class Audit:
         return self.success * (1 - self.rate) if self.success else 0.0
 
     @property
+    def clean(self) -> float:
+        """Share of pairs in which a member and the deployed model differ on the row as it is; NaN where not known.
+
+        Some rows change their class whatever one does: this is the floor that invalidation is seen against.
+        """
+        deployed = self.counterfactuals.before
+        if self.before is None or deployed is None:
+            return float("nan")
+        return _mean((self.before != deployed).cpu().numpy())
+
+    # ---- intervals ----
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
+
+        Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
+        """
+        rates = self.per_member
+        return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
+
+    def interval_of_new_rows(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Approximate limits of the rate over future retrainings *and* new rows like these.
+
+        By a two-way bootstrap; None where fewer than ten rows were ever undone. See `intervals.bootstrap_interval`.
+        """
+        return bootstrap_interval(self.undone, confidence)
+
+    def per_row_interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Clopper-Pearson limits of each counterfactual's rate: (n,), (n,)."""
+        low, high = clopper_pearson(self.undone.sum(0), len(self.kinds), confidence)
+        return self._spread_out(low), self._spread_out(high)
+
+    # ---- parts ----
+
+    @property
     def by_kind(self) -> dict[str, Audit]:
         """One audit a kind of change, in order of appearance."""
         return {kind: self.of(kind) for kind in dict.fromkeys(self.kinds)}
@@ -85,7 +126,48 @@ class Audit:
         places = [place for place, member in enumerate(self.kinds) if member == kind]
         if not places:
             raise ValueError(f"no member of kind '{kind}'; there are {', '.join(dict.fromkeys(self.kinds))}")
-        return Audit(self.predictions[places], self.counterfactuals, (kind,) * len(places))
+        before = None if self.before is None else self.before[places]
+        return Audit(self.predictions[places], self.counterfactuals, (kind,) * len(places), before)
+
+    def of_rows(self, rows: Tensor) -> Audit:
+        """The audit of some rows: their numbers, or a mask (n,)."""
+        before = None if self.before is None else self.before[:, rows]
+        return Audit(self.predictions[:, rows], self.counterfactuals[rows], self.kinds, before)
+
+    @property
+    def by_class(self) -> dict[int, Audit]:
+        """One audit a target class."""
+        target = self.counterfactuals.target
+        return {wanted: self.of_rows(target == wanted) for wanted in sorted(set(target.tolist()))}
+
+    def by_cost(self, parts: int = 10, norm: float = 2) -> pd.DataFrame:
+        """The found rows in equal parts from the cheapest to the dearest (deciles): their costs, rates and limits."""
+        cost = self.counterfactuals.cost(norm).double()
+        rows = torch.nonzero(self.counterfactuals.found).flatten().cpu()
+        ordered = rows[cost.cpu()[rows].argsort(stable=True)]
+        if not 1 <= parts <= len(ordered):
+            raise ValueError(f"{len(ordered)} rows were found; choose from 1 to {len(ordered)} parts, not {parts}")
+        table = [
+            {"cost_from": float(cost[part].min()), "cost_to": float(cost[part].max()), "rows": len(part)}
+            | _rate_and_limits(self.of_rows(part.to(self.predictions.device)))
+            for part in torch.tensor_split(ordered, parts)
+        ]
+        return pd.DataFrame(table)
+
+    # ---- shown ----
+
+    def summary(self) -> pd.DataFrame:
+        """One line a kind of change: rates with both kinds of limits, spread, and what else a reader needs."""
+        return pd.DataFrame([self._line(kind, part) for kind, part in self.by_kind.items()])
+
+    def _line(self, kind: str, part: Audit) -> dict[str, Any]:
+        found = int(self.counterfactuals.found.sum())
+        low, high = part.interval_of_new_rows() or (np.nan, np.nan)
+        counts = {"change": kind, "members": len(part.kinds), "rows": len(self.counterfactuals), "found": found}
+        limits = {"new_rows_low": low, "new_rows_high": high}
+        return counts | _rate_and_limits(part) | limits | {
+            "spread": part.spread, "end_to_end": part.end_to_end, "clean": part.clean
+        }  # fmt: skip
 
     def rows(self, *, dataset: str, method: str, space: str, seconds: float) -> list[dict[str, Any]]:
         """One flat row a kind of change, with the keys that every study, table and benchmark uses."""
@@ -95,24 +177,27 @@ class Audit:
                 "method": method,
                 "space": space,
                 "change": kind,
-                "members": len(audit.kinds),
+                "members": len(part.kinds),
                 "rows": len(self.counterfactuals),
                 "found": int(self.counterfactuals.found.sum()),
-                "rate": _or_none(audit.rate),
-                "low": _or_none(audit.interval()[0]),
-                "high": _or_none(audit.interval()[1]),
+                "rate": _or_none(part.rate),
+                "low": _or_none(part.interval()[0]),
+                "high": _or_none(part.interval()[1]),
                 "cost_l1": _or_none(self._mean_cost(1)),
                 "cost_l2": _or_none(self._mean_cost(2)),
                 "seconds": round(seconds, 3),
+                "spread": _or_none(part.spread),
+                "end_to_end": _or_none(part.end_to_end),
+                "clean": _or_none(part.clean),
             }
-            for kind, audit in self.by_kind.items()
+            for kind, part in self.by_kind.items()
         ]
 
     def _mean_cost(self, norm: float) -> float:
         cost = self.counterfactuals.cost(norm)[self.counterfactuals.found]
         return float(cost.double().mean())
 
-    def _spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _spread_out(self, values: Floats) -> Floats:
         """From found rows to all rows."""
         spread = np.full(len(self.counterfactuals), np.nan)
         spread[self.counterfactuals.found.cpu().numpy()] = values
@@ -120,22 +205,26 @@ class Audit:
 
     def __repr__(self) -> str:
         lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained networks:"]
-        if not self.success:
+        if not self.undone.size:
             return "\n".join([*lines, "  nothing was found, so nothing can be undone"])
-        for kind, audit in self.by_kind.items():
-            low, high = audit.interval()
-            lines.append(f"  {kind}: {audit.rate:.1%} undone (95 % interval {low:.1%} to {high:.1%})")
-        return "\n".join(lines)
+        lines += [f"  {kind}: {_sentence(part)}" for kind, part in self.by_kind.items()]
+        clean = "" if np.isnan(self.clean) else f"; as they are, {self.clean:.1%} change their class"
+        return "\n".join([*lines, f"  found and held: {self.end_to_end:.1%} of all pairs{clean}"])
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.summary())}<p><small>{NOTE}</small></p>"
 
 
 def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
-    """Ask every member of a family for the class of every counterfactual.
+    """Ask every member of a family for the class of every counterfactual, and of every row as it is.
 
     Models of one's own become a family with `Family.from_models` or `Family.from_training`. The family must not hold
     a network that the search has seen: it would agree with itself.
     """
     _check_belong(counterfactuals, family)
-    return Audit(family.predict(counterfactuals.point), counterfactuals, family.kinds)
+    asked = torch.cat([counterfactuals.point, counterfactuals.origin])
+    after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
+    return Audit(after, counterfactuals, family.kinds, before)
 
 
 def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
@@ -170,8 +259,35 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
         )
 
 
+def _rate_and_limits(part: Audit) -> dict[str, float]:
+    low, high = part.interval()
+    return {"rate": part.rate, "low": low, "high": high}
+
+
+def _sentence(part: Audit) -> str:
+    low, high = part.interval()
+    new = part.interval_of_new_rows()
+    wider = f"; new rows too, about {new[0]:.1%} to {new[1]:.1%}" if new else ""
+    return (
+        f"{part.rate:.1%} undone (95 % interval {low:.1%} to {high:.1%}{wider}), ± {part.spread:.1%} between networks"
+    )
+
+
 def _mean(values: NDArray[np.bool_]) -> float:
     return float(values.mean()) if values.size else float("nan")
+
+
+def as_html(table: pd.DataFrame) -> str:
+    """A table for a notebook; its numbers that are not whole are shares, shown as percentages."""
+    columns = {
+        str(name).replace("_", " "): [_percent(value) for value in values] if values.dtype.kind == "f" else values
+        for name, values in table.items()
+    }
+    return str(pd.DataFrame(columns).to_html(index=False, border=0))
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.1%}"
 
 
 def _or_none(value: float) -> float | None:

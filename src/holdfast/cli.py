@@ -15,18 +15,33 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from holdfast import __version__, datasets
+from holdfast.brought import read_table
+from holdfast.checkup import checkup, read_data
 from holdfast.datasets.fetch import fetch as fetch_dataset
 from holdfast.demo import CARD, PAPER
 from holdfast.demo import demo as run_demo
+from holdfast.encoding import Scaling
+from holdfast.families import Recipe
 from holdfast.families.store import default_store, entries, find
+from holdfast.intervals import members_needed
 from holdfast.methods import METHODS
 from holdfast.progress import bar
-from holdfast.report.tables import dataset_list, family_list, family_text, method_list, method_table, story_text
+from holdfast.report.tables import (
+    checkup_text,
+    dataset_list,
+    family_list,
+    family_text,
+    method_list,
+    method_table,
+    story_text,
+)
+from holdfast.schema import Level
 from holdfast.stabilise import STABILISERS
 
 app = typer.Typer(
@@ -140,6 +155,109 @@ def list_methods() -> None:
     """List the methods and what can be added to them with +: one line each, where it comes from, its defaults."""
     with _told():
         Console(soft_wrap=True).print(method_list(METHODS, STABILISERS))
+
+
+@app.command("audit")
+def audit_files(
+    data: Annotated[
+        str, typer.Option(help="The table that the models were trained on, .csv or .parquet, or a dataset's name.")
+    ],
+    counterfactuals: Annotated[
+        Path,
+        typer.Option(help="The counterfactuals in the data's units, matched to people by label; or DiCE's .json."),
+    ],
+    people: Annotated[
+        Path | None, typer.Option(help="Everybody who asked; if left out, the rows of the data that have an answer.")
+    ] = None,
+    models: Annotated[
+        list[Path] | None,
+        typer.Option(help="The retrained models: a saved family, or .safetensors files (repeat the option)."),
+    ] = None,
+    deployed: Annotated[
+        Path | None, typer.Option(help="The model they were found for, if it is not the saved family's base.")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="What the columns mean, .toml or .json.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column, where there is no schema.")] = None,
+    scaling: Annotated[Scaling, typer.Option(help="How the models' inputs are scaled.")] = "standard",
+    index: Annotated[str | None, typer.Option(help="The column of row labels in all tables.")] = None,
+    target: Annotated[str | None, typer.Option(help="The class that everybody wants; else any other.")] = None,
+    constrained: Annotated[
+        bool, typer.Option("--constrained", help="Count only points that keep the schema's constraints.")
+    ] = False,
+    hidden: Annotated[
+        str | None, typer.Option(help="Without models: widths of the hidden layers to retrain with, such as 128,64,16.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(callback=_from(1), help="Without models: epochs.")] = 100,
+    batch: Annotated[int, typer.Option(callback=_from(1), help="Without models: rows a batch.")] = 32,
+    members: Annotated[
+        int, typer.Option(callback=_from(1), help="Without models: networks to retrain, a kind of change.")
+    ] = 100,
+    out: Annotated[Path, typer.Option(help="Folder for the audit, rows.csv and problems.csv.")] = Path(
+        "holdfast-audit"
+    ),
+) -> None:
+    """Audit anybody's counterfactuals: how often retrained models undo them."""
+    console = Console(soft_wrap=True)
+    with _told():
+        _check_folder(out)
+        told = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
+        result = checkup(
+            told,
+            _points(counterfactuals, index),
+            people=None if people is None else read_table(people, index),
+            models=models or (),
+            deployed=deployed,
+            recipe=_recipe(hidden, epochs, batch),
+            members=members,
+            target=_class(target, told.encoding.schema.classes),
+            constrained=constrained,
+            progress=True,
+        )
+        files = result.save(out)
+        console.print(checkup_text(result))
+        console.print("\n".join(str(path) for path in files), highlight=False)
+
+
+def _points(path: Path, index: str | None) -> pd.DataFrame | str:
+    """A table, or the text that DiCE wrote."""
+    return path.read_text(encoding="utf-8") if path.suffix == ".json" else read_table(path, index)
+
+
+def _recipe(hidden: str | None, epochs: int, batch: int) -> Recipe | None:
+    if hidden is None:
+        return None
+    if not all(width.strip().isdigit() and int(width) for width in hidden.split(",")):
+        raise ValueError(f"--hidden is '{hidden}'; give widths above 0 with commas between them, such as 128,64,16")
+    return Recipe(tuple(int(width) for width in hidden.split(",")), epochs=epochs, batch=batch)
+
+
+def _class(name: str | None, classes: tuple[Level, ...]) -> Level | None:
+    """The class that is spelt so."""
+    if name is None:
+        return None
+    named = [one for one in classes if str(one) == name]
+    if not named:
+        raise ValueError(f"no class is called '{name}'; there are {', '.join(map(str, classes))}")
+    return named[0]
+
+
+@app.command()
+def plan(
+    width: Annotated[float, typer.Option(help="How wide the interval of the rate may be, such as 0.05.")] = 0.05,
+    rate: Annotated[float, typer.Option(help="The rate of undoing that is expected.")] = 0.1,
+    spread: Annotated[
+        float | None, typer.Option(help="How much members differ (standard deviation); the worst case if left out.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+) -> None:
+    """Say how many retrainings an audit needs."""
+    with _told():
+        needed = members_needed(width, rate, spread, confidence)
+        told = "in the worst case" if spread is None else f"if members differ by {spread:g}"
+        Console(soft_wrap=True).print(
+            f"{needed} retrained networks for an interval {width:g} wide around a rate of {rate:g}, {told}",
+            highlight=False,
+        )
 
 
 def _check_folder(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -25,9 +25,16 @@ class Counterfactuals:
     found: Tensor  # (n,) bool
     classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
     seen: frozenset[str] = frozenset()  # fingerprints of the networks the search has looked at
+    before: Tensor | None = None  # (n,) the class the model gives a person as they are
 
     def __len__(self) -> int:
         return len(self.origin)
+
+    def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
+        """Some rows: their numbers, or a mask (n,)."""
+        before = None if self.before is None else self.before[rows]
+        own = {name: getattr(self, name)[rows] for name in ("origin", "point", "target", "found")}
+        return replace(self, **own, before=before)
 
     @property
     def success(self) -> float:
@@ -97,11 +104,12 @@ def assess(model: Model, origin: Tensor, point: Tensor, target: Tensor, space: S
     point = space.snap(point, origin)
     kept = ~space.violations(point, origin).any(1)
     with torch.no_grad():
-        logits = checked_logits(model(point), len(point))
+        logits, before = checked_logits(model(point), len(point)), checked_logits(model(origin), len(origin))
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
+    found = kept & sure & (logits.argmax(1) == target)
     fingerprint = getattr(model, "fingerprint", None)
     seen = frozenset() if fingerprint is None else frozenset({fingerprint})
-    return Counterfactuals(origin, point, target, kept & sure & (logits.argmax(1) == target), logits.shape[1], seen)
+    return Counterfactuals(origin, point, target, found, logits.shape[1], seen, before.argmax(1))
 
 
 def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> None:

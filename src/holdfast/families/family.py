@@ -16,6 +16,9 @@ from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.stack import Members, Stack
 from holdfast.models import Groups, Model, as_groups, merge_logits
+from holdfast.threads import one_thread
+
+ROWS = 4096  # asked about at a time, so that memory does not grow with their number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +98,7 @@ class Family:
     def __getitem__(self, place: slice) -> Family: ...
     def __getitem__(self, place: int | slice) -> Model | Family:
         if isinstance(place, slice):
-            return self._part(range(len(self))[place])
+            return self.chosen(range(len(self))[place])
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
         stack, number = self._found(self.places[place])
@@ -110,7 +113,8 @@ class Family:
             place -= len(stack)
         raise IndexError(f"no place {place}")
 
-    def _part(self, members: range) -> Family:
+    def chosen(self, members: Sequence[int]) -> Family:
+        """The members at these places, in this order."""
         kept = sorted(self.places[member] for member in members)
         stacks, start = [], 0
         for stack in self.stacks:
@@ -146,8 +150,11 @@ class Family:
 
     def predict(self, x: Tensor) -> Tensor:
         """The class every member gives every row: (k, n)."""
-        with torch.no_grad():
-            return self._in_order([logits.argmax(-1) for logits in self._in_pieces(x)])
+        with torch.no_grad(), one_thread():
+            parts = [
+                self._in_order([logits.argmax(-1) for logits in self._in_pieces(rows)]) for rows in torch.split(x, ROWS)
+            ]
+        return torch.cat(parts, dim=1)
 
     def _in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         for stack in self.stacks:

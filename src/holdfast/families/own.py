@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from holdfast.families.material import Pool, rows_of
+from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Models
 from holdfast.families.workers import in_workers
@@ -111,6 +114,43 @@ def _ready(model: Model) -> Model:
     if not callable(model):
         raise TypeError(f"{type(model).__name__} cannot be called; a model takes rows and returns logits, in torch")
     return model.eval() if isinstance(model, nn.Module) else model
+
+
+def read_perceptron(path: str | Path) -> Network:
+    """The network of a safetensors file of linear layers, named as torch does: ``….weight`` (out, in) and ``….bias``.
+
+    Layers are taken in the order of the numbers in their names. A file does not say which function lies between
+    layers: max(0, z) is taken. For another, use `Family.from_models(files, like=module)`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} does not read as a safetensors file: {error}") from error
+    names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
+    expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
+    if set(tensors) != expected:
+        odd = sorted(set(tensors) ^ expected)
+        raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
+    weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
+    shapes = [tuple(weight.shape) for weight in weights]
+    if any(len(shape) != 2 for shape in shapes) or any(one[0] != other[1] for one, other in pairwise(shapes)):
+        raise _no_layers(path, f"their weights have the shapes {shapes}")
+    return Network(tuple(weight.T.contiguous() for weight in weights), tuple(biases), Retraining(kind="own"))
+
+
+def _no_layers(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} does not hold linear layers one after another: {reason}; load the module yourself and use "
+        "Family.from_models(files, like=module)"
+    )
+
+
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    """'layer.10' after 'layer.2'."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _loaded(path: str | Path, like: nn.Module | None) -> Model:

@@ -12,7 +12,7 @@ from holdfast.families.architecture import Architecture, State
 from holdfast.families.recipe import Retraining
 from holdfast.models import Model, checked_logits
 
-AT_ONCE = 64 << 20  # bytes of activations held while a stack looks at rows
+IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 
 
 class Members(Protocol):
@@ -63,7 +63,8 @@ class Stack:
         return self.architecture.network(own, retraining, fingerprint)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
-        members = max(1, AT_ONCE // max(1, len(x) * self.architecture.width * x.element_size()))
+        room = IN_CACHE if x.device.type == "cpu" else ON_DEVICE
+        members = max(1, room // max(1, len(x) * self.architecture.width * x.element_size()))
         for start in range(0, len(self), members):
             piece = {name: tensor[start : start + members] for name, tensor in self.state.items()}
             yield self.architecture.logits(piece, x)

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.checkup import Checkup
 from holdfast.datasets.card import Card
 from holdfast.families import load_family
 from holdfast.families.recipe import counted
@@ -38,6 +39,22 @@ def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], fl
             _cost(row["cost_l2"]),
         )
     return table
+
+
+def checkup_text(result: Checkup, most: int = 5) -> Group:
+    """What came, how it holds, and the first problems."""
+    counts = result.brought.problems["problem"].value_counts()
+    answer = result.brought.counterfactuals
+    opening = Text(f"{int(answer.found.sum())} of {len(answer)} counterfactuals count", style="bold")
+    texts = [opening]
+    for problem, count in counts.items():
+        shown = result.brought.problems[result.brought.problems["problem"] == problem].head(most)
+        texts.append(Text(f"  {count} {problem}", style="yellow"))
+        texts += [
+            Text(f"    {row}: {detail}", style="dim") for row, detail in zip(shown["row"], shown["detail"], strict=True)
+        ]
+        texts += [Text(f"    and {count - most} more, in problems.csv", style="dim")] if count > most else []
+    return Group(*texts, Text(f"\n{result.audit}\n"))
 
 
 def method_list(

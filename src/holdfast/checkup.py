@@ -1,0 +1,166 @@
+"""Anybody's counterfactuals and models, from files: read, judged, audited. What `holdfast audit` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from holdfast import datasets
+from holdfast.audit import Audit, audit
+from holdfast.brought import Brought, from_dice, from_tables, read_table
+from holdfast.encoding import Encoding, Scaling
+from holdfast.families import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, load_family, seeds, train
+from holdfast.families.own import read_perceptron
+from holdfast.files import write_text
+from holdfast.kept import save_audit
+from holdfast.models import Model
+from holdfast.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Checkup:
+    """What came, what was wrong with it, and how it holds."""
+
+    brought: Brought
+    audit: Audit
+
+    def rows(self) -> pd.DataFrame:
+        """One line a counterfactual: whose it is, what it costs, how often it is undone, with exact limits."""
+        answer = self.brought.counterfactuals
+        low, high = self.audit.per_row_interval()
+        table = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
+        columns: dict[str, Any] = {name: values.cpu().numpy() for name, values in table.items()}
+        columns |= {"undone": self.audit.per_row, "low": low, "high": high}
+        return pd.DataFrame(columns, index=self.brought.labels.rename("row"))
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """The audit itself, a line for every counterfactual, and every problem."""
+        folder = Path(folder)
+        return [
+            save_audit(self.audit, folder / "audit"),
+            write_text(folder / "rows.csv", self.rows().to_csv()),
+            write_text(folder / "problems.csv", self.brought.problems.to_csv(index=False)),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A table, which of its rows models are trained on, and how it is encoded."""
+
+    table: pd.DataFrame
+    known: pd.DataFrame
+    encoding: Encoding
+    recipe: Recipe | None  # the one that goes with it
+
+
+def read_data(
+    data: str | Path,
+    *,
+    schema: str | Path | None = None,
+    label: str | None = None,
+    scaling: Scaling = "standard",
+    index: str | None = None,
+) -> Data:
+    """One of our datasets by its name, or a file with the rows that the models were trained on.
+
+    A file's schema is read from ``schema``, or off the table, whose ``label`` must then be named.
+    """
+    if str(data) in datasets.DATASETS:
+        card = datasets.card(str(data))
+        table, own = card.load()
+        known, _ = card.divide(table)
+        return Data(table, known, Encoding.fit(known, own, card.scaling), PAPER_RECIPES[card.name])
+    if not Path(data).suffix:
+        raise ValueError(
+            f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for a table of your own name "
+            "its .csv or .parquet file"
+        )
+    table = read_table(data)
+    if index in table:  # rows that nobody asks about need no labels
+        table = table.set_index(index)
+    if schema is None and label is None:
+        raise ValueError(f"say which column of {data} is the label, or give a schema file")
+    described = Schema.load(schema) if schema is not None else Schema.infer(table, str(label))
+    return Data(table, table, Encoding.fit(table, described, scaling), None)
+
+
+def checkup(
+    data: Data,
+    counterfactuals: pd.DataFrame | str,
+    *,
+    people: pd.DataFrame | None = None,
+    models: Sequence[str | Path] = (),
+    deployed: str | Path | None = None,
+    recipe: Recipe | None = None,
+    members: int = 100,
+    target: Any = None,
+    constrained: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Checkup:
+    """Audit somebody's counterfactuals, a table or the text of DiCE's ``to_json()``, for the ``people`` who asked.
+
+    ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
+    looks better than it is. ``models`` are a folder of `save_family` or safetensors files of rectified layers; without
+    any, ``members`` networks a kind of change are trained by the recipe. ``deployed`` is the model that the
+    counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
+    ``constrained`` counts points as found only if they keep the schema's constraints.
+    """
+    if models:
+        base, family = read_models(models, deployed)
+    else:
+        base, family = _trained(data, recipe or data.recipe, deployed, members, workers, progress)
+    space = data.encoding.space if constrained else None
+    if isinstance(counterfactuals, str):
+        if people is None:
+            raise ValueError(
+                "DiCE's JSON does not say whom it is for; give the table of people that DiCE was asked about"
+            )
+        brought = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
+    else:
+        people = _named(data.table, counterfactuals) if people is None else people
+        brought = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
+    return Checkup(brought, audit(brought.counterfactuals, family))
+
+
+def read_models(models: Sequence[str | Path], deployed: str | Path | None = None) -> tuple[Model, Family]:
+    """The deployed model and the retrained ones, from files."""
+    folders = [Path(path) for path in models if Path(path).is_dir()]
+    files = [Path(path) for path in models if not Path(path).is_dir()]
+    if len(folders) > 1 or (folders and files):
+        raise ValueError(f"expected one folder of a family, or safetensors files, got {', '.join(map(str, models))}")
+    base = None if deployed is None else read_perceptron(deployed)
+    if files:
+        if base is None:
+            raise ValueError("say which model the counterfactuals were found for: the file of the deployed one")
+        return base, Family.from_models([read_perceptron(path) for path in files])
+    family = load_family(folders[0])
+    places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
+    if base is None and len(places) != 1:
+        raise ValueError(
+            f"{folders[0]} holds {len(places)} members of kind 'base', so it does not say which model the "
+            "counterfactuals were found for; give the file of the deployed one"
+        )
+    retrained = [place for place in range(len(family)) if place not in places]
+    return base or family[places[0]], family.chosen(retrained)
+
+
+def _trained(
+    data: Data, recipe: Recipe | None, deployed: str | Path | None, members: int, workers: int | None, progress: bool
+) -> tuple[Model, Family]:
+    if recipe is None:
+        raise ValueError("no models to audit with: name their files, or say how networks are trained (hidden layers)")
+    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
+    changes = seeds(members) + leave_one_out(min(members, len(x)), len(x))
+    base = train(x, y, recipe, [Retraining()])[0] if deployed is None else read_perceptron(deployed)
+    return base, train(x, y, recipe, changes, workers=workers, progress=progress)
+
+
+def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
+    """The rows that a counterfactual names; all of them if none is, for the reader of both to complain."""
+    named = table[table.index.isin(counterfactuals.index)]
+    return named if len(named) else table
