@@ -145,7 +145,9 @@ def test_an_audit_on_a_gpu_says_what_it_says_on_a_cpu(rows, encoding, tmp_path):
     home = load_audit(tmp_path / "kept")
     assert not home.predictions.is_cuda
     assert (home.rate, home.interval(), home.clean) == (result.rate, result.interval(), result.clean)
-    assert home.by_cost(4).equals(result.by_cost(4))
+    there, here = result.by_cost(4), home.by_cost(4)  # many cost the same, so who is in which part is left to rounding
+    assert here["rows"].equals(there["rows"])
+    assert here["cost_to"].tolist() == pytest.approx(there["cost_to"].tolist(), rel=1e-5)
     assert repr(compare({"pgd": result, "pgd+sns": audit(stable, family[1:])}))
     told = predictors(family[0], found, x, y)
     assert what_predicts({"pgd": result}, {"pgd": told})["spearman"].notna().any()
