@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pandas as pd
 from _side_by_side import divided, flags, keep, show
 
 from holdfast import (
@@ -26,6 +27,7 @@ from holdfast import (
     Space,
     audit,
     compare,
+    diagnostics,
     leave_one_out,
     merged,
     named,
@@ -51,9 +53,10 @@ def study(name: str, rows: int, members: int) -> tuple[Comparison, list[dict[str
     recipe, space = PAPER_RECIPES[name], Space.free(x)
     changes = seeds(members) + leave_one_out(members, len(x))
     family = train(x, y, recipe, changes, store=default_store(), progress=True)
-    model: Model = train(x, y, recipe, [Retraining()])[0]
+    network = train(x, y, recipe, [Retraining()])[0]
+    model: Model = network
     if name in GROUPS:
-        model, family = merged(model, GROUPS[name]), family.merged(GROUPS[name])
+        model, family = merged(network, GROUPS[name]), family.merged(GROUPS[name])
     target = other_class(model, question)
     audits: dict[str, Audit] = {}
     for method in METHODS:
@@ -65,7 +68,13 @@ def study(name: str, rows: int, members: int) -> tuple[Comparison, list[dict[str
             audits[f"{method}+sns"] = audit(SNS(radius=0.8 * RADII[name])(model, found, space), family)
         print(f"{name} {method}: {time.perf_counter() - start:.0f} s", flush=True)
     classes = predict(model, x)  # what a person of the class looks like to this model
-    known_before = {method: predictors(model, a.counterfactuals, x, classes) for method, a in audits.items()}
+    known_before = {
+        method: pd.concat(
+            [predictors(model, result.counterfactuals, x, classes), diagnostics(network, result.counterfactuals)],
+            axis=1,
+        )
+        for method, result in audits.items()
+    }
     told = [{"dataset": name, **line} for line in what_predicts(audits, known_before).to_dict("records")]
     enough = {method: result for method, result in audits.items() if result.success > 0.5}
     return compare(enough), told

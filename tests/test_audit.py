@@ -359,3 +359,14 @@ def test_no_question_has_no_rate(family, rows):
     assert np.isnan(nothing.rate)
     assert np.isnan(nothing.clean)
     assert "nan" not in repr(nothing)
+
+
+def test_the_table_has_a_line_for_every_counterfactual(result):
+    table = result.table()
+    assert list(table.columns) == ["found", "cost_l1", "cost_l2", "undone", "low", "high"]
+    assert table["found"].tolist() == FOUND.tolist()
+    assert table["cost_l2"].tolist() == pytest.approx([5, 1, 1, np.nan], nan_ok=True)
+    np.testing.assert_allclose(table["undone"], result.per_row)
+    low, high = result.per_row_interval()
+    np.testing.assert_allclose(table["low"], low)
+    np.testing.assert_allclose(table["high"], high)

@@ -25,12 +25,12 @@ from holdfast.methods import METHODS, PGD, Latent, Margin, MinCost, Prototype
 from holdfast.models import Model, merged, predict
 from holdfast.named import named
 from holdfast.plausible import neighbour_distance, outlier_factor
-from holdfast.predictors import predictors, what_predicts
+from holdfast.predictors import diagnostics, predictors, what_predicts
 from holdfast.reasons import why_not
 from holdfast.schema import Feature, Schema
 from holdfast.sequential import Sequential, audit_until
 from holdfast.space import Group, Space
-from holdfast.stabilise import SNS, STABILISERS, Confidence, Sparse
+from holdfast.stabilise import SNS, STABILISERS, Certified, Confidence, Sparse
 
 __version__ = "0.1.0"
 
@@ -43,6 +43,7 @@ __all__ = [
     "STABILISERS",
     "Audit",
     "Brought",
+    "Certified",
     "Comparison",
     "Confidence",
     "Counterfactuals",
@@ -70,6 +71,7 @@ __all__ = [
     "audit_until",
     "changes",
     "compare",
+    "diagnostics",
     "from_alibi",
     "from_dice",
     "from_paired",

@@ -16,6 +16,8 @@ from torch import Tensor
 from holdfast.counterfactuals import Counterfactuals
 from holdfast.families import Family
 from holdfast.intervals import bootstrap_interval, clopper_pearson, mean_interval
+from holdfast.theory.certificates import certified_radius
+from holdfast.theory.layers import Layers
 
 Floats = NDArray[np.float64]
 NOTE = (
@@ -168,6 +170,21 @@ class Audit:
         return counts | _rate_and_limits(part) | limits | {
             "spread": part.spread, "end_to_end": part.end_to_end, "clean": part.clean
         }  # fmt: skip
+
+    def table(self, network: Layers | None = None) -> pd.DataFrame:
+        """One line a counterfactual: what it costs, how often it is undone, with exact limits; NaN where not found.
+
+        Given the deployed ``network``, a perceptron, also how far all its weights may move before the class can change
+        (`theory.certificates`), which is proved and not sampled.
+        """
+        answer, (low, high) = self.counterfactuals, self.per_row_interval()
+        columns = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
+        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()})
+        frame = frame.assign(undone=self.per_row, low=low, high=high)
+        if network is None:
+            return frame
+        radius = certified_radius(network, answer.point, answer.target)
+        return frame.assign(certified=torch.where(answer.found, radius, torch.nan).cpu().numpy())
 
     def rows(self, *, dataset: str, method: str, space: str, seconds: float) -> list[dict[str, Any]]:
         """One flat row a kind of change, with the keys that every study, table and benchmark uses."""

@@ -29,13 +29,8 @@ class Checkup:
     audit: Audit
 
     def rows(self) -> pd.DataFrame:
-        """One line a counterfactual: whose it is, what it costs, how often it is undone, with exact limits."""
-        answer = self.brought.counterfactuals
-        low, high = self.audit.per_row_interval()
-        table = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
-        columns: dict[str, Any] = {name: values.cpu().numpy() for name, values in table.items()}
-        columns |= {"undone": self.audit.per_row, "low": low, "high": high}
-        return pd.DataFrame(columns, index=self.brought.labels.rename("row"))
+        """One line a counterfactual, with the label of the row it is for."""
+        return self.audit.table().set_index(self.brought.labels.rename("row"))
 
     def save(self, folder: str | Path) -> list[Path]:
         """The audit itself, a line for every counterfactual, and every problem."""

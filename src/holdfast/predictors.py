@@ -12,12 +12,19 @@ from torch import Tensor
 
 from holdfast.audit import Audit
 from holdfast.counterfactuals import Counterfactuals
+from holdfast.families import Network
 from holdfast.models import Model
 from holdfast.plausible import neighbour_distance
 from holdfast.search import log_odds, slope
 from holdfast.stabilise.sns import SNS
+from holdfast.theory.certificates import Relative, certified_radius
+from holdfast.theory.influence import Line, influence
+from holdfast.theory.influence import probability as target_probability
+from holdfast.theory.lipschitz import lipschitz_bound, sampled_lipschitz
+from holdfast.theory.regions import boundary_distance_inside
 
 Floats = NDArray[np.float64]
+SAMPLE = 30  # points at which a slope is sampled
 DRAWS = 1000  # of the rows, with replacement, for the limits of a correlation
 
 
@@ -46,6 +53,49 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     }
     found = answer.found.cpu()
     return pd.DataFrame({name: torch.where(found, value.cpu().double(), torch.nan) for name, value in values.items()})
+
+
+def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) -> pd.DataFrame:
+    """What theory says of each counterfactual of a perceptron: one line a row, NaN where nothing was found.
+
+    region_boundary     distance to the decision boundary of the linear map that holds at the point
+    region_size         distance to the border of the region in which it holds
+    lipschitz_sampled   the steepest slope of the logits that was met within ``radius``: a lower bound
+    lipschitz_bound     the margin is nowhere steeper there: an upper bound
+    confident_and_flat  the paper's Eq. 1: the target's probability less the Lipschitz constant (sampled) of it
+    influence_norm      ‖χ‖₂ of the probability over the line from zero (Def. 4)
+    certified_absolute  every weight may move by this much before the class can change: proved
+    certified_relative  the same as a share of each weight
+
+    The class meant is the one that the network itself gives the point.
+    """
+    found = answer.found
+    if not bool(found.any()):
+        raise ValueError("nothing was found, so there is nothing to diagnose")
+    point = answer.point[found]
+    target = network(point).argmax(1)  # of a model whose classes are merged, the one of the group that is largest
+
+    def probability(rows: Tensor) -> Tensor:
+        return network(rows).softmax(-1)
+
+    boundary = boundary_distance_inside(network, point, target)
+    sure = probability(point).gather(1, target[:, None])[:, 0]
+    values = {
+        "region_boundary": boundary.distance,
+        "region_size": boundary.facet,
+        "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SAMPLE),
+        "lipschitz_bound": lipschitz_bound(network, point, radius, output="margin", target=target),
+        "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SAMPLE),
+        "influence_norm": torch.linalg.vector_norm(
+            influence(network, point, target, Line(torch.zeros_like(point[0])), target_probability), dim=1
+        ),
+        "certified_absolute": certified_radius(network, point, target),
+        "certified_relative": certified_radius(network, point, target, Relative()),
+    }
+    frame = pd.DataFrame(np.nan, index=range(len(answer)), columns=list(values))
+    known = torch.stack([value.detach().cpu().double() for value in values.values()], dim=1)
+    frame.loc[found.cpu().numpy()] = known.numpy()
+    return frame
 
 
 def what_predicts(

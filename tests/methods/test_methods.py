@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 import torch
@@ -11,6 +13,7 @@ from holdfast import (
     PAPER_RECIPES,
     STABILISERS,
     Encoding,
+    Network,
     Recipe,
     Retraining,
     Space,
@@ -77,23 +80,20 @@ def test_batched_is_one_by_one_in_any_order(name, question, encoding):
     """In float64, so that the last bit of a matrix product decides nothing."""
     network, x, target = question
     x = x.double()
+    exact = replace(
+        network, weights=tuple(w.double() for w in network.weights), biases=tuple(b.double() for b in network.biases)
+    )
 
     for space in (encoding.space, Space.free(x)):
         x = space.snap(x, x)
-        together = find(name, lambda r: _double(network, r), x, target, space)
+        together = find(name, exact, x, target, space)
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:12]
-        shuffled = find(name, lambda r: _double(network, r), x[order], target[order], space, known=x)
+        shuffled = find(name, exact, x[order], target[order], space, known=x)
         torch.testing.assert_close(shuffled.point, together.point[order])
         assert torch.equal(shuffled.found, together.found[order])
         row = int(order[0])
-        alone = find(name, lambda r: _double(network, r), x[row : row + 1], target[row : row + 1], space, known=x)
+        alone = find(name, exact, x[row : row + 1], target[row : row + 1], space, known=x)
         torch.testing.assert_close(alone.point[0], together.point[row])
-
-
-def _double(network, rows):
-    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
-        rows = torch.relu(rows @ weight.double() + bias.double())
-    return rows @ network.weights[-1].double() + network.biases[-1].double()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,9 +106,7 @@ def test_the_same_call_gives_the_same_bytes(name, question, encoding):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, rows, encoding):
     x, _ = rows
-
-    def constant(r):
-        return torch.stack([0 * r[:, 0] + 2, 0 * r[:, 0]], -1)
+    constant = Network((torch.zeros(x.shape[1], 2),), (torch.tensor([2.0, 0.0]),), Retraining())
 
     answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space)
     assert len(answer) == len(x)
@@ -147,6 +145,8 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
     question = encoding.encode(asked[:20])
     target = other_class(model, question)
     for name in NAMES:
+        if name == "pgd+certified" and model is not network:
+            continue  # certificates are of perceptrons themselves
         for space in (encoding.space, Space.free(x)):
             answer = find(name, model, question, target, space, known=x)
             found = answer.found

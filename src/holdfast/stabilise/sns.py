@@ -12,6 +12,7 @@ from holdfast.counterfactuals import Counterfactuals
 from holdfast.models import Model
 from holdfast.space import Space
 from holdfast.stabilise.climbing import check_climb, uphill
+from holdfast.theory.paths import line
 
 Objective = Literal["integral", "confidence+integral", "slope", "gradient"]
 OBJECTIVES = ("integral", "confidence+integral", "slope", "gradient")
@@ -63,22 +64,18 @@ class SNS:
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
         """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""
-        line = self._line(point, origin)  # (points, n, d)
+        baseline = self._baseline(point, origin)
+        path, _ = line(baseline, point, self.points)  # (points, n, d), all of the same weight
         if self.objective == "gradient":
-            steepest = _gradient_norm(model, line, target).amax(0)
+            steepest = _gradient_norm(model, path, target).amax(0)
             return _probability(model, point[None], target)[0] - steepest
-        along = _probability(model, line, target)  # (points, n)
+        along = _probability(model, path, target)  # (points, n)
         if self.objective == "integral":
             return along.mean(0)
         if self.objective == "confidence+integral":
             return along[-1] + along.mean(0)
-        before = _probability(model, self._baseline(point, origin)[None], target)
+        before = _probability(model, baseline[None], target)
         return along[-1] - (torch.cat([before, along]).diff(dim=0) * self.points).amax(0)
-
-    def _line(self, point: Tensor, origin: Tensor | None) -> Tensor:
-        baseline = self._baseline(point, origin)
-        parts = torch.arange(1, self.points + 1, device=point.device, dtype=point.dtype) / self.points
-        return baseline + parts[:, None, None] * (point - baseline)
 
     def _baseline(self, point: Tensor, origin: Tensor | None) -> Tensor:
         if isinstance(self.baseline, Tensor):

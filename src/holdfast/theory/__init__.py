@@ -1,0 +1,1 @@
+"""What can be computed or proven about a model: lines, influence, Lipschitz constants, regions, certificates."""

@@ -1,0 +1,180 @@
+"""Distributional influence: the mean gradient over a neighbourhood (Black et al., ICLR 2022, Def. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from holdfast.models import Model
+from holdfast.theory.paths import Rule, line
+
+POINTS = 1 << 16  # gradients taken at a time, so that memory does not grow with the rows
+
+# model, points (m, d), targets (m,) -> a number for each point (m,)
+Quantity = Callable[[Model, Tensor, Tensor], Tensor]
+
+
+def logit(model: Model, point: Tensor, target: Tensor) -> Tensor:
+    """f_target(x), the paper's quantity: (m,)."""
+    return model(point).gather(1, target[:, None])[:, 0]
+
+
+def probability(model: Model, point: Tensor, target: Tensor) -> Tensor:
+    """softmax(f(x))_target: (m,)."""
+    return model(point).softmax(1).gather(1, target[:, None])[:, 0]
+
+
+def margin(model: Model, point: Tensor, target: Tensor) -> Tensor:
+    """f_target(x) − max over the other classes of f(x): (m,). For two classes the theorem's single logit."""
+    logits = model(point)
+    others = logits.scatter(1, target[:, None], -torch.inf)
+    return logits.gather(1, target[:, None])[:, 0] - others.amax(1)
+
+
+class Interest(Protocol):
+    """A distribution of interest D_x: which points around a row count, and how much."""
+
+    @property
+    def count(self) -> int:
+        """How many points a row has."""
+
+    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        """The points of some of the rows and their weights, which sum to 1: (count, rows, d), (count,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Uniform on the line from a baseline to the row, by a rule of `holdfast.theory.paths.line`."""
+
+    baseline: Tensor  # one for all rows (d,), or one a row (n, d)
+    count: int = 50
+    rule: Rule = "riemann"
+
+    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        start = self.baseline if self.baseline.ndim == 1 else self.baseline[rows]
+        return line(start, x[rows], self.count, self.rule)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Uniform in the l2 ball of this radius around the row, by ``count`` draws; all rows share the draws."""
+
+    radius: float
+    count: int = 256
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check("radius", self.radius, self.count)
+
+    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        return _drawn(x[rows], self.radius * in_unit_ball(self.count, x.shape[1], self.seed))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal around the row with this standard deviation in every column; all rows share the draws."""
+
+    scale: float
+    count: int = 256
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check("scale", self.scale, self.count)
+
+    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        return _drawn(x[rows], self.scale * _normal(self.count, x.shape[1], torch.Generator().manual_seed(self.seed)))
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Uniform on given points (m, d): all of them, or the ``nearest`` so many (l2) to each row."""
+
+    points: Tensor
+    nearest: int | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.points) if self.nearest is None else min(self.nearest, len(self.points))
+
+    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        given, some = self.points.to(x), x[rows]
+        weights = x.new_full((self.count,), 1 / self.count)
+        if self.nearest is None:
+            return given[:, None].expand(-1, len(some), -1), weights
+        nearest = torch.cdist(some, given).topk(self.count, largest=False).indices  # (n, count)
+        return given[nearest].transpose(0, 1), weights
+
+
+def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quantity: Quantity = logit) -> Tensor:
+    r"""The mean gradient of a quantity over a distribution of interest: (n, d).
+
+        χ_c(x) = E_{x' ~ D_x} [∂q_c(x') / ∂x']        (Def. 4; c is each row's target)
+
+    On a line from b it is complete: Σ_j χ_j(x) (x_j − b_j) = q(x) − q(b), up to the rule's error. Draws
+    are shared between rows, so that a row's influence does not depend on the other rows; their sampling
+    errors are correlated for the same reason.
+    """
+    if len(target) != len(x):
+        raise ValueError(f"{len(x)} rows have {len(target)} targets; give one target a row")
+    if interest.count < 1:
+        raise ValueError("the distribution of interest has no points; give it a count of 1 or more")
+    if isinstance(interest, Data) and interest.nearest is None and len(x):
+        # The same points for every row: rows of one class share one answer.
+        answer = torch.zeros_like(x)
+        for one in torch.unique(target):
+            answer[target == one] = _mean_gradient(model, x, one[None], interest, slice(0, 1), quantity)
+        return answer
+    step = max(1, POINTS // interest.count)
+    pieces = [slice(first, min(first + step, len(x))) for first in range(0, len(x), step)]
+    means = [_mean_gradient(model, x, target[rows], interest, rows, quantity) for rows in pieces]
+    return torch.cat(means) if means else torch.zeros_like(x)
+
+
+def _mean_gradient(
+    model: Model, x: Tensor, target: Tensor, interest: Interest, rows: slice, quantity: Quantity
+) -> Tensor:
+    points, weights = interest.around(x, rows)  # (p, n, d), (p,)
+    targets = target.expand(points.shape[:2])
+    mean = torch.zeros_like(points[0])
+    step = max(1, POINTS // points.shape[1])
+    for some, goal, weight in zip(*(torch.split(part, step) for part in (points, targets, weights)), strict=True):
+        slope = gradient(model, some.flatten(0, 1), goal.flatten(), quantity).view_as(some)
+        mean += torch.einsum("p,pnd->nd", weight, slope)
+    return mean
+
+
+def gradient(model: Model, point: Tensor, target: Tensor, quantity: Quantity = logit) -> Tensor:
+    """∂q/∂x at each point: (m, d)."""
+    with torch.enable_grad():
+        point = point.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(quantity(model, point, target).sum(), point)
+    return slope
+
+
+def in_unit_ball(count: int, columns: int, seed: int) -> Tensor:
+    """Points drawn uniformly from the l2 unit ball, on the CPU so that a seed means the same everywhere: (count, d).
+
+    A normal vector points anywhere alike, and P(‖u‖ ≤ s) = s^d makes U^(1/d) the length.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    direction = _normal(count, columns, generator)
+    length = torch.rand(count, 1, generator=generator, dtype=torch.float64) ** (1 / columns)
+    norm: Tensor = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+    return length * direction / norm
+
+
+def _check(name: str, size: float, count: int) -> None:
+    if not size >= 0 or count < 1:
+        raise ValueError(f"{name} must be 0 or more and count 1 or more, got {size} and {count}")
+
+
+def _normal(count: int, columns: int, generator: torch.Generator) -> Tensor:
+    return torch.randn(count, columns, generator=generator, dtype=torch.float64)
+
+
+def _drawn(x: Tensor, away: Tensor) -> tuple[Tensor, Tensor]:
+    return x + away.to(x)[:, None], x.new_full((len(away),), 1 / len(away))

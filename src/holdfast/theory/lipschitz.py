@@ -1,0 +1,333 @@
+r"""How steep a model is near a row: an estimate from below by sampling, a bound from above by proof.
+
+Along any straight line a perceptron's slope is the line's direction times a matrix
+
+    J = W₁ D₁ W₂ D₂ ... W_L,    D_l diagonal with entries in [0, 1],
+
+1 where the unit's pre-activation is above 0, 0 where it is below. On a convex set S the l2 Lipschitz constant is
+therefore at most sup_S ‖J‖₂, and so is the operator norm of every (generalised) Jacobian at a point of S, which is the
+K that the paper's Theorem 2 needs. `lipschitz_bound` encloses every pre-activation over S, which settles many of the
+diagonals' entries, and bounds ‖J‖₂ over all values of the others. It never looks at which of those go together, so it
+is generous where many are open: the larger the set and the deeper the network, the more so.
+
+Everything is enclosed as middle ± reach in float64, and every reach is widened by the standard bound on the rounding
+of an inner product, |fl(a·b) − a·b| ≤ γ |a|·|b|. The bound is one on the function that the weights define in real
+numbers; a network evaluated in float32 rounds its outputs on top of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from holdfast.models import Model
+from holdfast.theory.influence import Ball
+from holdfast.theory.layers import Layers
+
+Output = Literal["logits", "margin", "hidden"]
+OUTPUTS = ("logits", "margin", "hidden")
+NUMBERS = 1 << 20  # held in one intermediate tensor, so that memory does not grow with the rows
+EPSILON = torch.finfo(torch.float64).eps
+
+
+def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, seed: int = 0) -> Tensor:
+    r"""A LOWER bound on the l2 Lipschitz constant in the l2 ball around each row: (n,).
+
+        max over x' in a sample of B(x, radius) of ‖J(x')‖₂
+
+    The sample is the row itself and ``count`` points drawn uniformly, the same draws for every row. A steep place that
+    no draw met is missed: never use it where a bound from above is needed. ``model`` is any differentiable map from
+    rows to vectors (n, c) or to numbers (n,), whose gradient's norm is then meant; `torch.func` must be able to map it.
+    """
+    steepest = []
+    ball = Ball(radius, count, seed)
+
+    def alone(row: Tensor) -> Tensor:
+        return model(row[None])[0]
+
+    jacobian = torch.func.vmap(torch.func.jacrev(alone))
+    step = max(1, NUMBERS // ((count + 1) * max(1, x.shape[1])))
+    for first in range(0, len(x), step):
+        rows = slice(first, min(first + step, len(x)))
+        points = torch.cat([x[rows][None], ball.around(x, rows)[0]])  # (count + 1, n, d)
+        slopes = jacobian(points.flatten(0, 1)).detach()  # (m, c, d), or (m, d)
+        norms = torch.linalg.matrix_norm(slopes, 2) if slopes.ndim == 3 else torch.linalg.vector_norm(slopes, dim=1)
+        steepest.append(norms.view(points.shape[:2]).amax(0))
+    return torch.cat(steepest) if steepest else x.new_zeros(0)
+
+
+def lipschitz_bound(
+    network: Layers,
+    x: Tensor,
+    radius: float | Tensor,
+    norm: float = 2,
+    output: Output = "logits",
+    target: Tensor | None = None,
+    other: Tensor | None = None,
+) -> Tensor:
+    r"""An UPPER bound on the l2 Lipschitz constant of a perceptron in a ball around each row: (n,), float64.
+
+        K ≥ ‖f(a) − f(b)‖₂ / ‖a − b‖₂  for all a, b with ‖a − x‖, ‖b − x‖ ≤ radius;    K ≥ ‖J‖₂ there
+
+    ``norm`` is the ball's (2 or infinity: a box); slopes are l2 either way. ``radius`` is one for all, or one a row.
+
+        "logits"  f is all logits together
+        "margin"  f_target − f_other; without ``other``, f_target − max of the others, no steeper than the steepest
+                  f_target − f_j. ``target`` and ``other`` are one class a row (n,)
+        "hidden"  the outputs of the last hidden layer: the paper's h
+
+    Where no relu can switch inside the ball it is the exact ‖J‖₂, up to rounding. What holds in a ball holds in a
+    smaller one around the same row; where the bound of the larger comes out smaller, which happens, use that.
+    """
+    if norm not in (2, math.inf):
+        raise ValueError(f"norm must be 2 or infinity, got {norm}")
+    radii = torch.as_tensor(radius, dtype=torch.float64, device=x.device).expand(len(x))
+    if not bool((radii >= 0).all()):
+        raise ValueError("radius must be 0 or more")
+
+    def reached(rows: slice) -> Reach:
+        return lambda middle, width: _dual(middle.abs() + width, norm) * radii[rows, None]
+
+    return _bounded(network, x, reached, output, target, other)
+
+
+def lipschitz_bound_on_segment(
+    network: Layers,
+    start: Tensor,
+    end: Tensor,
+    output: Output = "logits",
+    target: Tensor | None = None,
+    other: Tensor | None = None,
+    pieces: int = 1,
+) -> Tensor:
+    r"""An UPPER bound on ‖J‖₂ at every point of the segment from ``start``, (d,) or (n, d), to each ``end``: (n,).
+
+    As `lipschitz_bound`, with S the segment: the first layer's pre-activations are then enclosed exactly. J is the
+    whole Jacobian, in all directions, which is what Theorem 2 needs along its line. The segment is bounded in so many
+    ``pieces``, of which the steepest counts: each leaves fewer relus undecided, and takes as long as the whole.
+    """
+    if pieces < 1:
+        raise ValueError(f"pieces must be 1 or more, got {pieces}")
+    end = end.detach().double()
+    start = start.detach().to(end).expand_as(end)
+    # Where pieces begin and end, their middles and their halves are rounded: widen them by what that may miss.
+    missed = 8 * EPSILON * (start.abs() + end.abs())
+    ends = [start + part / pieces * (end - start) for part in range(pieces + 1)]
+    bounds = []
+    for first, last in pairwise(ends):
+        half = (last - first) / 2
+        bounds.append(_bounded(network, first + half, partial(_along, half, missed), output, target, other))
+    return torch.stack(bounds).amax(0)
+
+
+def _along(half: Tensor, missed: Tensor, rows: slice) -> Reach:
+    """The reach of segments that are so long to each side of their middle."""
+    step, size = half[rows, None], half[rows, None].abs()  # (n, 1, d)
+
+    def reach(middle: Tensor, width: Tensor) -> Tensor:
+        along = torch.matmul(step, middle).abs() + torch.matmul(size, width)
+        rounded = _gamma(size.shape[-1]) * torch.matmul(size, middle.abs())
+        beside = torch.matmul(missed[rows, None], middle.abs() + width)
+        return (along + rounded + beside)[:, 0]
+
+    return reach
+
+
+# Slopes as middle (n, d, w) ± width (n, d, w) -> by how much w linear functions can differ from their value at the
+# centre, for every offset of the set: (n, w)
+Reach = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """middle ± width, elementwise."""
+
+    middle: Tensor
+    width: Tensor
+
+    @property
+    def lower(self) -> Tensor:
+        return self.middle - self.width
+
+    @property
+    def upper(self) -> Tensor:
+        return self.middle + self.width
+
+    def times(self, weight: Tensor, bias: Tensor | None = None) -> _Interval:
+        """All values of v W + b, rounding included; the width of a product with a point matrix is exact."""
+        size = weight.abs()
+        rounded = torch.matmul(self.middle.abs(), size)
+        middle = torch.matmul(self.middle, weight)
+        if bias is not None:
+            middle, rounded = middle + bias, rounded + bias.abs()
+        slack = _gamma(weight.shape[-2])
+        return _Interval(middle, torch.matmul(self.width, size) * (1 + slack) + slack * rounded)
+
+
+def _between(lower: Tensor, upper: Tensor) -> _Interval:
+    # The ends, their sum and their difference are rounded: at most ε/2 of the larger end each time.
+    width = (upper - lower) / 2 + 4 * EPSILON * torch.maximum(lower.abs(), upper.abs())
+    return _Interval((lower + upper) / 2, width)
+
+
+def _gamma(length: int) -> float:
+    """γ: what float64 can lose in an inner product of so many terms and the few operations around it, with room."""
+    return (2 * length + 16) * EPSILON
+
+
+def _bounded(
+    network: Layers,
+    centre: Tensor,
+    reached: Callable[[slice], Reach],
+    output: Output,
+    target: Tensor | None,
+    other: Tensor | None,
+) -> Tensor:
+    weights, biases = ([layer.detach().double() for layer in part] for part in (network.weights, network.biases))
+    head = _head(weights[-1], len(centre), output, target, other)  # (n, c, w)
+    inner = list(zip(weights[:-1], biases[:-1], strict=True))
+    widest = max(weight.shape[1] for weight in weights)
+    step = max(1, NUMBERS // (max(centre.shape[1], widest) * widest))
+    bounds = []
+    for first in range(0, len(centre), step):
+        rows = slice(first, first + step)
+        relus, slope = _decided(inner, centre[rows].detach().double(), reached(rows))
+        # A margin is one function a class: the steepest of them. Logits and hidden units are one map together.
+        parts = torch.split(head[rows], 1 if output == "margin" else head.shape[1], dim=1)
+        bounds.append(torch.stack([_bound(relus, slope, part) for part in parts]).amax(0))
+    return torch.cat(bounds) if bounds else centre.new_zeros(0, dtype=torch.float64)
+
+
+def _head(last: Tensor, rows: int, output: Output, target: Tensor | None, other: Tensor | None) -> Tensor:
+    """How the outputs read the last hidden layer: (n, c, w)."""
+    if output not in OUTPUTS:
+        raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got '{output}'")
+    if output == "logits":
+        return last.T.expand(rows, -1, -1)
+    if output == "hidden":
+        return torch.eye(len(last), dtype=last.dtype, device=last.device).expand(rows, -1, -1)
+    if target is None or len(target) != rows:
+        raise ValueError(f"a margin needs target=, one class for each of the {rows} rows")
+    if other is None:
+        classes = torch.arange(last.shape[1], device=target.device).expand(rows, -1)
+        other = classes[classes != target[:, None]].view(rows, -1)  # (n, c − 1)
+    return last.T[target][:, None] - last.T[other.view(rows, -1)]
+
+
+@dataclass(frozen=True)
+class _Relus:
+    """A hidden layer and what its relus do in each row's set."""
+
+    weight: Tensor  # (in, w)
+    mean: Tensor  # (n, w) the middle of the relu's possible slopes: 1 where on, 0 where off, ½ where undecided
+    steepness: Tensor  # (n, w) at most that of each pre-activation
+    norm: Tensor  # (n,) ‖W₁ D₁ ... W_l‖₂ at most, without the columns of units that are off
+
+    @property
+    def undecided(self) -> Tensor:
+        return self.mean == 0.5
+
+
+def _decided(inner: list[tuple[Tensor, Tensor]], centre: Tensor, reach: Reach) -> tuple[tuple[_Relus, ...], _Interval]:
+    """What is settled in each row's set around its centre (n, d), and ∂(last hidden layer)/∂x there: (n, d, w)."""
+    columns = centre.shape[1]
+    unit = torch.eye(columns, dtype=centre.dtype, device=centre.device).expand(len(centre), -1, -1)
+    slope = _Interval(unit, torch.zeros_like(unit))  # ∂(layer's output)/∂x
+    here = _Interval(centre, torch.zeros_like(centre))  # the layer's output at the centre, up to rounding
+    values: _Interval | None = None  # the layer's output anywhere in the set
+    relus: tuple[_Relus, ...] = ()
+    for weight, bias in inner:
+        slope, here = slope.times(weight), here.times(weight, bias)
+        # By the mean value theorem: no pre-activation leaves its value at the centre faster than its slopes allow.
+        away = reach(slope.middle, slope.width) * (1 + _gamma(columns)) + here.width
+        lower, upper = here.middle - away, here.middle + away
+        if values is not None:  # a second enclosure, layer by layer; both hold
+            again = values.times(weight, bias)
+            lower, upper = torch.maximum(lower, again.lower), torch.minimum(upper, again.upper)
+        # Strictly above and below, so that a point on a kink, which has both slopes, counts as undecided.
+        on, off = lower > 0, upper < 0
+        live = weight.T * ~off[:, :, None]  # (n, w, in)
+        norm = _steepest(relus, _Interval(live, torch.zeros_like(live)))
+        mean = (1 + on.double() - off.double()) / 2
+        relus += (_Relus(weight, mean, _dual(slope.middle.abs() + slope.width, 2), norm),)
+        slope = _switched(slope, on, off)
+        here = _Interval(here.middle.relu(), here.width)
+        values = _between(lower.relu(), upper.relu())
+    return relus, slope
+
+
+def _switched(slope: _Interval, on: Tensor, off: Tensor) -> _Interval:
+    """After the relus: the same where on, 0 where off, and where undecided all between 0 and the slope."""
+    undecided = _between(slope.lower.clamp_max(0), slope.upper.clamp_min(0))
+    middle = torch.where(on[:, None], slope.middle, undecided.middle)
+    width = torch.where(on[:, None], slope.width, undecided.width)
+    return _Interval(middle * ~off[:, None], width * ~off[:, None])
+
+
+def _bound(relus: tuple[_Relus, ...], slope: _Interval, head: Tensor) -> Tensor:
+    """‖J‖₂ at most, for outputs that read the last hidden layer so (n, c, w): the better of two ways: (n,)."""
+    rounded = _Interval(head, EPSILON * head.abs())  # a margin's weights are differences
+    return torch.minimum(_entrywise(slope.times(head.mT)), _steepest(relus, rounded))
+
+
+def _entrywise(slope: _Interval) -> Tensor:
+    """‖J‖₂ at most, for J = M ± R: |J| ≤ |M| + R gives ‖J‖₂ ≤ ‖|M| + R‖₂; also ‖J‖₂ ≤ ‖M‖₂ + ‖R‖₂: (n,)."""
+    apart = _spectral(slope.middle) + _spectral(slope.width)
+    return torch.minimum(_spectral(slope.middle.abs() + slope.width), apart * (1 + EPSILON))
+
+
+def _steepest(relus: tuple[_Relus, ...], head: _Interval) -> Tensor:
+    r"""‖A D B‖₂ at most, with A = W₁ D₁ ... W_l, D the slopes of layer l and Bᵀ the head (n, c, w): (n,).
+
+    With D = M + E, M the middle and |E| ≤ ½ on the undecided units U, the smaller of
+
+        ‖A M B‖ + ½ ‖A_U S‖ ‖S⁻¹ B_U‖        ‖A‖ ‖B‖, both without the units that are off
+
+    where A M B and A_U S end one layer earlier, and so on down to a plain matrix. S is any positive diagonal;
+    one that gives A_U S and S⁻¹ B_U columns and rows of like size does well. Nothing undecided: ‖A M B‖, exactly.
+    """
+    if not relus:
+        rounding: Tensor = torch.linalg.vector_norm(head.width, dim=(1, 2)) * (1 + 1e-9)
+        return _spectral(head.middle) + rounding
+    below, last = relus[:-1], relus[-1]
+    mean = _Interval(head.middle * last.mean[:, None], head.width * last.mean[:, None]).times(last.weight.T)
+    bound = _steepest(below, mean)
+    if bool(last.undecided.any()):
+        scale = _balance(last, head)
+        open_units = last.weight.T * scale[:, :, None]
+        inverse = torch.where(last.undecided, 1 / scale.where(last.undecided, scale.new_ones(())), 0)[:, None]
+        read = _steepest((), _Interval(head.middle * inverse, (head.width + 4 * EPSILON * head.middle.abs()) * inverse))
+        bound = bound + _steepest(below, _Interval(open_units, 4 * EPSILON * open_units.abs())) * read / 2
+    live = (last.mean > 0)[:, None]
+    product = last.norm * _steepest((), _Interval(head.middle * live, head.width * live))
+    return torch.minimum(bound, product) * (1 + 8 * EPSILON)
+
+
+def _balance(relus: _Relus, head: _Interval) -> Tensor:
+    """Positive where undecided, 0 elsewhere: (n, w). The square root of how much is read over how steep it is."""
+    read, steep = torch.linalg.vector_norm(head.middle, dim=1), relus.steepness
+    # Any positive number will do, so keep clear of 0 and infinity.
+    read, steep = (size + 1e-6 * size.amax(1, keepdim=True) + 1e-100 for size in (read, steep))
+    return (read / steep).sqrt() * relus.undecided
+
+
+def _spectral(matrix: Tensor) -> Tensor:
+    """The largest singular value, by a full decomposition (power iteration comes from below): (n,).
+
+    A backward stable one errs by a modest multiple of ε ‖A‖₂.
+    """
+    largest: Tensor = torch.linalg.matrix_norm(matrix, 2)
+    return largest * (1 + 8 * _gamma(sum(matrix.shape[-2:])))
+
+
+def _dual(slopes: Tensor, norm: float) -> Tensor:
+    """max of v·s over ‖v‖ ≤ 1, over the columns' axis: (n, d, w) -> (n, w)."""
+    dual: Tensor = slopes.sum(1) if norm == math.inf else torch.linalg.vector_norm(slopes, dim=1)
+    return dual

@@ -1,0 +1,436 @@
+r"""The geometry of a rectified perceptron: where it is linear, and how far its decision boundary is.
+
+Which units are on, p(x), cuts the input space into regions. Each is a polytope, and inside it the network is linear:
+
+    R(p) = {x' : G x' ≤ h},    f(x') = A x' + b for x' in R(p),
+
+one row of G and h for each hidden unit: the unit stays on, or off, on its side of that row's hyperplane (the unit's
+facet). Everything here is computed in float64, whatever the network's own type: the statements are about the function
+that the weights define, and a network evaluated in float32 can disagree with them within its rounding.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+from torch import Tensor
+
+from holdfast.theory.layers import Layers
+
+Numbers = NDArray[np.float64]
+ROWS = 128  # whose units' gradients are held in memory at a time
+SLACK = 1e-9  # of the size of the numbers at hand: how far outside a polytope still counts as on it
+
+
+# ------------------------------------------------------------------------------------------------ one region
+
+
+def pattern(network: Layers, x: Tensor) -> Tensor:
+    """Which hidden units are on (above 0) at each row, layer after layer: (n, units) bool."""
+    stack = _Stack.of(network, x)
+    return stack.join([values > 0 for values in stack.hidden(x.double())], x)
+
+
+def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The network in the region that x lies in, f(x') = A x' + b: A (n, c, d) and b (n, c).
+
+        A = W_Lᵀ D_{L−1} W_{L−1}ᵀ ... D₁ W₁ᵀ,    D_l = diag(which units of layer l are on at x)
+
+    A is f's Jacobian at x, so b = f(x) − A x.
+    """
+    stack = _Stack.of(network, x)
+    return stack.logits([values > 0 for values in stack.hidden(x.double())], len(x))
+
+
+def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
+    r"""The region that x lies in, {x' : G x' ≤ h}: G (n, units, d) and h (n, units).
+
+    Unit u with u(x') = g·x' + o in this region gives the row −g·x' ≤ o where it is on, and g·x' ≤ −o where it is off.
+    Rows of units that are constant in the region are zero; many others touch the region nowhere.
+    """
+    stack = _Stack.of(network, x)
+    return stack.sides([values > 0 for values in stack.hidden(x.double())], len(x))
+
+
+def facet_distance(network: Layers, x: Tensor) -> Tensor:
+    r"""How far each hidden unit's hyperplane is: |u(x)| / ‖∇u(x)‖₂, (n, units), infinite where ∇u(x) = 0.
+
+    The hyperplane is that of the region's linear map. It may lie beyond another unit's, where the map is another one:
+    only the nearest is sure to be met. Until then nothing changes, so the open ball of radius min over the units lies
+    inside the region, and no larger ball does.
+    """
+    stack = _Stack.of(network, x)
+    distances = [x.new_zeros((0, stack.units), dtype=torch.float64)]
+    for rows in torch.split(x.double(), ROWS):
+        values = stack.hidden(rows)
+        lengths = [slope.norm(dim=2) for slope, _ in stack.unit_maps([value > 0 for value in values], len(rows))]
+        size, length = stack.join(values, rows).abs(), stack.join(lengths, rows)
+        distances.append(torch.where(length > 0, size / length.clamp_min(torch.finfo(torch.float64).tiny), torch.inf))
+    return torch.cat(distances)
+
+
+def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The distance from x to the border of its region, (n,), and the unit that turns there, (n,); inf, −1 for none."""
+    distances = facet_distance(network, x)
+    if not distances.shape[1]:
+        return distances.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
+    nearest, unit = distances.min(1)
+    return nearest, torch.where(nearest.isfinite(), unit, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class RegionBoundary:
+    """The decision boundary of the linear map of a row's region, whether or not it crosses that region."""
+
+    distance: Tensor  # (n,) to it; below 0 where the row is not of the class asked about; infinite if there is none
+    foot: Tensor  # (n, d) the nearest point of it
+    other: Tensor  # (n,) the class on its other side
+    inside: Tensor  # (n,) bool: the foot lies in the region, so it is a point of the network's own boundary
+    facet: Tensor  # (n,) the distance to the region's border
+
+    @property
+    def exact(self) -> Tensor:
+        """Where ``distance`` is that to the network's nearest boundary: the ball up to it lies in the region, (n,)."""
+        return (self.distance >= 0) & (self.distance <= self.facet)
+
+    @property
+    def lower(self) -> Tensor:
+        """Nearer than this the class asked about neither ends nor begins, whether or not the foot is inside: (n,)."""
+        return torch.minimum(self.distance.abs(), self.facet)
+
+
+def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None = None) -> RegionBoundary:
+    r"""The distance from x to the decision boundary that its region's linear map has, for the class ``target`` (n,).
+
+        min over j ≠ target of  (f_target(x) − f_j(x)) / ‖A_target − A_j‖₂
+
+    Without a target, that of the class that x has. Where the foot lies inside the region the boundary is really there,
+    and nothing nearer in this region; another region may still have a nearer one, unless ``exact``. Where it does not,
+    the distance says something about the region only: the paper's "extension of a nearby boundary".
+    """
+    _check_classes(network)
+    rows = x.double()
+    slope, shift = linear_map(network, x)
+    logits = (slope @ rows[:, :, None])[:, :, 0] + shift
+    target = logits.argmax(1) if target is None else target
+    difference = slope.gather(1, target[:, None, None].expand(-1, 1, slope.shape[2])) - slope  # (n, c, d)
+    margin = logits.gather(1, target[:, None]) - logits
+    length = difference.norm(dim=2)
+    # Two classes with the same slope never meet in this map, unless they are equal everywhere in it.
+    apart = torch.where(length > 0, margin / length, torch.where(margin == 0, 0.0, margin.sign() * torch.inf))
+    apart = apart.scatter(1, target[:, None], torch.inf)
+    distance, other = apart.min(1)
+    away = torch.nn.functional.normalize(difference[torch.arange(len(x)), other], dim=1)
+    foot = torch.where(distance.isfinite()[:, None], rows - distance[:, None].nan_to_num(0, 0, 0) * away, torch.nan)
+    facet, _ = nearest_facet(network, x)
+    inside = torch.cat(
+        [_inside(network, a, b) for a, b in zip(torch.split(x, ROWS), torch.split(foot, ROWS), strict=True)]
+    )
+    return RegionBoundary(distance, foot, other, inside, facet)
+
+
+def _check_classes(network: Layers) -> None:
+    if network.weights[-1].shape[1] < 2:
+        raise ValueError("the network has one logit z; a boundary is between two classes: give it the two (−z/2, z/2)")
+
+
+def _inside(network: Layers, x: Tensor, point: Tensor) -> Tensor:
+    """Whether each point lies in the region of the same row of x, its border included: (n,)."""
+    sides, limits = polytope(network, x)
+    allowed = SLACK * (sides.norm(dim=2) * point.norm(dim=1)[:, None] + limits.abs())
+    within: Tensor = (sides @ point[:, :, None])[:, :, 0] <= limits + allowed
+    return within.all(1) & point.isfinite().all(1)
+
+
+# ------------------------------------------------------------------------------------------------ pieces of boundary
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One flat piece of a decision boundary: {x : normal·x = offset, sides x ≤ limits}."""
+
+    normal: Tensor  # (d,)
+    offset: float
+    sides: Tensor  # (m, d)
+    limits: Tensor  # (m,)
+
+
+def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) -> Piece:
+    """Where two logits tie in the region that x (d,) lies in. It may be empty: `piece_distance` is then infinite."""
+    slope, shift = linear_map(network, x[None])
+    sides, limits = polytope(network, x[None])
+    return Piece(slope[0, second] - slope[0, first], float(shift[0, first] - shift[0, second]), sides[0], limits[0])
+
+
+def piece_distance(piece: Piece, x: Tensor) -> tuple[float, Tensor]:
+    """The distance from x (d,) to the nearest point of the piece, and that point; infinity and nans if it is empty."""
+    plane = _Plane.of(_numbers(piece.normal), piece.offset)
+    found = _nearest(_scaled(_numbers(piece.sides), _numbers(piece.limits)), _numbers(x), plane)
+    if found is None:
+        return float("inf"), torch.full_like(x, torch.nan, dtype=torch.float64)
+    return found[0], torch.from_numpy(found[1]).to(x.device)
+
+
+# ------------------------------------------------------------------------------------------------ the nearest boundary
+
+
+@dataclass(frozen=True, eq=False)
+class NearestBoundary:
+    distance: Tensor  # (n,) l2, infinite if the network has one class everywhere
+    point: Tensor  # (n, d) the nearest point at which the row's class ties with another
+    other: Tensor  # (n,) that other class, −1 for none
+    regions: Tensor  # (n,) how many regions were opened
+
+
+def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> NearestBoundary:
+    r"""The exact l2 distance from each row to the network's nearest decision boundary, for small networks.
+
+        min over regions R and classes j of  min {‖x' − x‖₂ : G_R x' ≤ h_R,  f_k(x') = f_j(x')},    k the class of x
+
+    Regions are opened in order of their distance from x, each from a neighbour across a facet, until the next is
+    further than the best boundary point so far (the search of Jordan et al., "Provable Certificates for Adversarial
+    Examples", 2019). None is missed: the straight line from x to the nearest boundary point runs through regions that
+    are at most that far, each a neighbour of the one before. Each projection is solved by active sets, so up to
+    rounding only.
+
+    The number of regions grows like units^d: this is for a few inputs and a few dozen units. More than ``limit``
+    regions for one row is an error, which says between which numbers that row's distance lies.
+    """
+    if limit < 1:
+        raise ValueError(f"limit must be 1 or more, got {limit}")
+    _check_classes(network)
+    stack = _Stack.of(network, x).to_cpu()
+    found = [_search(stack, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
+    points = np.array([point for _, point, _, _ in found]).reshape(tuple(x.shape))
+    return NearestBoundary(
+        torch.tensor([distance for distance, _, _, _ in found], dtype=torch.float64).to(x.device),
+        torch.from_numpy(points).to(x.device),
+        torch.tensor([other for _, _, other, _ in found], dtype=torch.long).to(x.device),
+        torch.tensor([regions for _, _, _, regions in found], dtype=torch.long).to(x.device),
+    )
+
+
+def _search(stack: _Stack, row: Tensor, number: int, limit: int) -> tuple[float, Numbers, int, int]:
+    x = row.numpy()
+    start = stack.join([values > 0 for values in stack.hidden(row[None])], row[None])[0]
+    own = int(stack.value(row[None])[0].argmax())
+    best, nearest, other = float("inf"), np.full(len(x), np.nan), -1
+    queue = [(0.0, start.numpy().tobytes())]  # distance and pattern of the regions that wait
+    seen = {queue[0][1]}
+    opened = 0
+    while queue and queue[0][0] < best:
+        if opened == limit:
+            raise RuntimeError(
+                f"row {number}: {limit} regions were opened and {len(queue)} wait, in a network of {stack.units} "
+                f"hidden units and {len(x)} inputs; the distance lies between {queue[0][0]:.6g} and {best:.6g}. Raise "
+                "limit, or take a smaller network; boundary_distance_inside(...).lower is a bound that needs no search"
+            )
+        opened += 1
+        distance, key = heapq.heappop(queue)
+        on = torch.from_numpy(np.frombuffer(key, dtype=bool).copy())
+        region = _scaled(*(_numbers(part[0]) for part in stack.sides(stack.split(on[None]), 1)))
+        slope, shift = (_numbers(part[0]) for part in stack.logits(stack.split(on[None]), 1))
+        for j in range(len(shift)):
+            if j != own:
+                plane = _Plane.of(slope[j] - slope[own], float(shift[own] - shift[j]))
+                tie = _nearest(region, x, plane)
+                if tie is not None and tie[0] < best and _ties(stack, tie[1], own, j):
+                    best, nearest, other = *tie, j
+        for beside, polytope in _neighbours(stack, on, x, best):
+            if beside not in seen:
+                seen.add(beside)
+                reached = _nearest(polytope, x)
+                if reached is not None and reached[0] < best:
+                    heapq.heappush(queue, (max(distance, reached[0]), beside))
+    return best, nearest, other, opened
+
+
+def _neighbours(stack: _Stack, on: Tensor, x: Numbers, best: float) -> Iterator[tuple[bytes, tuple[Numbers, Numbers]]]:
+    """The patterns with one unit turned, each with its polytope, which may be empty; some beyond best are left out."""
+    for first in range(0, stack.units, ROWS):
+        units = torch.arange(first, min(first + ROWS, stack.units))
+        each = torch.arange(len(units))
+        turned = on.repeat(len(units), 1)
+        turned[each, units] ^= True
+        sides, limits = stack.sides(stack.split(turned), len(units))
+        length = sides.norm(dim=2)
+        moves = length > 0
+        scale = torch.where(moves, length, 1.0)
+        sides, limits = sides / scale[:, :, None], limits / scale
+        over = torch.where(moves, sides @ torch.from_numpy(x) - limits, 0.0).amax(1)  # the polytope is no nearer
+        possible = ((limits >= 0) | moves).all(1)
+        crossed = moves[each, units]  # a constant unit has no facet
+        for unit in torch.nonzero(possible & crossed & (over < best)).flatten().tolist():
+            yield turned[unit].numpy().tobytes(), (sides[unit].numpy(), limits[unit].numpy())
+
+
+def _ties(stack: _Stack, point: Numbers, own: int, other: int) -> bool:
+    """The network itself says so too: a guard against a polytope that is empty but for rounding."""
+    logits = stack.value(torch.from_numpy(point)[None])[0]
+    return bool((logits[own] - logits[other]).abs() <= 1e-6 * (1 + logits.abs().max()))
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """normal·x = offset with a normal of length 1; the whole space, or nothing, where the normal was zero."""
+
+    normal: Numbers
+    offset: float
+    empty: bool
+
+    @classmethod
+    def of(cls, normal: Numbers, offset: float) -> _Plane:
+        length = float(np.linalg.norm(normal))
+        if length == 0:
+            return cls(normal, 0.0, offset != 0)
+        return cls(normal / length, offset / length, False)
+
+
+def _scaled(sides: Numbers, limits: Numbers) -> tuple[Numbers, Numbers]:
+    """The same polytope with rows of length 1, or 0: such a row says 0 ≤ limit, nothing or that there is no point."""
+    length = np.linalg.norm(sides, axis=1)
+    length = np.where(length > 0, length, 1.0)
+    return sides / length[:, None], limits / length
+
+
+def _nearest(
+    polytope: tuple[Numbers, Numbers], x: Numbers, plane: _Plane | None = None
+) -> tuple[float, Numbers] | None:
+    r"""The point of {G x' ≤ h} (and of the plane) that is nearest to x, with its distance; None where there is none.
+
+    From x's foot on the plane it is a least distance problem, min ‖s‖₂ subject to G' s ≤ r with G' the rows of G within
+    the plane. Lawson and Hanson (Solving Least Squares Problems, ch. 23) solve it as non-negative least squares:
+    u ≥ 0 minimizing ‖[G'ᵀ; rᵀ] u + e_last‖, whose residual is zero just where no point exists.
+    """
+    sides, limits = polytope
+    start, off = x, 0.0
+    if plane is not None:
+        if plane.empty:
+            return None
+        off = float(plane.normal @ x) - plane.offset
+        start = x - off * plane.normal
+    room = limits - sides @ start
+    size = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(limits).max(initial=0.0))
+    if plane is not None:
+        sides = sides - np.outer(sides @ plane.normal, plane.normal)
+        # A side along the plane, such as a facet that is itself the boundary, holds on all of it or nowhere.
+        along = np.linalg.norm(sides, axis=1) <= 1e-12
+        if along.any():
+            if float(room[along].min()) < -SLACK * size:
+                return None
+            sides, room = sides[~along], room[~along]
+    worst = float(-room.min(initial=0.0))
+    if worst <= 1e-13 * size:
+        return abs(off), start
+    room = room / worst  # so that the answer is of length 1 or more
+    matrix = np.vstack([sides.T, room])
+    wanted = np.zeros(len(matrix))
+    wanted[-1] = -1.0
+    share, _ = nnls(matrix, wanted, maxiter=50 * (matrix.shape[1] + 1))  # raises where it does not converge
+    residual = matrix @ share - wanted
+    if residual[-1] <= 1e-14:
+        return None
+    rough = -residual[:-1] / residual[-1]
+    active = share > 0
+    fine, *_ = np.linalg.lstsq(sides[active], room[active], rcond=None)  # the shortest step that meets the active rows
+    for step in (fine, rough):
+        point = start + worst * step
+        over = polytope[0] @ point - limits
+        if float(over.max()) <= SLACK * (size + float(np.abs(point).max())):
+            return float(np.linalg.norm(point - x)), point
+    return None
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    return np.asarray(tensor.detach().cpu().double().numpy(), dtype=np.float64)
+
+
+# ------------------------------------------------------------------------------------------------ layers in float64
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """The layers in float64 beside x, and what they are in a region whose units are on or off as told."""
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, network: Layers, x: Tensor) -> _Stack:
+        if x.ndim != 2 or x.shape[1] != network.weights[0].shape[0]:
+            raise ValueError(f"x is {tuple(x.shape)}; the network takes (rows, {network.weights[0].shape[0]})")
+        return cls(
+            tuple(weight.detach().to(x.device, torch.float64) for weight in network.weights),
+            tuple(bias.detach().to(x.device, torch.float64) for bias in network.biases),
+        )
+
+    def to_cpu(self) -> _Stack:
+        return _Stack(tuple(weight.cpu() for weight in self.weights), tuple(bias.cpu() for bias in self.biases))
+
+    @property
+    def widths(self) -> list[int]:
+        return [weight.shape[1] for weight in self.weights[:-1]]
+
+    @property
+    def units(self) -> int:
+        return sum(self.widths)
+
+    def join(self, parts: list[Tensor], like: Tensor) -> Tensor:
+        """One tensor (n, units) of a list of layers, which a linear network has none of."""
+        return torch.cat(parts, 1) if parts else like.new_zeros((len(like), 0))
+
+    def split(self, on: Tensor) -> list[Tensor]:
+        return list(torch.split(on, self.widths, 1)) if self.widths else []
+
+    def hidden(self, x: Tensor) -> list[Tensor]:
+        """Each hidden unit before its relu: (n, width) for each layer."""
+        values = []
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            values.append(x @ weight + bias)
+            x = values[-1].relu()
+        return values
+
+    def value(self, x: Tensor) -> Tensor:
+        """The logits: (n, c)."""
+        hidden = self.hidden(x)
+        return (hidden[-1].relu() if hidden else x) @ self.weights[-1] + self.biases[-1]
+
+    def logits(self, on: list[Tensor], rows: int) -> tuple[Tensor, Tensor]:
+        """From the logits down, which are few: A (n, c, d), b (n, c)."""
+        slope = self.weights[-1].T.expand(rows, -1, -1)
+        shift = self.biases[-1].expand(rows, -1)
+        for weight, bias, active in zip(self.weights[-2::-1], self.biases[-2::-1], reversed(on), strict=True):
+            slope = slope * active[:, None]
+            shift = shift + slope @ bias
+            slope = slope @ weight.T
+        return slope, shift
+
+    def unit_maps(self, on: list[Tensor], rows: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """From the inputs up, each hidden unit before its relu: slope (n, width, d), shift (n, width), each layer."""
+        slope = shift = None
+        for layer, (weight, bias) in enumerate(zip(self.weights[:-1], self.biases[:-1], strict=True)):
+            if slope is None or shift is None:
+                slope, shift = weight.T.expand(rows, -1, -1), bias.expand(rows, -1)
+            else:
+                mixing = weight.T * on[layer - 1][:, None]  # (n, out, in)
+                slope, shift = mixing @ slope, (mixing @ shift[:, :, None])[:, :, 0] + bias
+            yield slope, shift
+
+    def sides(self, on: list[Tensor], rows: int) -> tuple[Tensor, Tensor]:
+        """The region's polytope: G (n, units, d), h (n, units)."""
+        sides, limits = [], []
+        for active, (slope, shift) in zip(on, self.unit_maps(on, rows), strict=True):
+            out = 1.0 - 2.0 * active.double()  # −1 where on: the unit must not fall
+            sides.append(slope * out[:, :, None])
+            limits.append(-shift * out)
+        empty = self.weights[0].new_zeros((rows, 0))
+        return (
+            torch.cat(sides, 1) if sides else empty[:, :, None].expand(-1, -1, self.weights[0].shape[0]),
+            torch.cat(limits, 1) if limits else empty,
+        )

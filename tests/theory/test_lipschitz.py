@@ -1,0 +1,352 @@
+import math
+from itertools import combinations, pairwise
+
+import pytest
+import torch
+
+from holdfast.families.perceptron import Network
+from holdfast.families.recipe import Retraining
+from holdfast.theory import lipschitz as module
+from holdfast.theory.influence import in_unit_ball
+from holdfast.theory.lipschitz import lipschitz_bound, lipschitz_bound_on_segment, sampled_lipschitz
+
+ABOVE = 1 + 1e-9  # what the tests allow for their own rounding
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def network(sizes, seed=0):
+    pairs = list(pairwise(sizes))
+    weights = tuple(draw(*pair, seed=97 * seed + i) * (2 / pair[0]) ** 0.5 for i, pair in enumerate(pairs))
+    return Network(weights, tuple(draw(b, seed=97 * seed + 50 + i) / 3 for i, (_, b) in enumerate(pairs)), Retraining())
+
+
+def jacobian(net, x):
+    """W₁ D₁ W₂ ... at each point: (m, d, c)."""
+    slope = torch.eye(x.shape[1], dtype=torch.float64).expand(len(x), -1, -1)
+    for weight, bias in zip(net.weights[:-1], net.biases[:-1], strict=True):
+        x, slope = x @ weight + bias, slope @ weight
+        slope, x = slope * (x > 0)[:, None], x.relu()
+    return slope @ net.weights[-1]
+
+
+def norms(net, x):
+    return torch.linalg.matrix_norm(jacobian(net, x), 2)
+
+
+def hidden(net):
+    """The same network with the last hidden layer for its logits."""
+    width = len(net.weights[-1])
+    eye, zero = torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
+    return Network((*net.weights[:-1], eye), (*net.biases[:-1], zero), Retraining())
+
+
+def in_ball(x, radius, count, norm=2, seed=0):
+    """Points of each row's ball, some of them on its surface: (count, n, d)."""
+    if norm == math.inf:
+        away = (2 * torch.rand(count, x.shape[1], generator=torch.Generator().manual_seed(seed)).double() - 1) * 1.2
+        away = away.clamp(-1, 1)
+    else:
+        away = in_unit_ball(count, x.shape[1], seed)
+        away[::2] /= away[::2].norm(dim=1, keepdim=True)
+    return x + radius * away[:, None]
+
+
+def middles(net, start, end):
+    """A point inside each linear piece of the segment: kinks are found layer by layer, exactly up to rounding."""
+    parts = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    for depth in range(1, len(net.weights)):
+        values = start + parts[:, None] * (end - start)
+        for weight, bias in zip(net.weights[: depth - 1], net.biases[: depth - 1], strict=True):
+            values = (values @ weight + bias).relu()
+        values = values @ net.weights[depth - 1] + net.biases[depth - 1]  # linear between the parts
+        left, right = values[:-1], values[1:]
+        where = (left * right < 0).nonzero()
+        share = left[where[:, 0], where[:, 1]] / (left - right)[where[:, 0], where[:, 1]]
+        kinks = parts[where[:, 0]] + share * parts.diff()[where[:, 0]]
+        parts = torch.cat([parts, kinks]).unique()
+    inside = (parts[:-1] + parts[1:]) / 2
+    return start + inside[:, None] * (end - start)
+
+
+def cells(net, centre, radius):
+    """A point inside every linear region that meets a disc, for two inputs and one hidden layer.
+
+    A region that meets the disc has a corner in it or a piece of the circle.
+    """
+    normals, offsets = net.weights[0].T, net.biases[0] + centre @ net.weights[0]  # lines n·δ + o = 0 around the centre
+    points = []
+    for i, j in combinations(range(len(normals)), 2):
+        pair = normals[[i, j]]
+        corner = torch.linalg.solve(pair, -offsets[[i, j]])
+        if corner.norm() < radius:
+            for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+                points.append(corner + 1e-9 * torch.linalg.solve(pair, torch.tensor(signs, dtype=torch.float64)))
+    angles = [torch.tensor([0.0], dtype=torch.float64)]
+    for normal, offset in zip(normals, offsets, strict=True):
+        reach = offset.abs() / (normal.norm() * radius)
+        if reach < 1:
+            towards, half = torch.atan2(normal[1], normal[0]), torch.acos(-offset / (normal.norm() * radius))
+            angles.append(torch.stack([towards - half, towards + half]) % (2 * math.pi))
+    around = torch.cat(angles).sort().values
+    between = (around + torch.cat([around[1:], around[:1] + 2 * math.pi])) / 2
+    points += list(radius * (1 - 1e-12) * torch.stack([between.cos(), between.sin()], 1))
+    return centre + torch.stack(points)
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (4, 3, 2), (5, 8, 2), (5, 8, 6, 3), (3, 7, 5, 4, 2)])
+@pytest.mark.parametrize("norm", [2, math.inf])
+def test_lower_and_true_and_upper_are_in_this_order(sizes, norm):
+    """300 networks, 3 balls and 3 radii each: the truth is at least what 40 points of a ball show."""
+    for seed in range(60):
+        net, x = network(sizes, seed), draw(3, sizes[0], seed=1000 + seed)
+        for radius in (0.01, 0.3, 2.0):
+            upper = lipschitz_bound(net, x, radius, norm)
+            shown = norms(net, in_ball(x, radius, 40, norm, seed).flatten(0, 1)).view(40, 3).amax(0)
+            assert (shown <= upper * ABOVE).all()
+            if norm == 2:
+                lower = sampled_lipschitz(net, x, radius, 20, seed)
+                assert (lower <= upper * ABOVE).all()
+                assert (lower >= norms(net, x) * (1 - 1e-9)).all()
+
+
+def test_the_truth_of_every_region_of_a_disc():
+    """1,200 discs with their regions enumerated: sampled ≤ true ≤ bound, and the bound is not far off."""
+    ratios = []
+    for seed in range(400):
+        net, x = network((2, 5, 2), seed), draw(3, 2, seed=2000 + seed)
+        radius = (0.05, 0.3, 1.0, 3.0)[seed % 4]
+        upper = lipschitz_bound(net, x, radius)
+        lower = sampled_lipschitz(net, x, radius, 30, seed)
+        true = torch.stack([norms(net, cells(net, centre, radius)).max() for centre in x])
+        assert (lower <= true * ABOVE).all()
+        assert (true <= upper * ABOVE).all()
+        ratios.append((upper / true)[true > 0])
+    assert torch.cat(ratios).median() < 1.1
+    assert torch.cat(ratios).max() < 3
+
+
+@pytest.mark.parametrize("sizes", [(1, 6, 2), (1, 5, 4, 3), (4, 6, 5, 2), (6, 8, 6, 4, 3)])
+@pytest.mark.parametrize("output", ["logits", "hidden"])
+def test_the_truth_of_every_piece_of_a_segment(sizes, output):
+    for seed in range(100):
+        net = network(sizes, seed)
+        whole = net if output == "logits" else hidden(net)
+        start, end = draw(2, 3, sizes[0], seed=3000 + seed) * (0.05, 0.5, 2.0)[seed % 3]
+        upper = lipschitz_bound_on_segment(net, start, end, output)
+        true = torch.stack([norms(whole, middles(net, a, b)).max() for a, b in zip(start, end, strict=True)])
+        assert (true <= upper * ABOVE).all()
+        # A segment lies in the ball and in the box around its middle; for one input it is that ball.
+        middle, half = (start + end) / 2, (end - start).norm(dim=1) / 2
+        ball = lipschitz_bound(net, middle, half, output=output)
+        if sizes[0] == 1:
+            torch.testing.assert_close(ball, upper, rtol=1e-9, atol=0)
+            torch.testing.assert_close(lipschitz_bound(net, middle, half, math.inf, output), upper, rtol=1e-9, atol=0)
+
+
+def test_in_many_pieces_a_segments_bound_comes_down_towards_the_truth():
+    """Not all the way: at a kink the bound on both sides together exceeds the steeper side's norm."""
+    net, start, end = network((6, 20, 12, 2), 3), *draw(2, 20, 6, seed=1)
+    true = torch.stack([norms(net, middles(net, a, b)).max() for a, b in zip(start, end, strict=True)])
+    bounds = [lipschitz_bound_on_segment(net, start, end, pieces=pieces) for pieces in (1, 8, 64, 256)]
+    assert all((true <= bound * ABOVE).all() for bound in bounds)
+    excess = [float((bound / true).mean()) - 1 for bound in bounds]
+    assert excess[1] < excess[0] / 2
+    assert excess[2] < excess[1] / 2
+    assert excess[3] < 0.12
+    with pytest.raises(ValueError, match="pieces must be"):
+        lipschitz_bound_on_segment(net, start, end, pieces=0)
+
+
+def test_a_segment_is_bounded_more_tightly_than_the_ball_around_it():
+    net, end = network((10, 30, 16, 2)), draw(50, 10, seed=1)
+    upper = lipschitz_bound_on_segment(net, torch.zeros(10), end)
+    ball = lipschitz_bound(net, end / 2, end.norm(dim=1) / 2)
+    assert (upper < 1.05 * ball).all()
+    assert upper.mean() < 0.85 * ball.mean()
+
+
+@pytest.mark.parametrize("norm", [2, math.inf])
+@pytest.mark.parametrize("output", ["logits", "margin", "hidden"])
+def test_inside_one_region_the_bound_is_the_norm_of_the_jacobian(norm, output):
+    net, x = network((6, 12, 8, 5, 3)), draw(200, 6, seed=1)
+    target = torch.arange(200) % 3
+    slopes = jacobian(hidden(net) if output == "hidden" else net, x)
+    if output == "margin":
+        gaps = slopes.gather(2, target[:, None, None].expand(-1, 6, 1)) - slopes
+        true = gaps.norm(dim=1).amax(1)
+    else:
+        true = torch.linalg.matrix_norm(slopes, 2)
+    upper = lipschitz_bound(net, x, 1e-7, norm, output, target if output == "margin" else None)
+    torch.testing.assert_close(upper, true, rtol=1e-11, atol=1e-13)
+    assert (upper >= true).all()  # rounded outwards
+    nearby = x + 1e-8 * draw(200, 6, seed=2)
+    segment = lipschitz_bound_on_segment(net, x, nearby, output, target if output == "margin" else None)
+    torch.testing.assert_close(segment, true, rtol=1e-11, atol=1e-13)
+    assert (segment >= true).all()
+
+
+@pytest.mark.parametrize("radius", [0.0, 1.0, 1e6])
+def test_linear_networks_are_exact_at_any_radius(radius):
+    net, x = network((5, 3)), draw(4, 5)
+    true = torch.linalg.matrix_norm(net.weights[0], 2).expand(4)
+    torch.testing.assert_close(lipschitz_bound(net, x, radius), true, rtol=1e-12, atol=0)
+    torch.testing.assert_close(lipschitz_bound_on_segment(net, x, x + radius), true, rtol=1e-12, atol=0)
+    torch.testing.assert_close(sampled_lipschitz(net, x, radius), true, rtol=1e-12, atol=0)
+    torch.testing.assert_close(lipschitz_bound(net, x, radius, output="hidden"), torch.ones(4).double())
+    margins = lipschitz_bound(net, x, radius, output="margin", target=torch.full((4,), 2), other=torch.zeros(4).long())
+    torch.testing.assert_close(margins, (net.weights[0][:, 2] - net.weights[0][:, 0]).norm().expand(4))
+
+
+def test_on_a_kink_both_slopes_count():
+    """|x| = relu(x) + relu(−x) and relu(x) at 0, a ball of radius 0 there, and a line that runs along the kink."""
+    one = torch.ones(1, 1, dtype=torch.float64)
+    ramp = Network((one, one), (torch.zeros(1).double(), torch.zeros(1).double()), Retraining())
+    assert lipschitz_bound(ramp, torch.zeros(1, 1), 0.0) == pytest.approx(1)
+    assert lipschitz_bound(ramp, torch.full((1, 1), -1.0), 0.5) == pytest.approx(0, abs=1e-12)
+    assert lipschitz_bound(ramp, torch.full((1, 1), -1.0), 1.5) == pytest.approx(1)
+    across = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
+    along = Network((across, one), ramp.biases, Retraining())
+    assert lipschitz_bound_on_segment(along, torch.zeros(2), torch.tensor([[0.0, 5.0]])) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("norm", [2, math.inf])
+@pytest.mark.parametrize("output", ["logits", "margin", "hidden"])
+def test_a_larger_ball_leaves_more_open(norm, output):
+    """What is decided in a ball is decided in a smaller one. The bound itself may fall a little as the ball grows, a
+    unit that is taken for undecided having the smaller middle, but not much below where it was."""
+    for seed in range(20):
+        net, x = network((6, 14, 8, 3), seed), draw(20, 6, seed=seed)
+        target = torch.arange(20) % 3 if output == "margin" else None
+        radii = torch.logspace(-3, 1, 20).double()
+        bounds = torch.stack([lipschitz_bound(net, x, r, norm, output, target) for r in radii])
+        assert (bounds >= 0.75 * bounds.cummax(0).values).all()
+        assert (bounds[-1] >= bounds[0]).all()
+        if output == "logits":
+            product = math.prod(float(torch.linalg.matrix_norm(weight, 2)) for weight in net.weights)
+            assert (bounds <= product * ABOVE).all()
+            torch.testing.assert_close(lipschitz_bound(net, x, 1e6), lipschitz_bound(net, x, math.inf))
+        inner = list(zip(net.weights[:-1], net.biases[:-1], strict=True))
+        before = None
+        for radius in radii:
+            relus, _ = module._decided(inner, x, lambda m, w, r=radius: module._dual(m.abs() + w, norm) * r)
+            undecided = torch.cat([layer.undecided for layer in relus], 1)
+            assert before is None or (undecided | ~before).all()
+            before = undecided
+
+
+def test_scales_come_out_where_they_went_in():
+    net, x = network((4, 9, 6, 2)), draw(30, 4, seed=1)
+    first, second, last = net.weights
+    b1, b2, b3 = net.biases
+    bound = lipschitz_bound(net, x, 0.4)
+    steeper = Network((first, second, 3 * last), (b1, b2, b3 + 1), Retraining())
+    torch.testing.assert_close(lipschitz_bound(steeper, x, 0.4), 3 * bound)
+    moved = Network((8 * first, second / 8, last), (8 * b1, b2, b3), Retraining())  # relu is positively homogeneous
+    torch.testing.assert_close(lipschitz_bound(moved, x, 0.4), bound)
+    zoomed = Network((first / 5, second, last), (b1, b2, b3), Retraining())
+    torch.testing.assert_close(lipschitz_bound(zoomed, 5 * x, 2.0), bound / 5)
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    shuffled = Network((first[:, order], second[order], last), (b1[order], b2, b3), Retraining())
+    torch.testing.assert_close(lipschitz_bound(shuffled, x, 0.4), bound)
+    turn = torch.linalg.qr(draw(4, 4, seed=9)).Q  # the ball and the l2 slopes do not see a rotation of the inputs
+    tiny = Network((turn.T @ first, second, last), (b1, b2, b3), Retraining())
+    torch.testing.assert_close(lipschitz_bound(tiny, x @ turn, 1e-7), lipschitz_bound(net, x, 1e-7))
+
+
+@pytest.mark.parametrize("norm", [2, math.inf])
+def test_no_two_points_of_a_ball_differ_by_more(norm):
+    """25,000 slopes between pairs of points, of all logits and of margins."""
+    for seed in range(5):
+        net, x = network((8, 20, 12, 3), seed), draw(50, 8, seed=seed)
+        target = torch.arange(50) % 3
+        radius = torch.linspace(0.01, 1.5, 50).double()
+        a, b = in_ball(x, radius[:, None], 200, norm, seed).view(2, 100, 50, 8)
+        b[50:] = a[50:] + 1e-3 * (b[50:] - a[50:])  # half the pairs are close together
+        rise, run = net(a) - net(b), (a - b).norm(dim=-1)
+        upper = lipschitz_bound(net, x, radius, norm)
+        assert (rise.norm(dim=-1) <= upper * run * ABOVE + 1e-12).all()
+        tallest = lipschitz_bound(net, x, radius, norm, "margin", target)
+        pairs = torch.stack(
+            [lipschitz_bound(net, x, radius, norm, "margin", target, torch.full_like(target, k)) for k in range(3)]
+        )
+        torch.testing.assert_close(pairs.amax(0), tallest)
+        own = rise.gather(2, target.expand(100, 50)[..., None]) - rise
+        assert (own.abs() <= pairs.T * run[..., None] * ABOVE + 1e-12).all()
+        margins = [_margin(net(p), target) for p in (a, b)]
+        assert ((margins[0] - margins[1]).abs() <= tallest * run * ABOVE + 1e-12).all()
+
+
+def _margin(logits, target):
+    index = target.expand(logits.shape[:2])[..., None]
+    return logits.gather(2, index)[..., 0] - logits.scatter(2, index, -math.inf).amax(2)
+
+
+def test_undecided_units_must_count(monkeypatch):
+    """The truth test has teeth: a bound that leaves out what undecided units may do is caught."""
+
+    def broken(seed):
+        net, x = network((2, 5, 2), seed), draw(3, 2, seed=2000 + seed)
+        upper = lipschitz_bound(net, x, 1.0)
+        true = torch.stack([norms(net, cells(net, centre, 1.0)).max() for centre in x])
+        return bool((true > upper * ABOVE).any())
+
+    assert not any(broken(seed) for seed in range(20))
+    monkeypatch.setattr(module._Relus, "undecided", property(lambda self: torch.zeros_like(self.mean).bool()))
+    monkeypatch.setattr(module, "_entrywise", lambda slope: torch.full_like(slope.middle[:, 0, 0], math.inf))
+    assert any(broken(seed) for seed in range(20))
+
+
+def test_rows_do_not_meet_and_float32_weights_are_taken_as_they_are(monkeypatch):
+    net, x = network((6, 10, 2)), draw(23, 6)
+    together, segment, sampled = (
+        lipschitz_bound(net, x, 0.5), lipschitz_bound_on_segment(net, -x, x), sampled_lipschitz(net, x, 0.5)
+    )  # fmt: skip
+    monkeypatch.setattr(module, "NUMBERS", 300)
+    torch.testing.assert_close(lipschitz_bound(net, x, 0.5), together, rtol=1e-12, atol=0)
+    torch.testing.assert_close(lipschitz_bound_on_segment(net, -x, x), segment, rtol=1e-12, atol=0)
+    torch.testing.assert_close(sampled_lipschitz(net, x, 0.5), sampled, rtol=1e-12, atol=0)
+    single = Network(tuple(w.float() for w in net.weights), tuple(b.float() for b in net.biases), Retraining())
+    double = Network(tuple(w.double() for w in single.weights), tuple(b.double() for b in single.biases), Retraining())
+    assert torch.equal(lipschitz_bound(single, x.float(), 0.5), lipschitz_bound(double, x.float(), 0.5))
+    assert lipschitz_bound(single, x.float(), 0.5).dtype == torch.float64
+    assert lipschitz_bound(net, x[:0], 0.5).shape == sampled_lipschitz(net, x[:0], 0.5).shape == (0,)
+
+
+def test_sampling_takes_any_map_and_grows_with_its_sample():
+    x = torch.tensor([[0.3, -0.2], [2.0, 1.0]], dtype=torch.float64)
+    smooth = sampled_lipschitz(lambda r: r.square().sum(1), x, 0.5, 2000)  # the slope is 2‖x‖, at most 2 (‖x‖ + 0.5)
+    most = 2 * (x.norm(dim=1) + 0.5)
+    assert (smooth <= most).all()
+    torch.testing.assert_close(smooth, most, rtol=0.02, atol=0)
+    torch.testing.assert_close(sampled_lipschitz(lambda r: r.square().sum(1), x, 0.0, 1), 2 * x.norm(dim=1))
+    vectors = sampled_lipschitz(lambda r: torch.stack([3 * r[:, 0], r[:, 1]], 1), x, 0.5, 3)
+    torch.testing.assert_close(vectors, torch.full((2,), 3.0).double())
+
+
+def test_settings_that_make_no_sense_are_refused():
+    net, x = network((3, 4, 2)), draw(2, 3)
+    with pytest.raises(ValueError, match="norm must be"):
+        lipschitz_bound(net, x, 0.5, 1)
+    with pytest.raises(ValueError, match="radius must be"):
+        lipschitz_bound(net, x, -0.5)
+    with pytest.raises(ValueError, match="radius must be"):
+        lipschitz_bound(net, x, math.nan)
+    with pytest.raises(ValueError, match="output must be"):
+        lipschitz_bound(net, x, 0.5, output="class")
+    with pytest.raises(ValueError, match="needs target="):
+        lipschitz_bound(net, x, 0.5, output="margin")
+
+
+def test_each_of_the_two_ways_is_sometimes_the_better():
+    net, x = network((6, 14, 8, 3), 1), draw(200, 6)
+    inner = list(zip(net.weights[:-1], net.biases[:-1], strict=True))
+    relus, slope = module._decided(inner, x, lambda m, w: module._dual(m.abs() + w, 2) * 0.1)
+    head = net.weights[-1].T.expand(200, -1, -1)
+    entries = module._entrywise(slope.times(head.mT))
+    layers = module._steepest(relus, module._Interval(head, torch.zeros_like(head)))
+    assert (entries < layers * 0.99).double().mean() > 0.05
+    assert (layers < entries * 0.99).double().mean() > 0.3
+    torch.testing.assert_close(lipschitz_bound(net, x, 0.1), torch.minimum(entries, layers))
