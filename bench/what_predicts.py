@@ -40,9 +40,9 @@ from holdfast import (
 )
 from holdfast.datasets import DATASETS
 from holdfast.families.store import default_store
+from holdfast.study import GROUPS
 
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # the paper's
-GROUPS = {"warfarin": ((0,), (1, 2))}
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")
 WITH_SNS = ("min-l1", "min-l2", "pgd")
 

@@ -20,7 +20,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from holdfast import Encoding, Family, Feature, Recipe, Retraining, Schema, datasets, leave_one_out, seeds, train
+from holdfast import (
+    PGD,
+    Counterfactuals,
+    Encoding,
+    Family,
+    Feature,
+    Recipe,
+    Retraining,
+    Schema,
+    Space,
+    datasets,
+    leave_one_out,
+    other_class,
+    seeds,
+    train,
+)
 from holdfast.datasets.card import data_folder
 from holdfast.models import Model
 
@@ -116,3 +131,13 @@ def data_file() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def start(family: Family, rows: tuple[Tensor, Tensor], encoding: Encoding) -> dict[str, Counterfactuals]:
+    """What a stabiliser starts from, in both spaces."""
+    x, _ = rows
+    return {
+        name: PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
+        for name, space in {"schema": encoding.space, "free": Space.free(x)}.items()
+    }

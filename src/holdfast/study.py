@@ -37,7 +37,7 @@ from holdfast.counterfactuals import Counterfactuals, Method, other_class
 from holdfast.encoding import Encoding, Scaling
 from holdfast.families import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, seeds, train
 from holdfast.families.changes import bootstrap
-from holdfast.families.store import default_store
+from holdfast.families.store import default_store, digest
 from holdfast.files import write_text
 from holdfast.models import Groups, Model, merged
 from holdfast.named import Then, named
@@ -163,7 +163,7 @@ class Study:
             "method": [method, _described(self.method(dataset, method))],
             "own": [dataset, base_seed, self.changes, FIRST, self.rows, self.space, self.settings, self.device],
         }
-        return _digest(described)[:20]
+        return digest(described)[:20]
 
 
 def _name(entry: Entry) -> str:
@@ -186,10 +186,6 @@ def _described(value: Any) -> Any:
         f"a study cannot tell one {type(value).__name__} from another ({value!r}); write methods as frozen dataclasses "
         "of numbers, words, tensors and other such values"
     )
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _versions() -> dict[str, str]:
@@ -284,7 +280,7 @@ class _Trial:
 
     def answer(self, method: Method) -> tuple[Counterfactuals, float]:
         """What a method finds, and its seconds. What several start from, as SNS does, is searched for once."""
-        key = _digest(_described(method))
+        key = digest(_described(method))
         if key not in self.answers:
             self.answers[key] = self._search(method)
         return self.answers[key]

@@ -4,18 +4,9 @@ import pytest
 import torch
 from conftest import linear
 
-from holdfast import PGD, Confidence, Network, Retraining, Space, assess, merged, other_class
+from holdfast import Confidence, Network, Retraining, Space, assess, merged, other_class
 from holdfast.stabilise import Certified
 from holdfast.theory.certificates import Relative, certified_radius, margin_bound
-
-
-@pytest.fixture(scope="module")
-def start(family, rows, encoding):
-    x, _ = rows
-    return {
-        name: PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
-        for name, space in {"schema": encoding.space, "free": Space.free(x)}.items()
-    }
 
 
 @pytest.mark.parametrize("name", ["schema", "free"])

@@ -4,19 +4,10 @@ import pytest
 import torch
 from conftest import linear
 
-from holdfast import PGD, SNS, Counterfactuals, Space, assess, other_class
+from holdfast import SNS, Counterfactuals, Space, assess
 
 W = torch.tensor([3.0, 4.0])
 WIDE = Space.box(torch.full((2,), -50.0), torch.full((2,), 50.0))
-
-
-@pytest.fixture(scope="module")
-def start(family, rows, encoding):
-    x, _ = rows
-    return {
-        name: PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
-        for name, space in {"schema": encoding.space, "free": Space.free(x)}.items()
-    }
 
 
 @pytest.mark.parametrize("name", ["schema", "free"])

@@ -1,32 +1,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 
+import perceptrons
 import pytest
 import torch
+from perceptrons import Perceptron
 from torch import Tensor
 
 from holdfast.theory.regions import Piece, boundary_piece, linear_map, pattern, piece_distance
 from holdfast.theory.theorems import further_but_no_safer, proposition1, theorem2
 
-
-@dataclass(frozen=True)
-class Perceptron:
-    weights: tuple[Tensor, ...]
-    biases: tuple[Tensor, ...]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = torch.relu(x @ weight + bias)
-        return x @ self.weights[-1] + self.biases[-1]
-
-
-def drawn(*sizes: int, seed: int = 0, bias: float = 0.5) -> Perceptron:
-    generator = torch.Generator().manual_seed(seed)
-    weights = [torch.randn(a, b, generator=generator).double() / a**0.5 for a, b in pairwise(sizes)]
-    return Perceptron(tuple(weights), tuple(bias * torch.randn(b, generator=generator).double() for b in sizes[1:]))
+drawn = partial(perceptrons.drawn, bias=0.5)
 
 
 def retopped(network: Perceptron, size: float, seed: int) -> Perceptron:

@@ -47,10 +47,10 @@ class StoreError(ValueError):
 
 def fingerprint_data(pool: Pool, base: Model | None = None) -> str:
     """Of all rows there are, and of the network that some members continue from."""
-    digest = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
+    hashed = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
     for tensor in (pool.x, pool.y, *_tensors_of(base)):
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+        hashed.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return hashed.hexdigest()
 
 
 def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, network: str | None = None) -> str:
@@ -60,7 +60,7 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
     """
     own = {name: value for name, value in asdict(retraining).items() if name not in ("kind", "settings")}
     recipe = retraining.recipe(recipe)
-    return _digest([ALGORITHM, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
+    return digest([ALGORITHM, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
 
 
 def _tensors_of(base: Model | None) -> list[Tensor]:
@@ -74,7 +74,8 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
     return {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "network"}
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """Of anything that JSON can say: the same for equal values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -189,7 +190,7 @@ class Entry:
 
     @classmethod
     def of(cls, store: str | Path, fingerprints: Sequence[str]) -> Entry:
-        return cls(Path(store).expanduser() / _digest(list(fingerprints))[:20])
+        return cls(Path(store).expanduser() / digest(list(fingerprints))[:20])
 
     @property
     def complete(self) -> bool:
