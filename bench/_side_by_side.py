@@ -16,7 +16,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from holdfast import Encoding
+from holdfast import Audit, Encoding
 from holdfast.datasets import card
 from holdfast.files import write_text
 
@@ -45,6 +45,20 @@ def resident(name: str) -> float:
     """Megabytes this process holds (VmRSS) or held at most (VmHWM), as Linux counts them."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))
+
+
+def rated(dataset: str, method: str, result: Audit) -> dict[str, Any]:
+    """How often a method's counterfactuals are undone, and what they cost: the first columns of a table."""
+    answer, (low, high) = result.counterfactuals, result.interval()
+    return {
+        "dataset": dataset,
+        "method": method,
+        "found": int(answer.found.sum()),
+        "undone": result.rate,
+        "low": low,
+        "high": high,
+        "l2": float(answer.cost(2)[answer.found].mean()),
+    }
 
 
 def show(title: str, rows: list[dict[str, Any]], file: Path | None = None) -> None:

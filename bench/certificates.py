@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from _side_by_side import divided, flags, keep, show, timed
+from _side_by_side import divided, flags, keep, rated, show, timed
 from torch import Tensor
 
 from holdfast import (
@@ -234,19 +234,11 @@ def before(model: Network, answer: Counterfactuals) -> pd.DataFrame:
 
 
 def line(dataset: str, method: str, result: Audit, seconds: float, told: pd.DataFrame) -> dict[str, Any]:
-    answer, (low, high) = result.counterfactuals, result.interval()
-    return {
-        "dataset": dataset,
-        "method": method,
-        "found": int(answer.found.sum()),
-        "undone": result.rate,
-        "low": low,
-        "high": high,
-        "l2": float(answer.cost(2)[answer.found].mean()),
+    return rated(dataset, method, result) | {
         "proved_absolute": float(told["certified_absolute"].median()),
         "proved_relative": float(told["certified_relative"].median()),
         "log_odds": float(told["confidence"].median()),
-        "ms_a_row": 1000 * seconds / len(answer),
+        "ms_a_row": 1000 * seconds / len(result.counterfactuals),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from _side_by_side import divided, flags, keep, show, timed
+from _side_by_side import divided, flags, keep, rated, show, timed
 
 from holdfast import (
     PAPER_RECIPES,
@@ -52,18 +52,7 @@ def compare(name: str, rows: int, members: int) -> list[dict[str, Any]]:
 
 
 def row(dataset: str, method: str, answer: Counterfactuals, seconds: float, family: Any) -> dict[str, Any]:
-    result = audit(answer, family)
-    low, high = result.interval()
-    return {
-        "dataset": dataset,
-        "method": method,
-        "found": int(answer.found.sum()),
-        "undone": result.rate,
-        "low": low,
-        "high": high,
-        "l2": float(answer.cost(2)[answer.found].mean()),
-        "ms_a_row": 1000 * seconds / len(answer),
-    }
+    return rated(dataset, method, audit(answer, family)) | {"ms_a_row": 1000 * seconds / len(answer)}
 
 
 def main() -> None:

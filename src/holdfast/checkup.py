@@ -105,19 +105,20 @@ def checkup(
     counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
     ``constrained`` counts points as found only if they keep the schema's constraints.
     """
+    if people is None:
+        if isinstance(counterfactuals, str):
+            raise ValueError(
+                "DiCE's JSON does not say whom it is for; give the table of people that DiCE was asked about"
+            )
+        people = _named(data.table, counterfactuals)
     if models:
         base, family = read_models(models, deployed)
     else:
         base, family = _trained(data, recipe or data.recipe, deployed, members, workers, progress)
     space = data.encoding.space if constrained else None
     if isinstance(counterfactuals, str):
-        if people is None:
-            raise ValueError(
-                "DiCE's JSON does not say whom it is for; give the table of people that DiCE was asked about"
-            )
         brought = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
     else:
-        people = _named(data.table, counterfactuals) if people is None else people
         brought = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
     return Checkup(brought, audit(brought.counterfactuals, family))
 

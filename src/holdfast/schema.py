@@ -295,7 +295,7 @@ def _inferred_categories(column: pd.Series[Any], name: str) -> tuple[Level, ...]
     levels = _levels_of(column)
     if len(column) >= 20 and len(levels) > len(column) // 2:
         raise ValueError(
-            f"column '{name}' has {len(levels)} different values in {len(column)} rows, {_some(levels)}: "
+            f"column '{name}' has {len(levels)} different values in {len(column)} rows, {some(levels)}: "
             "that looks like an identifier or numbers kept as text; drop it, or convert it with pd.to_numeric"
         )
     return levels
@@ -306,7 +306,7 @@ def _classes_of(column: pd.Series[Any], label: str) -> tuple[Level, ...]:
     classes = _levels_of(column)
     if len(classes) > 20 and len(classes) > len(column) // 10:
         raise ValueError(
-            f"label '{label}' has {len(classes)} different values in {len(column)} rows, {_some(classes)}: that looks "
+            f"label '{label}' has {len(classes)} different values in {len(column)} rows, {some(classes)}: that looks "
             "like a number or an identifier; name a column of classes, or cut it into a few with pd.cut"
         )
     return classes
@@ -345,7 +345,7 @@ def _check_table(table: pd.DataFrame) -> None:
     unnamed = [name for name in table.columns if not isinstance(name, str)]
     if unnamed:
         raise ValueError(
-            f"columns {_some(unnamed)} have names that are not text; rename them, for example with "
+            f"columns {some(unnamed)} have names that are not text; rename them, for example with "
             "table.columns = table.columns.astype(str)"
         )
     repeated = _repeated(table.columns)
@@ -359,7 +359,7 @@ def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
     missing = [name for name in names if name not in table.columns]
     if missing:
         hints = "".join(_did_you_mean(name, table.columns) for name in missing[:1])
-        raise ValueError(f"the table lacks columns {missing}{hints}; it has {_some(list(table.columns), 12)}")
+        raise ValueError(f"the table lacks columns {missing}{hints}; it has {some(list(table.columns), 12)}")
 
 
 def _check_feature(column: pd.Series[Any], feature: Feature) -> None:
@@ -368,7 +368,7 @@ def _check_feature(column: pd.Series[Any], feature: Feature) -> None:
         return _check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         raise ValueError(
-            f"column '{feature.name}' should hold numbers but is {column.dtype}, {_some(list(column.unique()))}; "
+            f"column '{feature.name}' should hold numbers but is {column.dtype}, {some(list(column.unique()))}; "
             "convert it with pd.to_numeric, or make it categorical in the schema"
         )
     _check_finite(column, feature.name)
@@ -376,7 +376,7 @@ def _check_feature(column: pd.Series[Any], feature: Feature) -> None:
         broken = column[column != column.round()]
         if len(broken):
             raise ValueError(
-                f"column '{feature.name}' should hold whole numbers but has {_some(list(broken))}; "
+                f"column '{feature.name}' should hold whole numbers but has {some(list(broken))}; "
                 "round it, or make the feature 'real'"
             )
 
@@ -389,7 +389,7 @@ def _check_label(column: pd.Series[Any], label: str, classes: tuple[Level, ...])
 def _check_missing(column: pd.Series[Any], name: str) -> None:
     missing = column.isna()
     if missing.any():
-        rows = _some(list(column.index[missing]))
+        rows = some(list(column.index[missing]))
         raise ValueError(
             f"column '{name}' has {int(missing.sum())} missing values (rows {rows}); "
             "fill them or drop those rows; a column of levels may have 'missing' as one"
@@ -399,15 +399,15 @@ def _check_missing(column: pd.Series[Any], name: str) -> None:
 def _check_finite(column: pd.Series[Any], name: str) -> None:
     broken = column[~np.isfinite(column.to_numpy(dtype=np.float64))]
     if len(broken):
-        raise ValueError(f"column '{name}' has values that are not finite: {_some(list(broken))}; replace or drop them")
+        raise ValueError(f"column '{name}' has values that are not finite: {some(list(broken))}; replace or drop them")
 
 
 def _check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], place: str) -> None:
     extra = sorted({_plain(value) for value in column.unique()} - set(levels), key=repr)
     if extra:
         raise ValueError(
-            f"column '{name}' has levels {_some(extra)} that the schema does not list; "
-            f"it lists {_some(list(levels), 12)}; add them with {place} or drop those rows"
+            f"column '{name}' has levels {some(extra)} that the schema does not list; "
+            f"it lists {some(list(levels), 12)}; add them with {place} or drop those rows"
         )
 
 
@@ -421,6 +421,7 @@ def _did_you_mean(name: Any, names: Iterable[Any]) -> str:
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 
-def _some(values: Iterable[Any], most: int = 5) -> str:
+def some(values: Iterable[Any], most: int = 5) -> str:
+    """The first few, for a message, and how many there are."""
     shown = [repr(_plain(value)) for value in values]
     return ", ".join(shown[:most]) + (f", ... ({len(shown)} in all)" if len(shown) > most else "")

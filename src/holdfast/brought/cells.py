@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.encoding import Encoding
-from holdfast.schema import Feature
+from holdfast.schema import Feature, some
 
 _FOUND = Feature("found", "binary", levels=(False, True))  # the column that Counterfactuals.to_frame writes
 
@@ -105,8 +105,3 @@ def _complain(trouble: dict[int, list[str]], column: pd.Series[Any], bad: NDArra
         empty = pd.api.types.is_scalar(value) and pd.isna(value)
         said = f"{feature.name!r} is empty" if empty else f"{feature.name!r} holds {value!r}, not {should}"
         trouble.setdefault(row, []).append(said)
-
-
-def some(values: Iterable[Any], most: int = 5) -> str:
-    shown = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
-    return ", ".join(shown[:most]) + (f", ... ({len(shown)} in all)" if len(shown) > most else "")

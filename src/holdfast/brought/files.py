@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.brought.cells import some
+from holdfast.schema import some
 
 # To the last digit is how pandas 3 reads a number anyway, and it warns whoever asks for it.
 _EXACT: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}

@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.brought.cells import some
 from holdfast.counterfactuals import Counterfactuals, assess
 from holdfast.encoding import Encoding
 from holdfast.models import Model, checked_logits, predict
-from holdfast.schema import Feature
+from holdfast.schema import Feature, some
 from holdfast.space import Space
 
 INVALID = "not valid for the model"

@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.brought.cells import numbers_of, some, spelling
+from holdfast.brought.cells import numbers_of, spelling
 from holdfast.brought.judging import UNREADABLE, WITHOUT, Brought, Target, Told, judged, question_of
 from holdfast.brought.tables import assembled, check_inputs, unused
 from holdfast.encoding import Encoding
 from holdfast.models import Model
+from holdfast.schema import some
 from holdfast.space import Space
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from holdfast.brought.cells import as_they_are, empty_rows, read_points, some
+from holdfast.brought.cells import as_they_are, empty_rows, read_points
 from holdfast.brought.judging import (
     NO_ROW,
     UNREADABLE,
@@ -28,6 +28,7 @@ from holdfast.brought.judging import (
 )
 from holdfast.encoding import Encoding
 from holdfast.models import Model
+from holdfast.schema import some
 from holdfast.space import Space
 
 
