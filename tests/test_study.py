@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -38,6 +37,7 @@ from holdfast import (
 from holdfast.families import training
 from holdfast.families.store import entries
 from holdfast.named import Then
+from holdfast.studies import paper
 from holdfast.study import FIRST, Study, each, frame, read, run
 
 FAST = PGD(levels=3, steps=10)
@@ -483,16 +483,7 @@ def test_files_of_others_are_left_alone(tmp_path, whole):
 # ---- the paper's ----
 
 
-@pytest.fixture(scope="module")
-def paper():
-    path = Path(__file__).parents[1] / "studies" / "paper.py"
-    spec = importlib.util.spec_from_file_location("paper", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_papers_study_is_what_the_paper_says(paper):
+def test_the_papers_study_is_what_the_paper_says():
     text, release = paper.PAPER["text"], paper.PAPER["release"]
     for study in (text, release):
         assert study.datasets == tuple(DATASETS)
@@ -509,7 +500,7 @@ def test_the_papers_study_is_what_the_paper_says(paper):
     assert (text.scaling("taiwan"), release.scaling("taiwan")) == ("minmax", "standard")
 
 
-def test_the_quick_study_runs(paper, tmp_path, store):
+def test_the_quick_study_runs(tmp_path, store):
     study = replace(paper.QUICK, recipes={"german": RECIPE}, rows=4)
     file = run(study, tmp_path / "quick.jsonl", store=store, workers=1, only=("pgd", "pgd+sns", "margin"))
     assert [row["settings"] for row in read(file)] == ["text"] * 6

@@ -44,7 +44,7 @@ from holdfast.named import Then, named
 from holdfast.progress import bar
 from holdfast.space import Space
 
-FORMAT = 1  # to be raised whenever a cell comes to hold other numbers
+FORMAT = 2  # to be raised whenever a cell comes to hold other numbers
 FIELDS = {"study", "cell", "dataset", "base_seed", "method", "rows", "each"}
 FIRST = 1000  # seed of the first retrained network; deployed ones have lower seeds, so the two never meet
 GROUPS: dict[str, Groups] = {"warfarin": ((0,), (1, 2))}  # the paper's: classes 1 and 2 count as the same
@@ -345,6 +345,7 @@ def _line(study: Study, cell: Cell, trial: _Trial) -> dict[str, Any]:
         "scaling": study.scaling(cell.dataset),
         "device": study.device,
         "data": next(iter(trial.families.values())).data,
+        **_sums(cost["cost_l2"], audits),
         **_versions(),
         "cell": cell.key,
     }
@@ -365,6 +366,16 @@ def _line(study: Study, cell: Cell, trial: _Trial) -> dict[str, Any]:
             "undone": {kind: _undone(result) for kind, result in audits.items()},
         },
     }
+
+
+def _sums(cost: Tensor, audits: Mapping[str, Audit]) -> dict[str, float]:
+    """Σc, Σu, Σc², Σcu, Σu² of what counterfactuals cost and the share of members that undo them, kinds averaged.
+
+    Sums over several cells give the regression of u on c over all of them: the paper's R².
+    """
+    undone = torch.stack([torch.tensor(_undone(one)) / len(one.kinds) for one in audits.values()]).double().mean(0)
+    sums = {"c": cost.sum(), "u": undone.sum(), "cc": cost @ cost, "cu": cost @ undone, "uu": undone @ undone}
+    return {f"sum_{name}": float(f"{float(value):.10g}") for name, value in sums.items()}
 
 
 def _undone(result: Audit) -> list[int]:

@@ -19,9 +19,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast import PGD, SNS, Confidence, Latent, Margin, MinCost, Prototype
 from holdfast.methods.art import ElasticNetART
+from holdfast.methods.latent import Latent
+from holdfast.methods.margin import Margin
+from holdfast.methods.min_cost import MinCost
+from holdfast.methods.pgd import PGD
+from holdfast.methods.prototype import Prototype
 from holdfast.named import Then
+from holdfast.stabilise.confidence import Confidence
+from holdfast.stabilise.sns import SNS
 from holdfast.study import Study
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
