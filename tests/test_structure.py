@@ -13,8 +13,8 @@ PACKAGE = Path(holdfast.__file__).parent
 ROAD = [
     "files", "progress", "threads", "schema", "space", "encoding", "datasets", "models", "theory", "families",
     "counterfactuals", "brought", "search", "moves", "methods", "stabilise", "named", "plausible", "reasons",
-    "intervals", "audit", "compare", "predictors", "sequential", "kept", "checkup", "study", "studies", "report", "demo",
-    "cli",
+    "intervals", "audit", "compare", "predictors", "sequential", "kept", "checkup", "study", "studies", "report",
+    "demo", "cli",
 ]  # fmt: skip
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.name.startswith("__")]
 

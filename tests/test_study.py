@@ -104,7 +104,9 @@ def test_rows_have_what_tables_need(whole):
         "dataset method space change members rows found rate low high cost_l1 cost_l2 seconds spread end_to_end clean"
     )
     own = "study settings base_seed success cost_l1_spread cost_l2_spread search recipe scaling device data seeds cell"
-    assert all(set(row) == {*keys.split(), *own.split(), "holdfast", "torch", "numpy"} for row in rows)
+    sums = "sum_c sum_u sum_cc sum_cu sum_uu"
+    names = {*keys.split(), *own.split(), *sums.split(), "holdfast", "torch", "numpy"}
+    assert all(set(row) == names for row in rows)
     assert [row["seeds"] for row in rows[:2]] == [f"{FIRST}-{FIRST + 2}", "0"]
     assert [(row["base_seed"], row["method"], row["change"]) for row in rows] == [
         (seed, method, change)
@@ -116,6 +118,17 @@ def test_rows_have_what_tables_need(whole):
     assert rows[0]["torch"] == torch.__version__
     assert all(not isinstance(value, (dict, list)) for row in rows for value in row.values())
     assert len(frame(whole)) == len(rows)
+
+
+def test_sums_give_the_regression_over_all_counterfactuals(whole):
+    single = each(whole)
+    single = single[single["found"]]
+    undone = single[["undone_seeds", "undone_leave-one-out"]].mean(axis=1)
+    total = frame(whole).drop_duplicates("cell").sum(numeric_only=True)
+    n, c, u = total["found"], total["sum_c"], total["sum_u"]
+    shared = total["sum_cu"] - c * u / n
+    r2 = shared**2 / ((total["sum_cc"] - c**2 / n) * (total["sum_uu"] - u**2 / n))
+    assert r2 == pytest.approx(np.corrcoef(single["cost_l2"], undone)[0, 1] ** 2, rel=1e-4)
 
 
 def test_a_cell_is_what_the_road_gives_by_hand(whole):
