@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,113 @@ def test_an_interrupt_exits_with_130_and_writes_nothing(tmp_path):
     assert running.returncode == 130
     assert errors.strip().endswith("holdfast: interrupted; nothing was written")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+# ---- the paper ----
+
+SMALL = ("paper", "--datasets", "german", "--rows", 3, "--members", 2, "--workers", 1)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Families that were trained once."""
+    return {"HOLDFAST_FAMILIES": str(tmp_path_factory.mktemp("families"))}
+
+
+def test_paper_shows_the_tables_and_computes_nothing_twice(tmp_path, kept):
+    first = holdfast(*SMALL, "--methods", "pgd,pgd+sns", cwd=tmp_path, **kept)
+    assert first.returncode == 0, first.stderr
+    for words in (
+        "settings text: the first 3 test rows of a dataset, 1 deployed network retrained 2 times with new seeds",
+        "Table 1: invalidation (IV), cost, and R²",
+        "Settings and success",
+        "Invalidation, ± over retrained networks",
+        "Costs, ± over counterfactuals",
+        "Cells within tolerance",
+        "* out of tolerance",
+        "holdfast-paper/tables.md",
+    ):
+        assert words in first.stdout
+    assert max(map(len, first.stdout.splitlines())) <= 120
+    folder = tmp_path / "holdfast-paper"
+    assert sorted(path.name for path in folder.iterdir()) == ["tables.md", "text.jsonl"]
+    rows, tables = (folder / "text.jsonl").read_bytes(), (folder / "tables.md").read_text()
+    assert "of a dataset, 1 deployed network retrained 2 times" in tables
+    assert tables.count("### ") == 5
+
+    (folder / "tables.md").unlink()
+    again = holdfast(*SMALL, "--methods", "pgd", "--methods", "pgd+sns", cwd=tmp_path, **kept)
+    assert again.stdout == first.stdout
+    assert (folder / "text.jsonl").read_bytes() == rows  # seconds and all
+    assert (folder / "tables.md").read_text() == tables
+
+    other = holdfast(*SMALL, "--methods", "pgd", "--rows", 4, cwd=tmp_path, **kept)
+    assert (other.returncode, "text.jsonl has results of another size" in other.stderr) == (1, True)
+    assert (folder / "text.jsonl").read_bytes() == rows
+
+
+def test_paper_reads_the_settings_both_ways(tmp_path, kept):
+    done = holdfast(*SMALL, "--methods", "pgd", "--settings", "both", "--bases", 2, "--out", "o", cwd=tmp_path, **kept)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["release.jsonl", "tables.md", "text.jsonl"]
+    assert "over bases" in done.stdout
+    for reading in ("text", "release"):
+        assert f"settings {reading}, within tolerance: " in done.stdout
+        assert f"## Settings: {reading}" in (tmp_path / "o" / "tables.md").read_text()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_paper_goes_on_where_it_was_interrupted(tmp_path, kept):
+    words = (*SMALL, "--methods", "pgd,prototype-alibi,latent", "--rows", 60, "--out", "my results")
+    file = tmp_path / "my results" / "text.jsonl"
+    command = [sys.executable, "-m", "holdfast", *map(str, words)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | kept, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        until = time.monotonic() + 120
+        while not (file.exists() and file.read_bytes().endswith(b"\n")) and time.monotonic() < until:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    before = file.read_bytes()
+    assert before.count(b"\n") in (1, 2)
+    told = " ".join(errors.split())
+    assert "interrupted; what is done is kept in my results, and the same command goes on from there: " in told
+    assert told.endswith("--rows 60 --out 'my results'")
+    assert not (tmp_path / "my results" / "tables.md").exists()
+    done = holdfast(*words, cwd=tmp_path, **kept)
+    assert done.returncode == 0, done.stderr
+    assert file.read_bytes().startswith(before)
+    assert file.read_bytes().count(b"\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--datasets", "german,adult"), 2, "there is no dataset 'adult'; choose from german, seizure, ctg, warfarin"),
+        (("--methods", "pgd", "--methods", "dice"), 2, "there is no method 'dice'; choose from min-l1-art, min-l1-art"),
+        (("--settings", "mine"), 2, "Invalid value for '--settings'"),
+        (("--bases", 6), 2, "got 6; choose a whole number from 1 to 5"),
+        (("--members", 0), 2, "got 0; choose a whole number from 1 to 700"),
+        (("--device", "tpu"), 2, "Invalid value for '--device'"),
+        (("--quick", "--datasets", "ctg"), 1, "study 'paper-quick' has no dataset or method 'ctg'"),
+        (("--quick", "--settings", "release"), 1, "the quick study has the settings text, not release"),
+        (("--datasets", "german,ctg"), 1, "dataset 'ctg': no file at"),
+    ],
+    ids=str,
+)
+def test_paper_says_what_it_cannot_do_before_any_work(words, code, message, tmp_path):
+    done = holdfast("paper", *words, cwd=tmp_path, HOLDFAST_DATA=str(tmp_path), HOLDFAST_FAMILIES=str(tmp_path / "f"))
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.jsonl"))
+    assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_paper_on_a_gpu_that_is_not_there(tmp_path):
+    done = holdfast("paper", "--device", "cuda", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "holdfast: torch finds no CUDA device here; choose the device cpu\n")
+    assert list(tmp_path.iterdir()) == []

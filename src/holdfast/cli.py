@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 could not be done (a file, a download, the data), 2 the co
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tempfile
 import time
@@ -29,9 +30,11 @@ from holdfast.demo import demo as run_demo
 from holdfast.encoding import Scaling
 from holdfast.families import Recipe
 from holdfast.families.store import default_store, entries, find
+from holdfast.files import write_text
 from holdfast.intervals import members_needed
 from holdfast.methods import METHODS
 from holdfast.progress import bar
+from holdfast.report.paper import LEGEND, document, sheets, summary, terminal
 from holdfast.report.tables import (
     checkup_text,
     dataset_list,
@@ -43,6 +46,9 @@ from holdfast.report.tables import (
 )
 from holdfast.schema import Level
 from holdfast.stabilise import STABILISERS
+from holdfast.studies.paper import DATASETS
+from holdfast.studies.reproduce import METHODS as PAPER_METHODS
+from holdfast.studies.reproduce import SEEDS, Device, Reading, declared, reproduce, size
 
 app = typer.Typer(
     help="Counterfactual explanations that still hold after the model is retrained.",
@@ -66,12 +72,12 @@ def main() -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A user's mistake ends in a sentence and an exit code, not in a traceback."""
+def _told(interrupted: str = "nothing was written") -> Iterator[None]:
+    """A user's mistake ends in a sentence and an exit code, not in a traceback; Ctrl-C in what is left of the work."""
     try:
         yield
     except KeyboardInterrupt:
-        _complain("interrupted; nothing was written")
+        _complain(f"interrupted; {interrupted}")
         raise typer.Exit(130) from None
     except (ValueError, OSError, RuntimeError) as error:
         _complain(str(error))
@@ -148,6 +154,76 @@ def demo(
         else:
             console.print(story_text(result.story, "the middle one by how well PGD's advice holds"))
         console.print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")
+
+
+def _some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], list[str]]:
+    """Names with commas between them, or the option repeated; none for all."""
+
+    def check(given: list[str] | None) -> list[str]:
+        names = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise typer.BadParameter(f"there is no {what} '{unknown[0]}'; choose from {', '.join(known)}")
+        return names
+
+    return check
+
+
+@app.command()
+def paper(
+    some_datasets: Annotated[
+        list[str] | None,
+        typer.Option("--datasets", callback=_some_of("dataset", DATASETS), help=f"Some of {', '.join(DATASETS)}."),
+    ] = None,
+    some_methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods", callback=_some_of("method", PAPER_METHODS), help=f"Some of {', '.join(PAPER_METHODS)}."
+        ),
+    ] = None,
+    settings: Annotated[
+        Reading, typer.Option(help="As the paper's text says, as the authors' released code does, or both.")
+    ] = "text",
+    rows: Annotated[
+        int | None, typer.Option(callback=_from(1), help="Test rows of a dataset to explain: 200 on cpu, all on cuda.")
+    ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(callback=_from(1, KNOWN), help="Retrained networks a kind of change: 100."),
+    ] = None,
+    bases: Annotated[
+        int | None,
+        typer.Option(callback=_from(1, len(SEEDS)), help="Deployed networks: 1 on cpu, 5 on cuda."),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="Where to compute.")] = "cpu",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The minute's version: German Credit, 20 rows, 5 networks a change.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(callback=_from(1), help="Training processes; one a core if left out.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the rows and tables.md; run again to go on.")] = Path(
+        "holdfast-paper"
+    ),
+) -> None:
+    """Reproduce the paper's tables, and show them beside what it prints."""
+    again = shlex.join(["holdfast", *sys.argv[1:]])
+    console = Console(width=max(Console().width, 120), highlight=False)  # tables are wider than most terminals
+    with _told(f"what is done is kept in {out}, and the same command goes on from there: {again}"):
+        studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
+        _check_folder(out)
+        for study in studies:
+            console.print(f"[bold]settings {study.settings}[/]: {size(study)}")
+        names = [*(some_datasets or ()), *(some_methods or ())]
+        results = reproduce(studies, out, only=names, workers=workers, progress=True)
+        tables = write_text(out / "tables.md", document(results))
+        for result in results:
+            console.print(f"\n[bold]Settings {result.study.settings}[/]\n")
+            console.print(*(terminal(sheet) for sheet in sheets(result.rows, result.study)))
+        console.print(LEGEND, style="dim")
+        for result in results:
+            console.print(f"settings {result.study.settings}, {summary(result.rows)}")
+        console.print(f"every table  {tables}", soft_wrap=True, markup=False)
 
 
 @app.command("methods")

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+class Advance(Protocol):
+    def __call__(self, amount: int, doing: str | None = None) -> None:
+        """So much more is done, and this is what is being done now."""
+
+
 @contextmanager
-def bar(title: str, total: int, show: bool = True) -> Iterator[Callable[[int], None]]:
+def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
     """Yields what is called with how much more is done."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not (show and console.is_terminal)) as progress:
         task = progress.add_task(title, total=total)
-        yield lambda amount: progress.advance(task, amount)
+
+        def advance(amount: int, doing: str | None = None) -> None:
+            progress.update(task, advance=amount, description=title if doing is None else f"{title}: {doing}")
+
+        yield advance

@@ -19,12 +19,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -33,13 +33,14 @@ from torch import Tensor
 
 from holdfast import datasets
 from holdfast.audit import Audit, audit
-from holdfast.counterfactuals import Counterfactuals, Method, other_class
+from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser, assess, other_class
+from holdfast.datasets.card import Card
 from holdfast.encoding import Encoding, Scaling
 from holdfast.families import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, seeds, train
 from holdfast.families.changes import bootstrap
 from holdfast.families.store import default_store, digest
 from holdfast.files import write_text
-from holdfast.models import Groups, Model, merged
+from holdfast.models import Groups, Model, merged, predict
 from holdfast.named import Then, named
 from holdfast.progress import bar
 from holdfast.space import Space
@@ -58,6 +59,13 @@ CHANGES: dict[str, Callable[[int, int, Retraining], list[Retraining]]] = {
 }
 
 Entry = str | tuple[str, Method | Callable[[str], Method]]
+
+
+@runtime_checkable
+class Fitted(Stabiliser, Protocol):
+    """A stabiliser that wants to know the data."""
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self: ...
 
 
 # ---- what is declared ----
@@ -91,14 +99,16 @@ class Study:
     settings: str = "own"  # what to call these settings in the rows: "text", "release"
     scalings: Mapping[str, Scaling] = field(default_factory=dict)  # by dataset, where not its own
     recipes: Mapping[str, Recipe] = field(default_factory=dict)  # by dataset, where not the paper's
+    splits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # training and test rows, where not its own
+    untargeted: tuple[str, ...] = ()  # datasets where a search may end in any other class, also one of the same group
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        names = [_name(entry) for entry in self.methods]
+        names = self.names
         for what, given in {"datasets": self.datasets, "methods": names, "base_seeds": self.base_seeds}.items():
             if isinstance(given, str) or not len(given) or len(set(given)) < len(given):
                 raise ValueError(f"{what} must be a tuple of one or more different ones, got {given!r}")
-        for dataset in (*self.datasets, *self.scalings, *self.recipes):
+        for dataset in (*self.datasets, *self.scalings, *self.recipes, *self.splits, *self.untargeted):
             datasets.card(dataset)
             for name in names:
                 self.method(dataset, name)
@@ -119,9 +129,7 @@ class Study:
         """The method of that name as it is used on that dataset."""
         entry = next((entry for entry in self.methods if _name(entry) == name), None)
         if entry is None:
-            raise ValueError(
-                f"study '{self.name}' has no method '{name}'; it has {', '.join(map(_name, self.methods))}"
-            )
+            raise ValueError(f"study '{self.name}' has no method '{name}'; it has {', '.join(self.names)}")
         if isinstance(entry, str):
             return named(entry)
         given: Any = entry[1]
@@ -140,6 +148,15 @@ class Study:
     def scaling(self, dataset: str) -> Scaling:
         return self.scalings.get(dataset, datasets.card(dataset).scaling)
 
+    def card(self, dataset: str) -> Card:
+        card = datasets.card(dataset)
+        return replace(card, split=self.splits.get(dataset, card.split))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the methods."""
+        return tuple(map(_name, self.methods))
+
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, in the study's own order."""
@@ -147,7 +164,7 @@ class Study:
             Cell(dataset, seed, name, self._key(dataset, seed, name))
             for dataset in self.datasets
             for seed in self.base_seeds
-            for name in map(_name, self.methods)
+            for name in self.names
         )
 
     def _key(self, dataset: str, base_seed: int, method: str) -> str:
@@ -156,10 +173,10 @@ class Study:
             "format": FORMAT,
             "versions": _versions(),
             "file": datasets.card(dataset).sha256,
-            "split": datasets.card(dataset).split,
+            "split": self.card(dataset).split,
             "scaling": self.scaling(dataset),
             "recipe": _described(self.recipe(dataset)),
-            "groups": GROUPS.get(dataset),
+            "groups": [GROUPS.get(dataset), dataset in self.untargeted],
             "method": [method, _described(self.method(dataset, method))],
             "own": [dataset, base_seed, self.changes, FIRST, self.rows, self.space, self.settings, self.device],
         }
@@ -229,7 +246,7 @@ def run(
 
 def _chosen(study: Study, only: Collection[str]) -> list[Cell]:
     only = [only] if isinstance(only, str) else only
-    methods = [_name(entry) for entry in study.methods]
+    methods = study.names
     unknown = [name for name in only if name not in (*study.datasets, *methods)]
     if unknown:
         raise ValueError(
@@ -245,13 +262,14 @@ def _computed(
     study: Study, todo: list[Cell], store: str | Path, workers: int | None, progress: bool
 ) -> Generator[dict[str, Any]]:
     """The lines of these cells, one by one. What cells share is made once, and let go when the last has had it."""
-    for dataset, own in groupby(todo, key=lambda cell: cell.dataset):
-        data = _data(study, dataset)
-        for seed, cells in groupby(own, key=lambda cell: cell.base_seed):
-            trial = _trial(study, data, seed, store, workers, progress)
-            pending = list(cells)
-            with bar(f"{dataset}, base seed {seed}", len(pending), progress) as advance:
-                for cell in pending:
+    with bar(study.name, len(todo), progress) as advance:
+        for dataset, own in groupby(todo, key=lambda cell: cell.dataset):
+            data = _data(study, dataset)
+            for seed, cells in groupby(own, key=lambda cell: cell.base_seed):
+                advance(0, f"{dataset}, base seed {seed}, training")
+                trial = _trial(study, data, seed, store, workers)
+                for cell in cells:
+                    advance(0, f"{dataset}, base seed {seed}, {cell.method}")
                     yield _line(study, cell, trial)
                     advance(1)
 
@@ -274,8 +292,9 @@ class _Trial:
     data: _Data
     seed: int
     model: Model
-    target: Tensor
+    target: Tensor | None  # None where any other class will do
     families: Mapping[str, Family]  # by kind of change
+    groups: Groups | None  # of classes that count as the same in the families, if the model does not say so itself
     answers: dict[str, tuple[Counterfactuals, float]] = field(default_factory=dict)
 
     def answer(self, method: Method) -> tuple[Counterfactuals, float]:
@@ -291,17 +310,47 @@ class _Trial:
             *earlier, last = method.stabilisers
             start, seconds = self.answer(Then(method.method, tuple(earlier)) if earlier else method.method)
             begin = time.perf_counter()
+            if isinstance(last, Fitted):
+                last = last.fit(data.x, data.y, data.space, self.seed)
             found = last(self.model, start, data.space)
         else:
             begin = time.perf_counter()
             fitted = method.fit(data.x, data.y, data.space, self.seed)
-            found = fitted(self.model, data.question, self.target, data.space)
+            if self.target is None:
+                found = _anywhere_else(fitted, self.model, data.question, data.space)
+            else:
+                found = fitted(self.model, data.question, self.target, data.space)
         found.found.tolist()  # a GPU works behind: wait for it
         return found, seconds + time.perf_counter() - begin
 
+    def judged(self, answer: Counterfactuals) -> Counterfactuals:
+        """The same in the families' classes."""
+        if self.groups is None:
+            return answer
+        model = merged(self.model, self.groups)
+        same = assess(model, answer.origin, answer.point, predict(model, answer.point), self.data.space)
+        return replace(same, found=answer.found)
+
+
+def _anywhere_else(method: Method, model: Model, x: Tensor, space: Space) -> Counterfactuals:
+    """Any class but a row's own will do: all others count as one for the search, then the one it came to is the target.
+
+    Found are the rows that left their class.
+    """
+    before, classes = predict(model, x), model(x[:1]).shape[1]
+    point = x.clone()
+    for own in sorted(set(before.tolist())):
+        others = tuple(one for one in range(classes) if one != own)
+        # All rows are handed over, those of other classes being there already: a method may look at them together.
+        answer = method(merged(model, ((own,), others)), x, torch.ones_like(before), space)
+        point = torch.where(((before == own) & answer.found)[:, None], answer.point, point)
+    target = predict(model, point)
+    answer = assess(model, x, point, target, space)
+    return replace(answer, found=answer.found & (target != before))
+
 
 def _data(study: Study, dataset: str) -> _Data:
-    card = datasets.card(dataset)
+    card = study.card(dataset)
     table, schema = card.load()
     known, asked = card.divide(table)
     encoding = Encoding.fit(known, schema, study.scaling(dataset))
@@ -312,24 +361,28 @@ def _data(study: Study, dataset: str) -> _Data:
     return _Data(dataset, x, y, question, Space.free(x) if study.space == "free" else encoding.space)
 
 
-def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int | None, progress: bool) -> _Trial:
+def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int | None) -> _Trial:
     recipe, base = study.recipe(data.name), Retraining(init_seed=seed, order_seed=seed)
 
     def trained(members: list[Retraining]) -> Family:
-        return train(data.x, data.y, recipe, members, store=store, workers=workers, progress=progress)
+        return train(data.x, data.y, recipe, members, store=store, workers=workers)
 
     model: Model = trained([base])[0]
     # One family a kind, each by itself in the store: the one of new seeds serves every deployed network.
     families = {kind: trained(CHANGES[kind](members, len(data.x), base)) for kind, members in study.changes}
-    if data.name in GROUPS:
-        groups = GROUPS[data.name]
-        model, families = merged(model, groups), {kind: family.merged(groups) for kind, family in families.items()}
-    return _Trial(data, seed, model, other_class(model, data.question), families)
+    groups = GROUPS.get(data.name)
+    if groups is not None:
+        families = {kind: family.merged(groups) for kind, family in families.items()}
+    if data.name in study.untargeted:
+        return _Trial(data, seed, model, None, families, groups)
+    model = model if groups is None else merged(model, groups)
+    return _Trial(data, seed, model, other_class(model, data.question), families, None)
 
 
 def _line(study: Study, cell: Cell, trial: _Trial) -> dict[str, Any]:
     method = study.method(cell.dataset, cell.method)
-    found, seconds = trial.answer(method)
+    answer, seconds = trial.answer(method)
+    found = trial.judged(answer)
     audits = {kind: audit(found, family) for kind, family in trial.families.items()}
     cost = {name: found.cost(norm)[found.found].double().cpu() for name, norm in {"cost_l1": 1, "cost_l2": 2}.items()}
     about = {
@@ -390,6 +443,15 @@ def _seeds(family: Family) -> str:
 
 
 # ---- the file ----
+
+
+def join(parts: Sequence[str | Path], file: str | Path) -> Path:
+    """One file of several, written by as many processes: of the same study, or they are not joined."""
+    lines = [line for part in parts for line in _lines(Path(part), None)]
+    names = sorted({line["study"] for line in lines})
+    if len(names) > 1:
+        raise ValueError(f"these files hold the studies {', '.join(names)}; give each study a file of its own")
+    return write_text(Path(file), b"".join(map(_text, lines)).decode())
 
 
 def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:

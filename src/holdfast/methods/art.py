@@ -25,8 +25,8 @@ class ElasticNetART:
     It differs from `MinCost` in that the threshold is β itself, not learning rate × β; that the pull towards the row
     stops with the hinge once the class is reached by ``confidence``; that the l2 term stays for norm 1; and, as the
     paper's authors called it, that probabilities stand for logits, with a margin of 0.5 between them that counts
-    (``margin_counts``; ART 1.20 itself asks for the class alone). ART caps coordinates at 0 and 1 (``capped``), which
-    the study leaves out. In a discrete space the answer is repaired as every method's is.
+    (``margin_counts``; ART itself asks for the class alone). ART caps coordinates at 0 and 1 (``capped``). In a
+    discrete space the answer is repaired as every method's is. `of_2020` is what ART did when the paper was written.
     """
 
     norm: int = 2
@@ -38,10 +38,17 @@ class ElasticNetART:
     probabilities: bool = True
     margin_counts: bool = True
     capped: bool = False
+    hinged: bool = True  # stop pulling once the class is reached by ``confidence``
+    decay: float = 0.5  # the rate falls as (1 − step/steps) to this power
 
     def __post_init__(self) -> None:
         if self.norm not in (1, 2) or not self.learning_rate > 0 or self.steps < 1 or self.constants < 1:
             raise ValueError(f"norm must be 1 or 2, learning_rate above 0, steps and constants 1 or more, got {self}")
+
+    @classmethod
+    def of_2020(cls, norm: int, learning_rate: float) -> Self:
+        """ART until 1.6: the confidence had no effect, and the rate fell as a square, not as a square root."""
+        return cls(norm, learning_rate, margin_counts=False, capped=True, hinged=False, decay=2.0)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
@@ -74,10 +81,11 @@ class ElasticNetART:
     def _step(
         self, model: Model, x: Tensor, ahead: Tensor, target: Tensor, constant: Tensor, step: int, space: Space
     ) -> Tensor:
-        rate = self.learning_rate * (1 - step / self.steps) ** 0.5
+        rate = self.learning_rate * (1 - step / self.steps) ** self.decay
         gap, gradient = self._gap(model, ahead, target)
         pull = constant[:, None] * gradient + 2 * (ahead - x)
-        z = ahead - rate * torch.where((gap + self.confidence < 0)[:, None], 0, pull)
+        still = (gap + self.confidence < 0)[:, None] & self.hinged
+        z = ahead - rate * torch.where(still, 0, pull)
         threshold = 1.0 if self.norm == 1 else 0.0
         up, down = z - threshold, z + threshold
         if self.capped:

@@ -34,10 +34,10 @@ class Autoencoder:
     width: Tensor  # (d,) 0 where a column never changed
 
     def encode(self, x: Tensor) -> Tensor:
-        return _forward(self.encoder, self.scaled(x))
+        return forward(self.encoder, self.scaled(x))
 
     def decode(self, code: Tensor) -> Tensor:
-        return self.low + self.width * _forward(self.decoder, code).sigmoid()
+        return self.low + self.width * forward(self.decoder, code).sigmoid()
 
     def scaled(self, x: Tensor) -> Tensor:
         return (x - self.low) / torch.where(self.width > 0, self.width, 1)
@@ -71,8 +71,8 @@ class Latent:
     `fit` trains an autoencoder on the rows, ``sizes`` down to the code and mirrored back. A call encodes a row as z and
     decodes z and ``samples`` points z + u with u uniform in the l2 ball of ``radius``. Each becomes the nearest valid
     point of the space, and of those that then have the target class the one nearest to the row is the answer. Codes are
-    scaled so that their coordinates have a variance of 1 on average over the fitted rows, or the length of the training
-    would decide what a radius means.
+    scaled so that their coordinates have a variance of 1 on average over the fitted rows (``unit_codes``), or the
+    length of the training would decide what a radius means.
 
     With several ``shells`` a row without an answer is sought between radius and 2·radius, then up to 3·radius, ...: the
     growing spheres of C-CHVAE. The first shell with an answer ends the search.
@@ -93,6 +93,7 @@ class Latent:
     steps: int = 1500  # at most, so that many rows do not take minutes
     batch: int = 64
     learning_rate: float = 1e-3
+    unit_codes: bool = True
     autoencoder: Autoencoder | None = field(default=None, repr=False)  # made by `fit`
 
     def __post_init__(self) -> None:
@@ -156,11 +157,11 @@ class Latent:
         for rows in islice(self._batches(len(x), generator), self.steps):
             some = scaled[rows.to(x.device)]
             with torch.enable_grad():
-                loss = binary_cross_entropy_with_logits(_forward(decoder, _forward(encoder, some)), some)
+                loss = binary_cross_entropy_with_logits(forward(decoder, forward(encoder, some)), some)
             for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
                 weight.grad = gradient
             optimiser.step()
-        return _with_unit_codes(autoencoder, x)
+        return _detached(_with_unit_codes(autoencoder, x) if self.unit_codes else autoencoder)
 
     def _batches(self, rows: int, generator: torch.Generator) -> Iterator[Tensor]:
         """The rows of every step, in a new order in every epoch."""
@@ -199,7 +200,7 @@ def in_shell(count: int, width: int, inner: float, outer: float, generator: torc
     return direction * outer * filled ** (1 / width)
 
 
-def _forward(layers: Layers, x: Tensor) -> Tensor:
+def forward(layers: Layers, x: Tensor) -> Tensor:
     """Rectified between layers, not after the last."""
     for weight, bias in layers[:-1]:
         x = torch.addmm(bias, x, weight).relu_()
@@ -225,5 +226,12 @@ def _with_unit_codes(autoencoder: Autoencoder, x: Tensor) -> Autoencoder:
         (inward, inward_bias), (outward, outward_bias) = autoencoder.encoder[-1], autoencoder.decoder[0]
         encoder = (*autoencoder.encoder[:-1], (inward / spread, inward_bias / spread))
         decoder = ((outward * spread, outward_bias), *autoencoder.decoder[1:])
-    plain = [tuple((weight.detach(), bias.detach()) for weight, bias in layers) for layers in (encoder, decoder)]
-    return Autoencoder(plain[0], plain[1], autoencoder.low, autoencoder.width)
+    return replace(autoencoder, encoder=encoder, decoder=decoder)
+
+
+def _detached(autoencoder: Autoencoder) -> Autoencoder:
+    encoder, decoder = (
+        tuple((weight.detach(), bias.detach()) for weight, bias in layers)
+        for layers in (autoencoder.encoder, autoencoder.decoder)
+    )
+    return replace(autoencoder, encoder=encoder, decoder=decoder)

@@ -2,15 +2,13 @@
 
 Where the text and the authors' release differ there are two studies of the same shape:
 
-    text     datasets scaled and steps sized as the paper says
-    release  CTG scaled by one minimum and maximum for the whole matrix and Taiwan standardised, as in the arrays that
-             were released and as the paper's costs suggest; min-cost with a learning rate of 0.001, since the table's
-             is not handed on there; the autoencoder's own learning rate and batch
+    text     datasets scaled and steps sized as the paper says; min-cost with a margin of 0.5 that counts ("confidence")
+    release  what the authors' released code does (`studies.release`), on CTG scaled by one minimum and maximum for the
+             whole matrix and Taiwan standardised, as in the arrays that were released, and Seizure's split of them; on
+             Warfarin a search ends in any other of its three classes, of which two count as the same afterwards
 
-Not declared, since no method of ours has a setting for it: the release's PGD takes steps of 2ε²/steps; its SNS keeps
-the last iterate of the class and not the best; its latent search stops after the first 256 of 1280 samples that hold
-one of the class. Neither are German in [0, 1], which does not fit the paper's costs, HELOC's 39 columns, and Seizure's
-other split.
+Not followed there: German in [0, 1], which does not fit the paper's costs, HELOC's 39 columns, and an invalidation that
+compares rows with the labels of others.
 
 Values only: `holdfast.study.run(PAPER["text"], "rows.jsonl")` runs one.
 """
@@ -28,13 +26,14 @@ from holdfast.methods.prototype import Prototype
 from holdfast.named import Then
 from holdfast.stabilise.confidence import Confidence
 from holdfast.stabilise.sns import SNS
+from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.study import Study
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # PGD's largest ε
 L1_RATES = {"german": 0.05, "seizure": 0.05, "ctg": 0.05, "warfarin": 0.5, "heloc": 0.01, "taiwan": 0.05}
 L2_RATE = 0.01
-RELEASE_RATE = 0.001
+RELEASE_RATE = 0.001  # the table's are not handed on there
 LATENT_RADII = {"german": 0.3, "seizure": 1.0, "ctg": 1.0, "warfarin": 1.0, "heloc": 1.0, "taiwan": 1.0}
 SNS_SHARE = 0.8  # of PGD's largest ε
 
@@ -58,37 +57,44 @@ def latent(dataset: str) -> Latent:
     return Latent(radius=LATENT_RADII[dataset], samples=1280, shells=1, seed=2021, sizes=(1024, 128, 32))
 
 
-def latent_of_release(dataset: str) -> Latent:
-    # 100 epochs of Taiwan are 4,400 steps.
-    return replace(latent(dataset), learning_rate=1e-4, batch=512, epochs=100, steps=5000)
-
-
 MIN_L2 = MinCost.art(norm=2, learning_rate=L2_RATE)
-RELEASE_L1 = MinCost.art(norm=1, learning_rate=RELEASE_RATE)
-RELEASE_L2 = MinCost.art(norm=2, learning_rate=RELEASE_RATE)
 PROTOTYPE = Prototype.alibi(theta=100.0, nearest=20, steps=100)
 
 # Names end in the library whose arithmetic it is, since "min-l2" and "prototype" are our own.
-SHARED = (
-    ("pgd", pgd),
-    ("pgd+sns", lambda dataset: Then(pgd(dataset), (sns(dataset),))),
-    ("prototype-alibi", PROTOTYPE),
-)
 TEXT = (
     ("min-l1-art", min_l1),
     ("min-l1-art+sns", lambda dataset: Then(min_l1(dataset), (sns(dataset),))),
     ("min-l2-art", MIN_L2),
     ("min-l2-art+sns", lambda dataset: Then(MIN_L2, (sns(dataset),))),
-    *SHARED,
+    ("pgd", pgd),
+    ("pgd+sns", lambda dataset: Then(pgd(dataset), (sns(dataset),))),
+    ("prototype-alibi", PROTOTYPE),
     ("latent", latent),
 )
+
+# ---- the same as the authors' code does them ----
+
+
+def released_pgd(dataset: str) -> ReleasedPGD:
+    return ReleasedPGD(radius=RADII[dataset], levels=10)
+
+
+def released_sns(dataset: str) -> ReleasedSNS:
+    return ReleasedSNS(radius=SNS_SHARE * RADII[dataset])
+
+
+RELEASED_L1 = ElasticNetART.of_2020(norm=1, learning_rate=RELEASE_RATE)
+RELEASED_L2 = ElasticNetART.of_2020(norm=2, learning_rate=RELEASE_RATE)
+
 RELEASE = (
-    ("min-l1-art", RELEASE_L1),
-    ("min-l1-art+sns", lambda dataset: Then(RELEASE_L1, (sns(dataset),))),
-    ("min-l2-art", RELEASE_L2),
-    ("min-l2-art+sns", lambda dataset: Then(RELEASE_L2, (sns(dataset),))),
-    *SHARED,
-    ("latent", latent_of_release),
+    ("min-l1-art", RELEASED_L1),
+    ("min-l1-art+sns", lambda dataset: Then(RELEASED_L1, (released_sns(dataset),))),
+    ("min-l2-art", RELEASED_L2),
+    ("min-l2-art+sns", lambda dataset: Then(RELEASED_L2, (released_sns(dataset),))),
+    ("pgd", released_pgd),
+    ("pgd+sns", lambda dataset: Then(released_pgd(dataset), (released_sns(dataset),))),
+    ("prototype-alibi", PROTOTYPE),
+    ("latent", lambda dataset: ReleasedLatent(radius=LATENT_RADII[dataset])),
 )
 
 # ---- and ours ----
@@ -121,7 +127,9 @@ PAPER = {
         base_seeds=(0, 1, 2, 3, 4),
         space="free",
         settings="release",
-        scalings={"ctg": "minmax-global", "taiwan": "standard"},
+        scalings={"ctg": "minmax-global", "taiwan": "standard-numeric"},
+        splits={"seizure": (8050, 3450)},
+        untargeted=("warfarin",),
     ),
 }
 
