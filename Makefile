@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 
 PEER_ENVS := .venv-art .venv-alibi .venv-dice
 
-.PHONY: demo test check format bench peers fidelity lock clean
+.PHONY: demo test check format bench peers fidelity results lock clean
 
 demo: $(STAMP)  ## the whole road on German Credit
 	$(BIN)/holdfast demo
@@ -25,13 +25,16 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 bench: $(STAMP)  ## every benchmark, in full
-	for script in bench/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out bench/paper_device.py bench/seizure.py,$(wildcard bench/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
 
 peers: $(PEERS)/.installed  ## comparisons with the real reference libraries, in an environment of their own
 	$(PEERS)/bin/pytest tests/peers --override-ini addopts=-q --override-ini filterwarnings=default
 
 fidelity: $(STAMP) $(PEERS)/.installed $(PEER_ENVS:%=%/.installed)  ## our searches against the reference libraries
 	$(BIN)/python bench/fidelity.py
+
+results: $(STAMP)  ## docs/results.md and its figures, from results/
+	$(BIN)/python docs/make_results.py --figures
 
 lock:  ## make requirements.lock anew from pyproject.toml
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

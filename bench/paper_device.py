@@ -32,25 +32,27 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="test rows of a dataset, all if left out")
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--out", type=Path, default=Path("holdfast-paper-device"))
     return parser.parse_args()
 
 
-def parts(datasets: list[str]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """A name, a dataset and methods for each process."""
-    whole = [(name, name, tuple(one for one in METHODS if one not in DEAR.get(name, ()))) for name in datasets]
-    return [(f"{name}-dear", name, DEAR[name]) for name in datasets if name in DEAR] + whole
+def parts(datasets: list[str], methods: list[str]) -> list[tuple[str, str, list[str]]]:
+    """A name, a dataset and methods for each process; those that take longest first."""
+    dear = [(f"{name}-dear", name, [one for one in methods if one in DEAR.get(name, ())]) for name in datasets]
+    rest = [(name, name, [one for one in methods if one not in DEAR.get(name, ())]) for name in datasets]
+    return [part for part in dear + rest if part[2]]
 
 
 def started(options: argparse.Namespace, settings: str) -> dict[Path, subprocess.Popen[bytes]]:
     processes = {}
-    for name, dataset, methods in parts(options.datasets):
+    for name, dataset, methods in parts(options.datasets, options.methods):
         folder = options.out / "parts" / f"{settings}-{name}"
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "holdfast", "paper", "--device", options.device, "--settings", settings]
         command += ["--bases", str(options.bases), "--members", str(options.members), "--workers", "2"]
         command += ["--rows", str(options.rows)] if options.rows else []
-        command += ["--datasets", dataset, "--methods", ",".join(methods), "--out", str(folder)]
+        command += ["--datasets", dataset, "--methods", ",".join(methods), "--no-figures", "--out", str(folder)]
         with open(folder / "log.txt", "ab") as log:
             processes[folder] = subprocess.Popen(command, stdout=log, stderr=log)
     return processes

@@ -179,7 +179,7 @@ def test_an_interrupt_exits_with_130_and_writes_nothing(tmp_path):
 
 # ---- the paper ----
 
-SMALL = ("paper", "--datasets", "german", "--rows", 3, "--members", 2, "--workers", 1)
+SMALL = ("paper", "--datasets", "german", "--rows", 3, "--members", 2, "--workers", 1, "--no-figures")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +12,7 @@ from holdfast import (
     METHODS,
     PGD,
     SNS,
+    Latent,
     Recipe,
     Retraining,
     Space,
@@ -27,6 +30,9 @@ from holdfast import (
     what_predicts,
 )
 from holdfast.families import lockstep, training
+from holdfast.named import Then
+from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
+from holdfast.study import Study, each, run
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -151,3 +157,29 @@ def test_an_audit_on_a_gpu_says_what_it_says_on_a_cpu(rows, encoding, tmp_path):
     assert repr(compare({"pgd": result, "pgd+sns": audit(stable, family[1:])}))
     told = predictors(family[0], found, x, y)
     assert what_predicts({"pgd": result}, {"pgd": told})["spearman"].notna().any()
+
+
+def test_a_study_on_a_gpu_finds_what_it_finds_on_a_cpu(tmp_path):
+    """Networks and answers differ by rounding, but neither what is found nor, by much, what it costs."""
+    pgd = ReleasedPGD(radius=6.0, levels=3, steps=60)
+    latent = ReleasedLatent(radius=1.0, samples=20, latent=Latent(sizes=(16, 4), epochs=2, unit_codes=False))
+    study = Study(
+        name="both",
+        datasets=("german",),
+        methods=(
+            ("pgd", PGD(radius=6.0, levels=3, steps=60)),
+            ("released", pgd),
+            ("released+sns", Then(pgd, (ReleasedSNS(radius=1.0, steps=20),))),
+            ("latent", latent),
+        ),
+        changes=(("seeds", 2), ("leave-one-out", 2)),
+        rows=20,
+        recipes={"german": Recipe((8,), epochs=2, batch=64)},
+    )
+    here, there = (
+        each(run(replace(study, device=device), tmp_path / f"{device}.jsonl", store=tmp_path / device, workers=1))
+        for device in ("cpu", "cuda")
+    )
+    assert here["found"].any()
+    assert there["found"].tolist() == here["found"].tolist()
+    assert there["cost_l2"].tolist() == pytest.approx(here["cost_l2"].tolist(), rel=0.05, nan_ok=True)

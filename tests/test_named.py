@@ -2,6 +2,8 @@ import pytest
 import torch
 
 from holdfast import METHODS, PGD, SNS, STABILISERS, MinCost, Space, named, other_class
+from holdfast.named import Then
+from holdfast.studies.release import ReleasedSNS
 
 
 def test_a_name_is_a_method_and_plus_adds_to_it(family, rows):
@@ -18,6 +20,9 @@ def test_a_name_is_a_method_and_plus_adds_to_it(family, rows):
 def test_what_is_composed_hands_the_data_on(rows, encoding):
     x, y = rows
     assert named("prototype+sns").fit(x, y, encoding.space).method.rows is not None
+    fitted = Then(PGD(), (ReleasedSNS(radius=1.0), SNS())).fit(x, y, encoding.space)
+    assert torch.equal(fitted.stabilisers[0].low, x.amin(0))
+    assert fitted.stabilisers[1] == SNS()
 
 
 @pytest.mark.parametrize("name", ["", "pgb", "pgd+sms", "sns+pgd", "pgd+"])

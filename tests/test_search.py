@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from holdfast.search import Ball
+from holdfast import search
+from holdfast.search import Ball, by_rows
 
 NORMS = [1, 2, math.inf]
 
@@ -53,3 +54,28 @@ def test_some_rows_are_the_same_rows():
     ball, point = balls(1)
     rows = torch.tensor([3, 190, 7])
     assert torch.equal(ball.of(rows).into(point[rows]), ball.into(point)[rows])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
+def test_rows_searched_some_at_a_time_are_joined_in_their_order(count, monkeypatch):
+    monkeypatch.setattr(search, "ROWS", 3)
+    sizes = []
+
+    def shifted(x, by):
+        sizes.append(len(x))
+        return x + by[:, None]
+
+    x, by = torch.arange(2 * count).view(count, 2), 100 * torch.arange(count)
+    assert torch.equal(by_rows(shifted, x, by), x + by[:, None])
+    assert sum(sizes) == count
+    assert max(sizes) <= 3
+    assert len(sizes) == max(1, math.ceil(count / 3))
+
+
+def test_a_device_is_given_more_rows_at_a_time():
+    """Meta tensors have no numbers, but they are not on a CPU."""
+    sizes = {}
+    for device in ("cpu", "meta"):
+        x = torch.empty(search.ON_DEVICE + 1, 1, device=device)
+        by_rows(lambda x: sizes.setdefault(x.device.type, []).append(len(x)) or x, x)
+    assert sizes == {"cpu": [search.ROWS] * 16 + [1], "meta": [search.ON_DEVICE, 1]}

@@ -10,7 +10,9 @@ import signal
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,15 +32,16 @@ from holdfast import (
     assess,
     audit,
     leave_one_out,
+    merged,
     other_class,
+    predict,
     seeds,
     train,
 )
 from holdfast.families import training
 from holdfast.families.store import entries
 from holdfast.named import Then
-from holdfast.studies import paper
-from holdfast.study import FIRST, Study, each, frame, read, run
+from holdfast.study import FIRST, Study, _anywhere_else, each, frame, join, read, run
 
 FAST = PGD(levels=3, steps=10)
 RECIPE = Recipe((8,), epochs=2, batch=64)
@@ -62,6 +65,15 @@ def store(tmp_path_factory):
 def whole(tmp_path_factory, store):
     """The file of a run that nothing interrupted."""
     return run(TINY, tmp_path_factory.mktemp("whole") / "tiny.jsonl", store=store, workers=1)
+
+
+def by_hand(dataset, rows):
+    """What a study trains on, and the rows that it asks about."""
+    card = DATASETS[dataset]
+    table, schema = card.load()
+    known, asked = card.divide(table)
+    encoding = Encoding.fit(known, schema, card.scaling)
+    return encoding.encode(known), encoding.labels(known), encoding.encode(asked)[:rows]
 
 
 def lines(file):
@@ -131,12 +143,14 @@ def test_sums_give_the_regression_over_all_counterfactuals(whole):
     assert r2 == pytest.approx(np.corrcoef(single["cost_l2"], undone)[0, 1] ** 2, rel=1e-4)
 
 
+@pytest.mark.parametrize("split", [(0, 10), (10, 0), (990, 11)])
+def test_a_split_that_cannot_be_is_told(split):
+    with pytest.raises(ValueError, match=rf"the split of german is {split[0]} and {split[1]} rows; give 1 or more"):
+        replace(TINY, splits={"german": split})
+
+
 def test_a_cell_is_what_the_road_gives_by_hand(whole):
-    card = DATASETS["german"]
-    table, schema = card.load()
-    known, asked = card.divide(table)
-    encoding = Encoding.fit(known, schema, card.scaling)
-    x, y, question = encoding.encode(known), encoding.labels(known), encoding.encode(asked)[:6]
+    x, y, question = by_hand("german", 6)
     base = Retraining(init_seed=1, order_seed=1)
     model = train(x, y, RECIPE, [base])[0]
     family = train(x, y, RECIPE, seeds(3, start=FIRST) + leave_one_out(2, len(x), seed=1, base=base))
@@ -178,6 +192,14 @@ def test_the_schema_space_and_other_scalings(tmp_path, store):
     assert row["found"]
 
 
+def test_a_split_of_ones_own(tmp_path, store):
+    Fitted.seen.clear()
+    study = replace(TINY, methods=(("own", Fitted()),), splits={"german": (600, 50)}, rows=None, base_seeds=(0,))
+    rows = read(run(study, tmp_path / "split.jsonl", store=store, workers=1))
+    assert Fitted.seen == [(600, 0)]
+    assert [row["rows"] for row in rows] == [50, 50]
+
+
 def test_warfarins_classes_are_merged(tmp_path, loaded, store):
     loaded("warfarin")  # skipped where the file is missing
     study = replace(
@@ -206,6 +228,133 @@ def test_methods_are_fitted_to_the_training_rows_with_the_base_seed(tmp_path, st
     Fitted.seen.clear()
     run(replace(TINY, methods=(("own", lambda dataset: Fitted()),)), tmp_path / "own.jsonl", store=store, workers=1)
     assert Fitted.seen == [(700, 0), (700, 1)]
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """A stabiliser that leaves all as it is, and remembers what it was fitted to."""
+
+    rows: int | None = None
+    seen: ClassVar[list[tuple[int, int]]] = []
+    used: ClassVar[list[int | None]] = []
+
+    def fit(self, x, y, space, seed=0):
+        assert len(x) == len(y)
+        assert torch.equal(space.lower, Space.free(x).lower)
+        self.seen.append((len(x), seed))
+        return replace(self, rows=len(x))
+
+    def __call__(self, model, start, space):
+        self.used.append(self.rows)
+        return start
+
+
+def test_a_stabiliser_that_wants_the_data_is_fitted_to_the_training_rows(tmp_path, store, whole):
+    Keeper.seen.clear()
+    Keeper.used.clear()
+    kept = Then(FAST, (Keeper(), SNS(steps=10)))
+    study = replace(TINY, methods=(("pgd", FAST), ("pgd+sns", kept)))
+    file = run(study, tmp_path / "kept.jsonl", store=store, workers=1)
+    assert Keeper.seen == [(700, 0), (700, 1)]
+    assert Keeper.used == [700, 700]
+    unlike = {"cell", "search", "seconds"}
+    for one, other in zip(read(file), (row for row in read(whole) if row["method"] != "min-l2"), strict=True):
+        assert {name: one[name] for name in one if name not in unlike} == {
+            name: other[name] for name in other if name not in unlike
+        }
+    assert "rows=700" not in read(file)[-1]["search"]  # the method as it was declared
+
+
+# ---- any other class ----
+
+
+def test_with_two_classes_any_other_is_the_other(tmp_path, store, whole):
+    free = run(replace(TINY, untargeted=("german",)), tmp_path / "free.jsonl", store=store, workers=1)
+    one, other = each(free), each(whole)
+    assert one["found"].any()
+    assert one["found"].tolist() == other["found"].tolist()
+    for name in ("cost_l1", "cost_l2", "undone_seeds", "undone_leave-one-out"):
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-3, atol=1e-5)
+    assert frame(free)["clean"].tolist() == frame(whole)["clean"].tolist()
+
+
+@dataclass(frozen=True)
+class Together:
+    """PGD that remembers how many rows it was asked about."""
+
+    radius: float
+    asked: ClassVar[list[int]] = []
+
+    def __call__(self, model, x, target, space):
+        self.asked.append(len(x))
+        return PGD(radius=self.radius)(model, x, target, space)
+
+
+def test_each_row_leaves_its_own_class_or_stays_where_it_is():
+    """Three classes as three corners: the plane to the nearer of the two others is the one to cross."""
+    corners = torch.tensor([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
+    x = torch.randn(60, 2, generator=torch.Generator().manual_seed(1))
+    space = Space.box(torch.full((2,), -50.0), torch.full((2,), 50.0))
+    model = lambda r: r @ corners.T  # noqa: E731
+    own = predict(model, x)
+    between = corners[own][:, None] - corners  # (n, 3, d)
+    distance = (between * x[:, None]).sum(-1) / between.norm(dim=-1)  # to each plane, NaN to one's own
+    nearest = distance.nan_to_num(torch.inf).amin(1)
+    Together.asked.clear()
+    answer = _anywhere_else(Together(0.5), model, x, space)
+    assert Together.asked == [60] * 3  # all of them each time
+    clear = (nearest - 0.5).abs() > 0.02
+    assert torch.equal(answer.found[clear], (nearest < 0.5)[clear])
+    found = answer.found
+    assert 10 < found.sum() < 50
+    assert torch.equal(answer.target, predict(model, answer.point))
+    assert torch.equal(answer.before, own)
+    assert (answer.target != own)[found].all()
+    assert set(zip(own[found].tolist(), answer.target[found].tolist(), strict=True)) == set(permutations(range(3), 2))
+    assert torch.equal(answer.point[~found], x[~found])
+
+
+def test_in_any_other_class_also_of_the_same_group_and_undone_only_by_another_group(tmp_path, loaded, store):
+    """Warfarin's class 2 will do for a row of class 1; a member that then says 1 does not undo it, one that says 0
+    does."""
+    loaded("warfarin")  # skipped where the file is missing
+    recipe = Recipe((8,), epochs=10, batch=64)
+    study = Study(
+        name="free",
+        datasets=("warfarin",),
+        methods=(("pgd", replace(FAST, radius=0.5)),),
+        changes=(("seeds", 3),),
+        rows=60,
+        recipes={"warfarin": recipe},
+        untargeted=("warfarin",),
+    )
+    file = run(study, tmp_path / "free.jsonl", store=store, workers=1)
+    single = each(file)
+
+    x, y, question = by_hand("warfarin", 60)
+    model, *family = train(x, y, recipe, [Retraining(), *seeds(3, start=FIRST)])
+    before = predict(model, question)
+    found = torch.zeros(60, dtype=torch.bool)
+    undone = torch.full((60,), torch.nan)
+    beside = excused = 0
+    for own in range(3):  # each class by itself, towards whichever of the two others
+        rows = torch.nonzero(before == own).flatten()
+        towards = merged(model, ((own,), tuple({0, 1, 2} - {own})))
+        answer = study.method("warfarin", "pgd")(towards, question[rows], torch.ones_like(rows), Space.free(x))
+        came = predict(model, answer.point)
+        said = torch.stack([predict(member, answer.point) for member in family])
+        found[rows] = came != own
+        undone[rows[came != own]] = ((said == 0) != (came == 0)).float().mean(0)[came != own]
+        sideways = (own != 0) & (came != own) & (came != 0)
+        beside += int(sideways.sum())
+        excused += int(((said != came) & (said != 0))[:, sideways].sum())
+    assert beside
+    assert excused
+    assert single["found"].tolist() == found.tolist()
+    np.testing.assert_allclose(single["undone_seeds"], undone, rtol=1e-6)
+    (row,) = read(file)
+    apart = torch.stack([(predict(member, question) == 0) != (before == 0) for member in family])
+    assert row["clean"] == pytest.approx(float(apart.float().mean()), abs=1e-6)  # in the groups as well
 
 
 # ---- nothing twice ----
@@ -281,6 +430,8 @@ def test_going_back_to_a_setting_finds_its_cells_again(tmp_path, store, searches
         {"settings": "text"},
         {"scalings": {"german": "minmax"}},
         {"recipes": {}},
+        {"splits": {"german": (600, 300)}},
+        {"untargeted": ("german",)},
         {"device": "cuda"},
     ],
     ids=str,
@@ -289,6 +440,17 @@ def test_every_setting_is_in_the_key(change):
     keys = {cell.key for cell in TINY.cells}
     assert len(keys) == 6
     assert not keys & {cell.key for cell in replace(TINY, **change).cells}
+
+
+def test_saying_what_is_so_anyway_is_the_same_cell():
+    card = DATASETS["german"]
+    same = replace(TINY, splits={"german": card.split, "ctg": (10, 10)}, scalings={"german": card.scaling})
+    assert same.cells == TINY.cells
+
+
+def test_methods_go_by_their_names():
+    assert TINY.names == ("pgd", "pgd+sns", "min-l2")
+    assert replace(TINY, methods=("pgd+sns", ("own", lambda dataset: FAST))).names == ("pgd+sns", "own")
 
 
 def test_tensors_are_settings_too():
@@ -430,6 +592,74 @@ def test_killed_while_writing_it_ends_with_the_same_file(tmp_path, store, whole)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.jsonl"]
 
 
+# ---- how far it is ----
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """Every bar that is begun: its title, total, whether it is shown, and what it was told."""
+    begun = []
+
+    @contextmanager
+    def recorded(title, total, show=True):
+        told = []
+        begun.append((title, total, show, told))
+        yield lambda amount, doing=None: told.append((amount, doing))
+
+    for module in ("holdfast.study", "holdfast.families.training"):
+        monkeypatch.setattr(f"{module}.bar", recorded)
+    return begun
+
+
+def test_one_bar_for_all_cells(tmp_path, bars):
+    run(TINY, tmp_path / "tiny.jsonl", store=tmp_path / "store", workers=1, progress=True)
+    ((title, total, _, told),) = [bar for bar in bars if bar[2]]
+    assert (title, total) == ("tiny", 6)
+    assert sum(amount for amount, _ in told) == 6
+    assert [doing for _, doing in told if doing] == [
+        f"german, base seed {seed}, {doing}" for seed in (0, 1) for doing in ("training", "pgd", "pgd+sns", "min-l2")
+    ]
+
+
+def test_the_bar_counts_what_is_left(tmp_path, store, bars):
+    file = run(TINY, tmp_path / "tiny.jsonl", store=store, workers=1, only=("min-l2",))
+    run(TINY, file, store=store, workers=1, progress=True)
+    assert [bar[:3] for bar in bars if bar[0] == "tiny"] == [("tiny", 2, False), ("tiny", 4, True)]
+
+
+# ---- several files ----
+
+
+def test_files_of_several_processes_are_joined(tmp_path, store, searches, whole):
+    parts = [
+        run(TINY, tmp_path / f"{name}.jsonl", store=store, workers=1, only=(name,)) for name in reversed(TINY.names)
+    ]
+    file = join(parts, tmp_path / "new" / "joined.jsonl")
+    assert sorted(but_for_seconds(file)) == sorted(but_for_seconds(whole))
+    assert file.read_bytes() == b"".join(part.read_bytes() for part in parts)
+    searches.clear()
+    run(TINY, file, store=store, workers=1)  # nothing is left to do but to put them in order
+    assert not searches
+    assert but_for_seconds(file) == but_for_seconds(whole)
+
+
+def test_what_a_killed_process_left_of_a_line_is_not_joined(tmp_path, whole):
+    torn = tmp_path / "torn.jsonl"
+    torn.write_bytes(whole.read_bytes()[:-20])
+    assert lines(join([torn], tmp_path / "joined.jsonl")) == lines(whole)[:-1]
+
+
+def test_two_studies_are_not_joined(tmp_path, store, whole):
+    one = replace(TINY, name="other", methods=TINY.methods[:1], base_seeds=(0,))
+    other = run(one, tmp_path / "other.jsonl", store=store, workers=1)
+    with pytest.raises(ValueError, match="these files hold the studies other, tiny; give each study a file of its own"):
+        join([whole, other], tmp_path / "joined.jsonl")
+    with pytest.raises(ValueError, match="line 1 of .*notes.jsonl is not a study's cell"):
+        (tmp_path / "notes.jsonl").write_text("my notes\n")
+        join([whole, tmp_path / "notes.jsonl"], tmp_path / "joined.jsonl")
+    assert not (tmp_path / "joined.jsonl").exists()
+
+
 # ---- what is refused ----
 
 
@@ -449,6 +679,8 @@ class Opaque:
         ({"datasets": ("german", "adult")}, ValueError, "no dataset 'adult'; there are german, seizure"),
         ({"datasets": "german"}, ValueError, "datasets must be a tuple"),
         ({"recipes": {"adult": RECIPE}}, ValueError, "no dataset 'adult'"),
+        ({"splits": {"adult": (10, 10)}}, ValueError, "no dataset 'adult'"),
+        ({"untargeted": ("adult",)}, ValueError, "no dataset 'adult'"),
         ({"methods": ("pgd", "dice")}, ValueError, "no dice; methods are min-l1"),
         ({"methods": ("pgd", "pgd")}, ValueError, "methods must be a tuple of one or more different ones"),
         ({"methods": ()}, ValueError, "methods must be"),
@@ -491,29 +723,3 @@ def test_files_of_others_are_left_alone(tmp_path, whole):
         assert own.read_bytes() == contents
     with pytest.raises(FileNotFoundError, match="there is no .*none.jsonl"):
         read(tmp_path / "none.jsonl")
-
-
-# ---- the paper's ----
-
-
-def test_the_papers_study_is_what_the_paper_says():
-    text, release = paper.PAPER["text"], paper.PAPER["release"]
-    for study in (text, release):
-        assert study.datasets == tuple(DATASETS)
-        assert study.changes == (("seeds", 100), ("leave-one-out", 100))
-        assert len(study.cells) == 6 * 5 * 12 == len({cell.key for cell in study.cells})
-        assert study.method("taiwan", "pgd") == PGD(radius=5.0)
-        assert study.method("german", "pgd+sns").stabilisers[0].radius == pytest.approx(2.4)
-        for name in ("pgd", "min-l1-art", "min-l2-art"):  # so that what SNS starts from is searched for once
-            assert study.method("ctg", f"{name}+sns").method == study.method("ctg", name)
-        assert study.method("german", "latent").radius == 0.3
-    assert text.method("warfarin", "min-l1-art").learning_rate == 0.5
-    assert release.method("warfarin", "min-l1-art").learning_rate == 0.001
-    assert (text.scaling("ctg"), release.scaling("ctg")) == ("minmax", "minmax-global")
-    assert (text.scaling("taiwan"), release.scaling("taiwan")) == ("minmax", "standard")
-
-
-def test_the_quick_study_runs(tmp_path, store):
-    study = replace(paper.QUICK, recipes={"german": RECIPE}, rows=4)
-    file = run(study, tmp_path / "quick.jsonl", store=store, workers=1, only=("pgd", "pgd+sns", "margin"))
-    assert [row["settings"] for row in read(file)] == ["text"] * 6

@@ -34,6 +34,7 @@ from holdfast.files import write_text
 from holdfast.intervals import members_needed
 from holdfast.methods import METHODS
 from holdfast.progress import bar
+from holdfast.report.gallery import draw
 from holdfast.report.paper import LEGEND, document, sheets, summary, terminal
 from holdfast.report.tables import (
     checkup_text,
@@ -46,9 +47,17 @@ from holdfast.report.tables import (
 )
 from holdfast.schema import Level
 from holdfast.stabilise import STABILISERS
-from holdfast.studies.paper import DATASETS
+from holdfast.studies.paper import DATASETS, QUICK
 from holdfast.studies.reproduce import METHODS as PAPER_METHODS
-from holdfast.studies.reproduce import SEEDS, Device, Reading, declared, reproduce, size
+from holdfast.studies.reproduce import (
+    SEEDS,
+    Device,
+    Reading,
+    declared,
+    declared_sensitivity,
+    reproduce,
+    size,
+)
 
 app = typer.Typer(
     help="Counterfactual explanations that still hold after the model is retrained.",
@@ -197,16 +206,23 @@ def paper(
     ] = None,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = "cpu",
     quick: Annotated[
-        bool, typer.Option("--quick", help="The minute's version: German Credit, 20 rows, 5 networks a change.")
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"The minute's version: German Credit, {QUICK.rows} rows, {QUICK.changes[0][1]} networks a change.",
+        ),
     ] = False,
+    figures: Annotated[
+        bool, typer.Option(help="Draw the figures too, for which SNS's settings are varied (some minutes on a CPU).")
+    ] = True,
     workers: Annotated[
         int | None, typer.Option(callback=_from(1), help="Training processes; one a core if left out.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the rows and tables.md; run again to go on.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the rows, tables.md and figures; run again to go on.")] = Path(
         "holdfast-paper"
     ),
 ) -> None:
-    """Reproduce the paper's tables, and show them beside what it prints."""
+    """Reproduce the paper's tables and figures, and show the tables beside what it prints."""
     again = shlex.join(["holdfast", *sys.argv[1:]])
     console = Console(width=max(Console().width, 120), highlight=False)  # tables are wider than most terminals
     with _told(f"what is done is kept in {out}, and the same command goes on from there: {again}"):
@@ -223,7 +239,12 @@ def paper(
         console.print(LEGEND, style="dim")
         for result in results:
             console.print(f"settings {result.study.settings}, {summary(result.rows)}")
-        console.print(f"every table  {tables}", soft_wrap=True, markup=False)
+        console.print(f"every table   {tables}", soft_wrap=True, markup=False)
+        if figures:
+            varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
+            (sensitivity,) = reproduce([varied], out, only=some_datasets or (), workers=workers, progress=True)
+            drawn = draw(results, sensitivity.rows, out / "figures", progress=True)
+            console.print(f"{len(drawn) // 2} figures     {out / 'figures'}", soft_wrap=True, markup=False)
 
 
 @app.command("methods")

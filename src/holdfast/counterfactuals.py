@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -97,6 +97,13 @@ class Stabiliser(Protocol):
     """Moves counterfactuals that were found to places where they hold better."""
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals: ...
+
+
+@runtime_checkable
+class Fitted(Stabiliser, Protocol):
+    """A stabiliser that wants to know the data."""
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self: ...
 
 
 def assess(model: Model, origin: Tensor, point: Tensor, target: Tensor, space: Space) -> Counterfactuals:

@@ -7,7 +7,7 @@ from typing import Self
 
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser
+from holdfast.counterfactuals import Counterfactuals, Fitted, Method, Stabiliser
 from holdfast.methods import METHODS
 from holdfast.models import Model
 from holdfast.space import Space
@@ -22,7 +22,8 @@ class Then:
     stabilisers: tuple[Stabiliser, ...]
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
-        return replace(self, method=self.method.fit(x, y, space, seed))
+        stabilisers = tuple(one.fit(x, y, space, seed) if isinstance(one, Fitted) else one for one in self.stabilisers)
+        return replace(self, method=self.method.fit(x, y, space, seed), stabilisers=stabilisers)
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         answer = self.method(model, x, target, space)

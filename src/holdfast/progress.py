@@ -19,8 +19,11 @@ class Advance(Protocol):
 def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
     """Yields what is called with how much more is done."""
     console = Console(stderr=True)
+    if not (show and console.is_terminal):
+        yield lambda amount, doing=None: None
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not (show and console.is_terminal)) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
 
         def advance(amount: int, doing: str | None = None) -> None:

@@ -24,7 +24,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from torch import Tensor
 
 from holdfast import datasets
 from holdfast.audit import Audit, audit
-from holdfast.counterfactuals import Counterfactuals, Method, Stabiliser, assess, other_class
+from holdfast.counterfactuals import Counterfactuals, Fitted, Method, assess, other_class
 from holdfast.datasets.card import Card
 from holdfast.encoding import Encoding, Scaling
 from holdfast.families import PAPER_RECIPES, Family, Recipe, Retraining, leave_one_out, seeds, train
@@ -59,13 +59,6 @@ CHANGES: dict[str, Callable[[int, int, Retraining], list[Retraining]]] = {
 }
 
 Entry = str | tuple[str, Method | Callable[[str], Method]]
-
-
-@runtime_checkable
-class Fitted(Stabiliser, Protocol):
-    """A stabiliser that wants to know the data."""
-
-    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self: ...
 
 
 # ---- what is declared ----
@@ -118,6 +111,12 @@ class Study:
             raise ValueError(f"changes must be different ones of {', '.join(CHANGES)}, got {kinds}")
         if min(members for _, members in self.changes) < 1 or (self.rows is not None and self.rows < 1):
             raise ValueError(f"members and rows must be 1 or more, got {self.changes} and {self.rows}")
+        for dataset, (known, asked) in self.splits.items():
+            rows = datasets.card(dataset).rows
+            if known < 1 or asked < 1 or known + asked > rows:
+                raise ValueError(
+                    f"the split of {dataset} is {known} and {asked} rows; give 1 or more of each, of {rows} in all"
+                )
         if not all(0 <= seed < FIRST for seed in self.base_seeds):
             raise ValueError(
                 f"base_seeds are {self.base_seeds}; choose from 0 to {FIRST - 1}, retrained networks have those above"
@@ -286,8 +285,8 @@ class _Data:
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """One deployed network, the families that audit it, and what was found for it so far."""
+class Trial:
+    """One deployed network of a study, the families that audit it, and what was found for it so far."""
 
     data: _Data
     seed: int
@@ -361,7 +360,14 @@ def _data(study: Study, dataset: str) -> _Data:
     return _Data(dataset, x, y, question, Space.free(x) if study.space == "free" else encoding.space)
 
 
-def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int | None) -> _Trial:
+def trial(
+    study: Study, dataset: str, base_seed: int = 0, *, store: str | Path | None = None, workers: int | None = None
+) -> Trial:
+    """One deployed network of a study and its families, to ask more of than the study's rows tell."""
+    return _trial(study, _data(study, dataset), base_seed, default_store() if store is None else store, workers)
+
+
+def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int | None) -> Trial:
     recipe, base = study.recipe(data.name), Retraining(init_seed=seed, order_seed=seed)
 
     def trained(members: list[Retraining]) -> Family:
@@ -374,12 +380,12 @@ def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int
     if groups is not None:
         families = {kind: family.merged(groups) for kind, family in families.items()}
     if data.name in study.untargeted:
-        return _Trial(data, seed, model, None, families, groups)
+        return Trial(data, seed, model, None, families, groups)
     model = model if groups is None else merged(model, groups)
-    return _Trial(data, seed, model, other_class(model, data.question), families, None)
+    return Trial(data, seed, model, other_class(model, data.question), families, None)
 
 
-def _line(study: Study, cell: Cell, trial: _Trial) -> dict[str, Any]:
+def _line(study: Study, cell: Cell, trial: Trial) -> dict[str, Any]:
     method = study.method(cell.dataset, cell.method)
     answer, seconds = trial.answer(method)
     found = trial.judged(answer)

@@ -9,10 +9,12 @@ import signal
 import time
 
 import pytest
+import safetensors.torch
 import torch
 
 from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, load_family, save_family, seeds, train
+from holdfast.families import store as store_module
 from holdfast.families import training
 from holdfast.families.store import Entry, StoreError, entries, find
 
@@ -200,6 +202,54 @@ def test_workers_put_their_chunks_there_too(tmp_path):
     two = train(*data(), RECIPE, MEMBERS, store=tmp_path / "two", workers=2)
     assert same(one, two)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("moment", ["writing a part", "reading parts"])
+def test_a_family_that_another_process_finishes_meanwhile(moment, tmp_path, monkeypatch):
+    """Both end with the same family: what one sweeps away the other does not need any more."""
+    whole = ask(tmp_path / "whole")
+    store, others = tmp_path / "store", []
+
+    def finish_elsewhere():
+        if not others:
+            others.append(None)
+            (entry,) = entries(store)
+            entry.finish(whole)
+
+    if moment == "writing a part":
+        written = safetensors.torch.save
+
+        def save(tensors, metadata=None):
+            if metadata is not None:
+                finish_elsewhere()
+            return written(tensors, metadata=metadata)
+
+        monkeypatch.setattr(safetensors.torch, "save", save)
+    else:
+        stop_after(3, monkeypatch)
+        with pytest.raises(KeyboardInterrupt):
+            ask(store)
+        monkeypatch.undo()
+        read = store_module._read_part
+        monkeypatch.setattr(store_module, "_read_part", lambda path: finish_elsewhere() or read(path))
+    assert same(ask(store), whole)
+    assert others
+    (entry,) = entries(store)
+    assert entry.complete
+    assert contents(store).keys() == {f"{entry.folder.name}/{name}" for name in ("family.safetensors", "manifest.json")}
+
+
+def stop_after(stacks, monkeypatch):
+    """Ctrl-C after so many stacks."""
+    done, one_stack = [], training.train_stack
+
+    def train_stack(*job):
+        if len(done) == stacks:
+            raise KeyboardInterrupt
+        done.append(None)
+        return one_stack(*job)
+
+    monkeypatch.setattr(training, "train_stack", train_stack)
 
 
 def test_a_store_is_listed_and_searched_by_name(tmp_path):

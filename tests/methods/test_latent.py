@@ -79,6 +79,15 @@ def test_scaling_codes_does_not_change_what_is_reconstructed(rows, fitted):
     torch.testing.assert_close(unit.decode(unit.encode(x)), known.decode(known.encode(x)), rtol=1e-4, atol=1e-4)
 
 
+def test_codes_left_as_they_were_trained_differ_by_one_factor_and_reconstruct_the_same(rows, encoding, fitted):
+    x, unit = rows[0], fitted.autoencoder
+    plain = replace(SMALL, unit_codes=False).fit(*rows, encoding.space).autoencoder
+    spread = plain.encode(x).var(0, correction=0).mean().sqrt()
+    assert abs(spread - 1) > 0.1
+    torch.testing.assert_close(plain.encode(x), spread * unit.encode(x), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(plain.decode(plain.encode(x)), unit.decode(unit.encode(x)), rtol=1e-4, atol=1e-4)
+
+
 def test_the_same_fit_gives_the_same_bytes_another_seed_does_not(rows, encoding, fitted):
     again, other = (SMALL.fit(*rows, encoding.space, seed=seed) for seed in (0, 1))
     assert all(torch.equal(one, two) for one, two in zip(weights(fitted), weights(again), strict=True))

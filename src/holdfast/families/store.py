@@ -220,18 +220,28 @@ class Entry:
         sweep(self.folder / "parts")
         found: dict[str, State] = {}
         for path in sorted((self.folder / "parts").glob("*.safetensors")):
-            found |= _read_part(path)
+            try:
+                found |= _read_part(path)
+            except StoreError:
+                if path.exists():
+                    raise  # else another process has finished the family meanwhile
         return found
 
     def add(self, fingerprints: Sequence[str], state: State) -> None:
         """Keep a chunk of members that has finished."""
         named = _on_cpu(state)
         about = json.dumps({"members": list(fingerprints), "sha256": _tensor_digest(named)})
-        with appearing(self.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
-            file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
+        try:
+            with appearing(self.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
+                file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
+        except FileNotFoundError:
+            if not self.complete:
+                raise  # else another process has finished the family meanwhile, and its parts are gone
 
     def finish(self, family: Family) -> None:
-        save(family, self.folder)
+        """Keep it whole, unless another process has done so meanwhile, and drop the parts."""
+        if not self.complete:
+            save(family, self.folder)
         shutil.rmtree(self.folder / "parts", ignore_errors=True)
 
 

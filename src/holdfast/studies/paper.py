@@ -26,6 +26,7 @@ from holdfast.methods.prototype import Prototype
 from holdfast.named import Then
 from holdfast.stabilise.confidence import Confidence
 from holdfast.stabilise.sns import SNS
+from holdfast.studies.matched import MatchedMargin
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.study import Study
 
@@ -105,6 +106,8 @@ OURS = (
     # In SNS's ball, so that the two differ in the objective alone.
     ("pgd+confidence", lambda dataset: Then(pgd(dataset), (Confidence(SNS_SHARE * RADII[dataset], steps=200),))),
     ("margin", Margin(level=0.75)),
+    # The level at which a margin costs what PGD + SNS do.
+    ("margin-matched", lambda dataset: MatchedMargin(Then(pgd(dataset), (sns(dataset),)))),
 )
 
 # ---- the studies ----
@@ -138,7 +141,7 @@ QUICK = replace(
     PAPER["text"],
     name="paper-quick",
     datasets=("german",),
-    changes=(("seeds", 5), ("leave-one-out", 5)),
-    rows=20,
+    changes=(("seeds", 20), ("leave-one-out", 20)),
+    rows=50,
     base_seeds=(0,),
 )

@@ -81,7 +81,8 @@ def _certainty(model: Model, point: Tensor, target: Tensor, origin: Tensor) -> T
 class ReleasedSNS:
     """SNS from a start with a little noise; the last iterate of the class counts, not the best.
 
-    Once fitted, each column is clipped to where the data have it, not all columns to one range.
+    Once fitted, each column is clipped to where the data have it, not all columns to one range. The clip comes last, so
+    a start outside those ranges is brought in, if need be out of the ball.
     """
 
     radius: float

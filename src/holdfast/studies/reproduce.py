@@ -11,6 +11,8 @@ import pandas as pd
 import torch
 
 from holdfast.studies.paper import PAPER, QUICK
+from holdfast.studies.sensitivity import QUICK as SENSITIVITY_QUICK
+from holdfast.studies.sensitivity import SENSITIVITY
 from holdfast.study import Study, frame, read, run
 
 Reading = Literal["text", "release", "both"]
@@ -52,6 +54,15 @@ def declared(
         return [_resized(QUICK, rows or QUICK.rows, members, bases or len(QUICK.base_seeds), device)]
     readings = list(PAPER.values()) if settings == "both" else [PAPER[settings]]
     return [_resized(study, rows or ROWS[device], members, bases or BASES[device], device) for study in readings]
+
+
+def declared_sensitivity(
+    *, quick: bool = False, rows: int | None = None, members: int | None = None, device: Device = "cpu"
+) -> Study:
+    """SNS's settings varied one by one, on the same deployed network and families as the text's study."""
+    study, like = (SENSITIVITY_QUICK, QUICK) if quick else (SENSITIVITY, PAPER["text"])
+    changes = tuple((kind, members or dict(like.changes)[kind]) for kind, _ in study.changes)
+    return replace(study, rows=rows or like.rows or study.rows, changes=changes, device=device)
 
 
 def _resized(study: Study, rows: int | None, members: int | None, bases: int, device: Device) -> Study:

@@ -1,0 +1,43 @@
+"""All figures of the paper's study, drawn into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from holdfast.progress import bar
+from holdfast.report import figures
+from holdfast.studies import plane
+from holdfast.studies.reproduce import Reproduction
+
+
+def draw(
+    results: Sequence[Reproduction], sensitivity: pd.DataFrame, folder: str | Path, progress: bool = False
+) -> list[Path]:
+    """The paper's figures 1 and 2, cost against invalidation for each reading, and SNS's sensitivity if there are rows.
+
+    Figures 1 and 2 train a few small networks of their own, in some seconds.
+    """
+    wanted: dict[str, Callable[[], Figure]] = {
+        "figure-1": lambda: figures.disagreement(plane.disagreement()),
+        "figure-2a": lambda: figures.regions(plane.regions(plane.small_network())),
+        "figure-2b": lambda: figures.paths(plane.paths()),
+    }
+    for result in results:
+        if len(result.rows):
+            wanted[f"cost-{result.study.settings}"] = partial(figures.cost_against_invalidation, result.rows)
+    if len(sensitivity):
+        wanted["sensitivity"] = partial(figures.sensitivity, sensitivity)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with bar("figures", len(wanted), progress) as advance:
+        return [path for name, make in wanted.items() for path in _saved(make, Path(folder) / name, advance)]
+
+
+def _saved(make: Callable[[], Figure], path: Path, advance: Callable[[int], None]) -> tuple[Path, Path]:
+    files = figures.save(make(), path)
+    advance(1)
+    return files

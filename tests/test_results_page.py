@@ -1,0 +1,46 @@
+"""docs/results.md is what results/ says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def make_results():
+    spec = importlib.util.spec_from_file_location("make_results", DOCS / "make_results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_the_one_that_the_results_give(make_results):
+    made, kept = make_results.page(), (DOCS / "results.md").read_text(encoding="utf-8")
+    assert made == kept, "run python docs/make_results.py"
+
+
+def test_every_reason_has_its_words(make_results):
+    words = (DOCS / "results.template.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.+)$", words, flags=re.MULTILINE)
+    assert set(make_results.REASONS.values()) == set(headings)
+
+
+def test_a_cell_without_a_reason_is_told(make_results):
+    with pytest.raises(SystemExit, match="warfarin pgd cost_l2 is out of tolerance and REASONS says nothing"):
+        make_results.reason("warfarin", "pgd", "cost_l2")
+
+
+def test_the_results_are_whole(make_results):
+    rows = make_results.flat("paper")
+    cells = rows.groupby("settings")[["dataset", "method", "base_seed", "change"]].nunique()
+    assert cells.to_dict("index") == {
+        name: {"dataset": 6, "method": 13, "base_seed": 5, "change": 2} for name in ("release", "text")
+    }
+    assert len(rows) == 2 * 6 * 13 * 5 * 2
+    assert not rows.duplicated(["settings", "dataset", "method", "base_seed", "change"]).any()
+    assert (rows["members"] == 100).all()
