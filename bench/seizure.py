@@ -2,9 +2,9 @@
 
     python bench/seizure.py --device cuda
 
-Each line is one way to train the networks or one setting of SNS. Rows are the first of the test split; "to 0" are
-those told how to have no seizure, "to 1" the others. On an H200 about four minutes, on two cores hours: --quick for
-the idea of it.
+Each line is one way to train the networks or one setting of SNS, on the first 1,000 rows of the test split, together
+and by the class that a row is told how to reach. On an H200 about four minutes, on two cores hours: --quick for the
+idea of it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from typing import Any
 from _side_by_side import show
 
 from holdfast import SNS, Confidence, Method, audit
+from holdfast.datasets import card
 from holdfast.families import PAPER_RECIPES
 from holdfast.named import Then
 from holdfast.studies.paper import PAPER, RADII, pgd, released_pgd, released_sns, sns
 from holdfast.study import Study, trial
 
 NAME = "seizure"
+CLASSES = card(NAME).schema.classes
 RECIPE, RADIUS = PAPER_RECIPES[NAME], 0.8 * RADII[NAME]
 BOTH: dict[str, Method] = {
     "pgd": pgd(NAME),
@@ -76,7 +78,7 @@ def measured(study: Study, methods: Mapping[str, Method], store: Path) -> list[d
                 "found": round(answer.success, 3),
                 "l2": float(answer.cost(2)[answer.found].mean()),
                 "seeds": seeds.rate,
-                **{f"to {target}": one.rate for target, one in seeds.by_class.items()},
+                **{f"to {CLASSES[target]}": one.rate for target, one in seeds.by_class.items()},
                 "left out": left_out.rate,
             }
         )

@@ -199,21 +199,27 @@ def test_paper_shows_the_tables_and_computes_nothing_twice(tmp_path, kept):
         "Costs, ± over counterfactuals",
         "Cells within tolerance",
         "* out of tolerance",
-        "holdfast-paper/tables.md",
+        "holdfast-paper/tables-text.md",
     ):
         assert words in first.stdout
     assert max(map(len, first.stdout.splitlines())) <= 120
     folder = tmp_path / "holdfast-paper"
-    assert sorted(path.name for path in folder.iterdir()) == ["tables.md", "text.jsonl"]
-    rows, tables = (folder / "text.jsonl").read_bytes(), (folder / "tables.md").read_text()
+    assert sorted(path.name for path in folder.iterdir()) == ["tables-text.md", "text.jsonl"]
+    rows, tables = (folder / "text.jsonl").read_bytes(), (folder / "tables-text.md").read_text()
     assert "of a dataset, 1 deployed network retrained 2 times" in tables
     assert tables.count("### ") == 5
 
-    (folder / "tables.md").unlink()
+    (folder / "tables-text.md").unlink()
     again = holdfast(*SMALL, "--methods", "pgd", "--methods", "pgd+sns", cwd=tmp_path, **kept)
     assert again.stdout == first.stdout
     assert (folder / "text.jsonl").read_bytes() == rows  # seconds and all
-    assert (folder / "tables.md").read_text() == tables
+    assert (folder / "tables-text.md").read_text() == tables
+
+    (folder / "sensitivity.jsonl").write_text("my notes\n")  # told though it would be needed last
+    drawn = [word for word in SMALL if word != "--no-figures"]
+    told = holdfast(*drawn, "--methods", "min-l1", cwd=tmp_path, **kept)
+    assert (told.returncode, "sensitivity.jsonl is not a study's cell" in told.stderr) == (1, True)
+    assert (folder / "text.jsonl").read_bytes() == rows
 
     other = holdfast(*SMALL, "--methods", "pgd", "--rows", 4, cwd=tmp_path, **kept)
     assert (other.returncode, "text.jsonl has results of another size" in other.stderr) == (1, True)
@@ -223,11 +229,12 @@ def test_paper_shows_the_tables_and_computes_nothing_twice(tmp_path, kept):
 def test_paper_reads_the_settings_both_ways(tmp_path, kept):
     done = holdfast(*SMALL, "--methods", "pgd", "--settings", "both", "--bases", 2, "--out", "o", cwd=tmp_path, **kept)
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["release.jsonl", "tables.md", "text.jsonl"]
+    names = ["release.jsonl", "tables-release.md", "tables-text.md", "text.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == names
     assert "over bases" in done.stdout
     for reading in ("text", "release"):
         assert f"settings {reading}, within tolerance: " in done.stdout
-        assert f"## Settings: {reading}" in (tmp_path / "o" / "tables.md").read_text()
+        assert f"settings {reading}\n" in (tmp_path / "o" / f"tables-{reading}.md").read_text()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -249,7 +256,7 @@ def test_paper_goes_on_where_it_was_interrupted(tmp_path, kept):
     told = " ".join(errors.split())
     assert "interrupted; what is done is kept in my results, and the same command goes on from there: " in told
     assert told.endswith("--rows 60 --out 'my results'")
-    assert not (tmp_path / "my results" / "tables.md").exists()
+    assert not (tmp_path / "my results" / "tables-text.md").exists()
     done = holdfast(*words, cwd=tmp_path, **kept)
     assert done.returncode == 0, done.stderr
     assert file.read_bytes().startswith(before)
@@ -261,6 +268,8 @@ def test_paper_goes_on_where_it_was_interrupted(tmp_path, kept):
     [
         (("--datasets", "german,adult"), 2, "there is no dataset 'adult'; choose from german, seizure, ctg, warfarin"),
         (("--methods", "pgd", "--methods", "dice"), 2, "there is no method 'dice'; choose from min-l1-art, min-l1-art"),
+        (("--datasets", ""), 2, "there is no dataset ''; choose from german"),
+        (("--settings", "release", "--methods", "pgd+confidence"), 1, "no dataset or method 'pgd+confidence'"),
         (("--settings", "mine"), 2, "Invalid value for '--settings'"),
         (("--bases", 6), 2, "got 6; choose a whole number from 1 to 5"),
         (("--members", 0), 2, "got 0; choose a whole number from 1 to 700"),

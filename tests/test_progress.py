@@ -1,4 +1,4 @@
-"""A bar is seen on a terminal and nowhere else."""
+"""A bar is seen on a terminal; elsewhere a line says what is being done, where the work says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def terminal(monkeypatch):
     """What a terminal is sent."""
     sent = io.StringIO()
 
-    def console(stderr):
+    def console(stderr, soft_wrap):
         assert stderr  # so that what a command prints can be piped
         return Console(file=sent, force_terminal=True, width=100, color_system=None, legacy_windows=False)
 
@@ -69,9 +69,11 @@ def test_nobody_who_did_not_ask_sees_it(terminal):
     assert terminal.getvalue() == ""
 
 
-def test_a_file_or_a_pipe_gets_nothing(capfd, monkeypatch):
+def test_a_file_or_a_pipe_gets_a_line_for_what_is_done_and_no_bar(capfd, monkeypatch):
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):  # words that make rich take a pipe for a terminal
         monkeypatch.delenv(name, raising=False)
     with bar("Work", 5) as advance:
-        advance(5, "all of it")
-    assert tuple(capfd.readouterr()) == ("", "")
+        advance(0, "one [of] two")
+        advance(2)
+        advance(1, "the rest")
+    assert tuple(capfd.readouterr()) == ("", "Work, 0 of 5: one [of] two\nWork, 3 of 5: the rest\n")

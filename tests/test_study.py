@@ -41,7 +41,7 @@ from holdfast import (
 from holdfast.families import training
 from holdfast.families.store import entries
 from holdfast.named import Then
-from holdfast.study import FIRST, Study, _anywhere_else, each, frame, join, read, run
+from holdfast.study import FIRST, Study, _anywhere_else, each, frame, join, read, run, trial
 
 FAST = PGD(levels=3, steps=10)
 RECIPE = Recipe((8,), epochs=2, batch=64)
@@ -710,6 +710,25 @@ def test_missing_data_is_named_before_any_work(tmp_path, monkeypatch, searches):
     with pytest.raises(FileNotFoundError, match="dataset 'ctg': no file at .*get it with: holdfast datasets fetch ctg"):
         run(replace(TINY, datasets=("german", "ctg")), tmp_path / "tiny.jsonl", store=tmp_path)
     assert not searches["all"]
+
+
+def test_what_a_study_does_not_have_is_told(tmp_path):
+    for words in ({"dataset": "ctg"}, {"dataset": "german", "base_seed": 2}):
+        with pytest.raises(
+            ValueError, match=r"study 'tiny' has no dataset '.*' with base seed .*; it has german with 0"
+        ):
+            trial(TINY, **words)
+    with pytest.raises(FileNotFoundError, match=r"no files to join: .*none.jsonl"):
+        join([tmp_path / "none.jsonl"], tmp_path / "whole.jsonl")
+    with pytest.raises(FileNotFoundError, match="no files to join: none were given"):
+        join([], tmp_path / "whole.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dataset_named_for_its_scaling_alone_needs_no_methods():
+    settings = {"german": FAST}
+    study = replace(TINY, methods=(("pgd", lambda dataset: settings[dataset]),), scalings={"ctg": "minmax"})
+    assert study.method("german", "pgd") == FAST
 
 
 def test_files_of_others_are_left_alone(tmp_path, whole):

@@ -53,6 +53,7 @@ from holdfast.studies.reproduce import (
     SEEDS,
     Device,
     Reading,
+    check_files,
     declared,
     declared_sensitivity,
     reproduce,
@@ -169,7 +170,7 @@ def _some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], 
     """Names with commas between them, or the option repeated; none for all."""
 
     def check(given: list[str] | None) -> list[str]:
-        names = [name.strip() for text in given or () for name in text.split(",") if name.strip()]
+        names = [name.strip() for text in given or () for name in text.split(",")]
         unknown = [name for name in names if name not in known]
         if unknown:
             raise typer.BadParameter(f"there is no {what} '{unknown[0]}'; choose from {', '.join(known)}")
@@ -218,7 +219,7 @@ def paper(
     workers: Annotated[
         int | None, typer.Option(callback=_from(1), help="Training processes; one a core if left out.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the rows, tables.md and figures; run again to go on.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for rows, tables and figures; run again to go on.")] = Path(
         "holdfast-paper"
     ),
 ) -> None:
@@ -227,21 +228,22 @@ def paper(
     console = Console(width=max(Console().width, 120), highlight=False)  # tables are wider than most terminals
     with _told(f"what is done is kept in {out}, and the same command goes on from there: {again}"):
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
+        varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
         _check_folder(out)
+        check_files([*studies, varied] if figures else studies, out)
         for study in studies:
             console.print(f"[bold]settings {study.settings}[/]: {size(study)}")
         names = [*(some_datasets or ()), *(some_methods or ())]
         results = reproduce(studies, out, only=names, workers=workers, progress=True)
-        tables = write_text(out / "tables.md", document(results))
         for result in results:
             console.print(f"\n[bold]Settings {result.study.settings}[/]\n")
             console.print(*(terminal(sheet) for sheet in sheets(result.rows, result.study)))
         console.print(LEGEND, style="dim")
         for result in results:
+            path = write_text(out / f"tables-{result.study.name.removeprefix('paper-')}.md", document(result))
             console.print(f"settings {result.study.settings}, {summary(result.rows)}")
-        console.print(f"every table   {tables}", soft_wrap=True, markup=False)
+            console.print(f"every table   {path}", soft_wrap=True, markup=False)
         if figures:
-            varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
             (sensitivity,) = reproduce([varied], out, only=some_datasets or (), workers=workers, progress=True)
             drawn = draw(results, sensitivity.rows, out / "figures", progress=True)
             console.print(f"{len(drawn) // 2} figures     {out / 'figures'}", soft_wrap=True, markup=False)

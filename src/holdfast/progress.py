@@ -17,10 +17,13 @@ class Advance(Protocol):
 
 @contextmanager
 def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
-    """Yields what is called with how much more is done."""
-    console = Console(stderr=True)
+    """Yields what is called with how much more is done.
+
+    Into a file or a pipe go only lines that say what is being done, where the work says so.
+    """
+    console = Console(stderr=True, soft_wrap=True)
     if not (show and console.is_terminal):
-        yield lambda amount, doing=None: None
+        yield _lines(title, total, console) if show else lambda amount, doing=None: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -30,3 +33,15 @@ def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
             progress.update(task, advance=amount, description=title if doing is None else f"{title}: {doing}")
 
         yield advance
+
+
+def _lines(title: str, total: int, console: Console) -> Advance:
+    done = 0
+
+    def advance(amount: int, doing: str | None = None) -> None:
+        nonlocal done
+        done += amount
+        if doing is not None:
+            console.print(f"{title}, {done} of {total}: {doing}", highlight=False, markup=False)
+
+    return advance

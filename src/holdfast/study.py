@@ -103,6 +103,7 @@ class Study:
                 raise ValueError(f"{what} must be a tuple of one or more different ones, got {given!r}")
         for dataset in (*self.datasets, *self.scalings, *self.recipes, *self.splits, *self.untargeted):
             datasets.card(dataset)
+        for dataset in self.datasets:
             for name in names:
                 self.method(dataset, name)
         kinds = [kind for kind, _ in self.changes]
@@ -148,6 +149,7 @@ class Study:
         return self.scalings.get(dataset, datasets.card(dataset).scaling)
 
     def card(self, dataset: str) -> Card:
+        """The dataset, with the study's own split."""
         card = datasets.card(dataset)
         return replace(card, split=self.splits.get(dataset, card.split))
 
@@ -274,7 +276,7 @@ def _computed(
 
 
 @dataclass(frozen=True, eq=False)
-class _Data:
+class Data:
     """A dataset as the study sees it."""
 
     name: str
@@ -288,7 +290,7 @@ class _Data:
 class Trial:
     """One deployed network of a study, the families that audit it, and what was found for it so far."""
 
-    data: _Data
+    data: Data
     seed: int
     model: Model
     target: Tensor | None  # None where any other class will do
@@ -297,7 +299,10 @@ class Trial:
     answers: dict[str, tuple[Counterfactuals, float]] = field(default_factory=dict)
 
     def answer(self, method: Method) -> tuple[Counterfactuals, float]:
-        """What a method finds, and its seconds. What several start from, as SNS does, is searched for once."""
+        """What a method finds, and its seconds. What several start from, as SNS does, is searched for once.
+
+        Where any other class will do, `judged` says the same in the classes that the families have.
+        """
         key = digest(_described(method))
         if key not in self.answers:
             self.answers[key] = self._search(method)
@@ -348,7 +353,7 @@ def _anywhere_else(method: Method, model: Model, x: Tensor, space: Space) -> Cou
     return replace(answer, found=answer.found & (target != before))
 
 
-def _data(study: Study, dataset: str) -> _Data:
+def _data(study: Study, dataset: str) -> Data:
     card = study.card(dataset)
     table, schema = card.load()
     known, asked = card.divide(table)
@@ -357,17 +362,22 @@ def _data(study: Study, dataset: str) -> _Data:
         part.to(study.device)
         for part in (encoding.encode(known), encoding.labels(known), encoding.encode(asked.iloc[: study.rows]))
     )
-    return _Data(dataset, x, y, question, Space.free(x) if study.space == "free" else encoding.space)
+    return Data(dataset, x, y, question, Space.free(x) if study.space == "free" else encoding.space)
 
 
 def trial(
     study: Study, dataset: str, base_seed: int = 0, *, store: str | Path | None = None, workers: int | None = None
 ) -> Trial:
     """One deployed network of a study and its families, to ask more of than the study's rows tell."""
+    if dataset not in study.datasets or base_seed not in study.base_seeds:
+        raise ValueError(
+            f"study '{study.name}' has no dataset '{dataset}' with base seed {base_seed}; it has "
+            f"{', '.join(study.datasets)} with {', '.join(map(str, study.base_seeds))}"
+        )
     return _trial(study, _data(study, dataset), base_seed, default_store() if store is None else store, workers)
 
 
-def _trial(study: Study, data: _Data, seed: int, store: str | Path, workers: int | None) -> Trial:
+def _trial(study: Study, data: Data, seed: int, store: str | Path, workers: int | None) -> Trial:
     recipe, base = study.recipe(data.name), Retraining(init_seed=seed, order_seed=seed)
 
     def trained(members: list[Retraining]) -> Family:
@@ -453,6 +463,9 @@ def _seeds(family: Family) -> str:
 
 def join(parts: Sequence[str | Path], file: str | Path) -> Path:
     """One file of several, written by as many processes: of the same study, or they are not joined."""
+    missing = [str(part) for part in parts if not Path(part).exists()]
+    if missing or not parts:
+        raise FileNotFoundError(f"no files to join: {', '.join(missing) or 'none were given'}")
     lines = [line for part in parts for line in _lines(Path(part), None)]
     names = sorted({line["study"] for line in lines})
     if len(names) > 1:

@@ -1,15 +1,15 @@
-"""A margin at another method's price."""
+"""As sure as another method's price can make it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-import pytest
 import torch
 
-from holdfast import Margin, MinCost, Space, other_class
+from holdfast import PGD, SNS, Space, other_class
 from holdfast.counterfactuals import assess
-from holdfast.studies.matched import HIGHEST, MatchedMargin
+from holdfast.search import log_odds
+from holdfast.studies.matched import SamePrice
 
 W = torch.tensor([3.0, 4.0])
 
@@ -20,48 +20,46 @@ def linear(x):
     return torch.stack([-score / 2, score / 2], dim=1)
 
 
-@dataclass(frozen=True)
-class Along:
-    """So far along w, and never for the first row."""
-
-    length: float
-    fitted: bool = False
-
-    def fit(self, x, y, space, seed=0):
-        return Along(self.length, fitted=True)
-
-    def __call__(self, model, x, target, space):
-        sign = (2 * target - 1)[:, None]
-        point = x + self.length * sign * W / W.norm()
-        point[0] = x[0]
-        return assess(model, x, point, target, space)
-
-
-@pytest.fixture
-def rows():
+def points():
     return torch.randn(40, 2, generator=torch.Generator().manual_seed(0))
 
 
-def test_the_level_is_the_one_that_costs_as_much(rows):
-    """On a linear model a margin m costs (m − margin of the row) / 5 for each row."""
-    target, space = other_class(linear, rows), Space.free(10 * rows)
-    other = Along(4.0)(linear, rows, target, space)
-    answer = MatchedMargin(Along(4.0))(linear, rows, target, space)
-    assert answer.found.all()
-    assert float(answer.cost(2)[1:].mean()) == pytest.approx(4.0, rel=0.01)
-    reached = linear(answer.point).gather(1, target[:, None]) - linear(answer.point).gather(1, 1 - target[:, None])
-    distance = (rows @ W).abs() / W.norm()
-    assert float(reached.mean()) == pytest.approx(5 * float((4.0 - distance[1:]).mean()), rel=0.02)
-    assert reached.max() - reached.min() < 0.1  # one level for all
-    assert not other.found[0]
+def test_on_a_linear_model_the_price_is_spent_along_the_weights():
+    """Whatever the way that was taken for a price, straight along w is the surest."""
+    rows = points()
+    target, space = other_class(linear, rows), Space.free(20 * rows)
+    sign = (2 * target - 1)[:, None]
+    across = torch.tensor([4.0, -3.0]) / 5
+    paid = torch.linspace(4.0, 8.0, 40)[:, None]
+    start = assess(linear, rows, rows + paid * (0.8 * sign * W / 5 + 0.6 * across), target, space)
+    found = start.found
+    assert found.sum() > 30
+    answer = SamePrice()(linear, start, space)
+    assert torch.equal(answer.found, found)
+    best = rows + paid * sign * W / 5
+    torch.testing.assert_close(answer.point[found], best[found], atol=0.15, rtol=0)
+    torch.testing.assert_close(answer.point[~found], start.point[~found])
 
 
-def test_nothing_common_is_too_much_and_the_price_of_nothing_is_the_least(rows):
+def test_the_same_rows_at_no_higher_cost_and_never_less_sure(family, rows):
+    model, x = family[0], rows[0]
+    space = Space.free(x)
+    target = other_class(model, x)
+    start = SNS(radius=1.0)(model, PGD(radius=1.0)(model, x, target, space), space)
+    assert 0 < start.found.sum() < len(x)  # some are not found
+    answer = SamePrice()(model, start, space)
+    assert torch.equal(answer.found, start.found)
+    assert (answer.cost(2) <= start.cost(2) * (1 + 1e-5))[start.found].all()
+    before, after = (log_odds(model, one.point, target)[start.found] for one in (start, answer))
+    assert (after >= before - 1e-5).all()
+    assert after.mean() > before.mean()
+    assert not space.violations(answer.point, x).any()
+
+
+def test_nothing_found_stays_so():
+    rows = points()
     target, space = other_class(linear, rows), Space.free(rows)
-    cheap = MatchedMargin(MinCost())(linear, rows, target, space)
-    least = Margin(level=0.5 + 1e-6)(linear, rows, target, space)
-    assert float(cheap.cost(2).mean()) == pytest.approx(float(least.cost(2).mean()), abs=HIGHEST / 2**9 / 5 + 0.01)
-
-
-def test_it_fits_what_it_is_compared_with(rows):
-    assert MatchedMargin(Along(1.0)).fit(rows, rows[:, 0] > 0, Space.free(rows)).like.fitted
+    start = assess(linear, rows, rows, target, space)
+    answer = SamePrice()(linear, replace(start, found=torch.zeros_like(start.found)), space)
+    assert not answer.found.any()
+    assert torch.equal(answer.point, rows)

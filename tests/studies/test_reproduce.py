@@ -81,3 +81,18 @@ def test_more_deployed_networks_go_on_from_fewer(tiny, tmp_path):
     reproduce(tiny, tmp_path, only=("german", "pgd"), workers=1)
     more = reproduce(declared("both", rows=3, members=2, bases=2), tmp_path, only=("german", "pgd"), workers=1)
     assert list(more[0].rows["base_seed"]) == [0, 0, 1, 1]
+
+
+def test_a_study_without_any_of_the_methods_is_left_alone(tiny, tmp_path):
+    text, release = reproduce(tiny, tmp_path, only=("german", "pgd+confidence"), workers=1)
+    assert set(text.rows["method"]) == {"pgd+confidence"}
+    assert release.rows.empty
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["text.jsonl"]
+
+
+def test_all_files_are_checked_before_any_work(tiny, tmp_path):
+    reproduce([tiny[1]], tmp_path, only=("german", "pgd"), workers=1)
+    other = replace(tiny[1], rows=2)
+    with pytest.raises(ValueError, match="release.jsonl has results of another size"):
+        reproduce([tiny[0], other], tmp_path, only=("german", "pgd"), workers=1)
+    assert not (tmp_path / "text.jsonl").exists()

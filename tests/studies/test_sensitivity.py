@@ -9,7 +9,7 @@ import pytest
 from holdfast import DATASETS, PGD, SNS, Recipe
 from holdfast.studies import paper
 from holdfast.studies.sensitivity import (
-    PAPER,
+    PAPERS_VALUES,
     QUICK,
     SENSITIVITY,
     SETTINGS,
@@ -48,8 +48,8 @@ def test_one_setting_is_varied_and_the_others_are_the_papers():
 
 
 def test_every_setting_has_the_papers_value_and_that_is_the_papers_method():
-    assert PAPER.keys() == VALUES.keys()
-    for name, value in PAPER.items():
+    assert PAPERS_VALUES.keys() == VALUES.keys()
+    for name, value in PAPERS_VALUES.items():
         assert value in VALUES[name]
         assert varied("heloc", Setting(name, value)) == paper.sns("heloc")
 
@@ -74,4 +74,4 @@ def test_a_larger_ball_costs_more_and_the_papers_value_is_searched_for_once(tmp_
     cost = rows.set_index("method")["cost_l2"]
     along = [cost[START], *(cost[method_name(Setting("radius", value))] for value in VALUES["radius"])]
     assert along == sorted(along)
-    assert len({cost[method_name(Setting(name, value))] for name, value in PAPER.items()}) == 1
+    assert len({cost[method_name(Setting(name, value))] for name, value in PAPERS_VALUES.items()}) == 1

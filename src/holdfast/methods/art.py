@@ -47,7 +47,7 @@ class ElasticNetART:
 
     @classmethod
     def of_2020(cls, norm: int, learning_rate: float) -> Self:
-        """ART until 1.6: the confidence had no effect, and the rate fell as a square, not as a square root."""
+        """ART as it was in 2020: the confidence had no effect, and the rate fell as a square, not as a square root."""
         return cls(norm, learning_rate, margin_counts=False, capped=True, hinged=False, decay=2.0)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:

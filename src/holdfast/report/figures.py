@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from holdfast.files import appearing
 from holdfast.studies.paper import DATASETS
 from holdfast.studies.plane import Disagreement, Normal, Paths, Regions, Twins
-from holdfast.studies.sensitivity import PAPER, START, VALUES, setting
+from holdfast.studies.sensitivity import PAPERS_VALUES, START, VALUES, setting
 
 Floats = NDArray[np.float64]
 
@@ -308,7 +308,7 @@ def _setting_axes(upper: Axes, lower: Axes, name: str) -> None:
         lower.set_xticks(VALUES[name], [f"{value:g}" for value in VALUES[name]])
         lower.xaxis.set_minor_locator(NullLocator())
     for axes in (upper, lower):
-        axes.axvline(PAPER[name], color=GREY, lw=0.8, ls=":", zorder=0)
+        axes.axvline(PAPERS_VALUES[name], color=GREY, lw=0.8, ls=":", zorder=0)
         axes.grid(axis="y")
 
 

@@ -238,6 +238,7 @@ def _by_key(table: pd.DataFrame) -> dict[Key, Cell]:
     return {(cell["dataset"], cell["method"], cell["quantity"]): cell for cell in table.to_dict("records")}
 
 
+FIRST_TABLE = {"iv_loo": "IV, leave one out", "iv_seeds": "IV, new seeds", "cost_l2": "l2 cost"}
 IV = {"iv_loo": "leave one out", "iv_seeds": "new seeds"}
 COSTS = {"cost_l2": "l2 cost", "cost_l1": "l1 cost"}
 
@@ -252,7 +253,7 @@ def _first_table(compared: _Comparison) -> Sheet:
     """Ours and the paper's next to each other."""
     lines = [
         line
-        for quantity, title in {"iv_seeds": "IV, new seeds", "cost_l2": "l2 cost"}.items()
+        for quantity, title in FIRST_TABLE.items()
         for line in (
             _heading(title),
             *(_pairs(method, _of(compared, method, quantity)) for method in compared.methods),
@@ -413,10 +414,11 @@ def _markdown_entry(entry: Entry, line: Line) -> str:
     return f"**{text}**" if line.heading else text
 
 
-def document(reproductions: Sequence[Reproduction]) -> str:
-    """All tables of one or more readings, in Markdown."""
-    parts = ["# The paper's tables, and ours beside them\n", LEGEND.replace("*", r"\*") + "\n"]
-    for done in reproductions:
-        parts += [f"## Settings: {done.study.settings}\n", f"Of {size(done.study)}; {summary(done.rows)}.\n"]
-        parts += [markdown(sheet) for sheet in sheets(done.rows, done.study)]
-    return "\n".join(parts)
+def document(done: Reproduction) -> str:
+    """All tables of a reading, in Markdown."""
+    parts = [
+        f"# The paper's tables, and ours beside them: settings {done.study.settings}\n",
+        f"Of {size(done.study)}; {summary(done.rows)}.\n",
+        LEGEND.replace("*", r"\*") + "\n",
+    ]
+    return "\n".join([*parts, *(markdown(sheet) for sheet in sheets(done.rows, done.study))])

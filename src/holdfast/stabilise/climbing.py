@@ -47,7 +47,7 @@ def uphill(
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)
         task = Task(model, origin, target, space, ball=ball)
-        best = _walk(task, ball, aim, steps, patience)
+        best = walk(task, ball, aim, steps, patience)
         return climb(task, aim, best) if space.discrete else best
 
     return with_found_moved(model, start, space, search, sizes, numbers=numbers)
@@ -72,10 +72,15 @@ def with_found_moved(
     return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
 
 
-def _walk(task: Task, ball: Ball, aim: Aim, steps: int, patience: int | None) -> Tensor:
-    """Unit-gradient steps; the best iterate counts, judged after snapping, so that nothing gets worse."""
+def walk(
+    task: Task, ball: Ball, aim: Aim, steps: int, patience: int | None = None, start: Tensor | None = None
+) -> Tensor:
+    """Unit-gradient steps from the start, or else the centre, inside the ball.
+
+    The best iterate counts, judged after snapping, so that nothing gets worse.
+    """
     model, target, origin = task.model, task.target, task.origin
-    point = best = ball.center
+    point = best = ball.center if start is None else start
     best_worth = task.tried(aim, best[:, None])[:, 0]
     idle = 0
     for _ in range(steps):

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from functools import partial
 
+import torch
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals, Method
-from holdfast.methods.margin import Margin
+from holdfast.counterfactuals import Counterfactuals
 from holdfast.models import Model
+from holdfast.moves import Task
+from holdfast.search import Ball, log_odds
 from holdfast.space import Space
-
-HIGHEST = 34.0  # log-odds; double precision still tells such a probability from 1
+from holdfast.stabilise.climbing import walk, with_found_moved
 
 
 @dataclass(frozen=True)
-class MatchedMargin:
-    """`Margin` with the level at which its counterfactuals cost, on average, what another method's do (l2).
+class SamePrice:
+    """For each row the point of which the model is surest among those that cost no more than the counterfactual found.
 
-    One level for all rows, found by bisection of its log-odds. Costs are compared on the rows that both find: a higher
-    level costs more.
+        maximize  log p_target(x) / (1 − p_target(x))   over x in the space with ‖x − origin‖₂ ≤ ‖x_c − origin‖₂
+
+    That is `Margin` with a level of its own for each row: the one that this row's price buys. Searched for from the row
+    and from the counterfactual, which is kept where nothing surer is found: the same rows, at no higher cost.
     """
 
-    like: Method
-    tries: int = 9
+    steps: int = 200
 
-    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
-        return replace(self, like=self.like.fit(x, y, space, seed))
+    def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
+        return with_found_moved(model, start, space, partial(self._surest, model))
 
-    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-        """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
-        other = self.like(model, x, target, space)
-        low, high = 0.0, HIGHEST
-        best, least = other, math.inf
-        for _ in range(self.tries):
-            middle = (low + high) / 2
-            answer = Margin(level=1 / (1 + math.exp(-middle)))(model, x, target, space)
-            excess = _excess(answer, other)
-            if abs(excess) < least:
-                best, least = answer, abs(excess)
-            low, high = (low, middle) if excess > 0 else (middle, high)
-        return best
-
-
-def _excess(answer: Counterfactuals, other: Counterfactuals) -> float:
-    """By how much the one costs more than the other, on average over the rows that both found.
-
-    Where none is common the level asks for too much.
-    """
-    common = answer.found & other.found
-    return float((answer.cost(2) - other.cost(2))[common].mean()) if bool(common.any()) else math.inf
+    def _surest(self, model: Model, space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
+        ball = Ball(origin, torch.linalg.vector_norm(point - origin, dim=1))
+        task = Task(model, origin, target, space, ball=ball)
+        fresh, moved = (walk(task, ball, log_odds, self.steps, start=start) for start in (origin, point))
+        surer = task.enough(fresh) & (log_odds(model, fresh, target) > log_odds(model, moved, target))
+        return torch.where(surer[:, None], fresh, moved)

@@ -3,8 +3,8 @@
 Where the text and the authors' release differ there are two studies of the same shape:
 
     text     datasets scaled and steps sized as the paper says; min-cost with a margin of 0.5 that counts ("confidence")
-    release  what the authors' released code does (`studies.release`), on CTG scaled by one minimum and maximum for the
-             whole matrix and Taiwan standardised, as in the arrays that were released, and Seizure's split of them; on
+    release  what the authors' released code does (`studies.release`), with Seizure divided as it is there, CTG scaled
+             by one minimum and maximum for the whole matrix, Taiwan's numbers standardised, which fits the costs; on
              Warfarin a search ends in any other of its three classes, of which two count as the same afterwards
 
 Not followed there: German in [0, 1], which does not fit the paper's costs, HELOC's 39 columns, and an invalidation that
@@ -26,7 +26,7 @@ from holdfast.methods.prototype import Prototype
 from holdfast.named import Then
 from holdfast.stabilise.confidence import Confidence
 from holdfast.stabilise.sns import SNS
-from holdfast.studies.matched import MatchedMargin
+from holdfast.studies.matched import SamePrice
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.study import Study
 
@@ -103,11 +103,12 @@ RELEASE = (
 OURS = (
     ("min-l1", MinCost(norm=1)),
     ("min-l2", MinCost(norm=2)),
-    # In SNS's ball, so that the two differ in the objective alone.
-    ("pgd+confidence", lambda dataset: Then(pgd(dataset), (Confidence(SNS_SHARE * RADII[dataset], steps=200),))),
     ("margin", Margin(level=0.75)),
-    # The level at which a margin costs what PGD + SNS do.
-    ("margin-matched", lambda dataset: MatchedMargin(Then(pgd(dataset), (sns(dataset),)))),
+)
+# What SNS's price buys without its path: in its ball, so that the two differ in the objective alone, and anywhere.
+AT_ITS_PRICE = (
+    ("pgd+confidence", lambda dataset: Then(pgd(dataset), (Confidence(SNS_SHARE * RADII[dataset], steps=200),))),
+    ("margin-matched", lambda dataset: Then(pgd(dataset), (sns(dataset), SamePrice()))),
 )
 
 # ---- the studies ----
@@ -116,7 +117,7 @@ PAPER = {
     "text": Study(
         name="paper-text",
         datasets=DATASETS,
-        methods=(*TEXT, *OURS),
+        methods=(*TEXT, *OURS, *AT_ITS_PRICE),
         changes=(("seeds", 100), ("leave-one-out", 100)),
         base_seeds=(0, 1, 2, 3, 4),
         space="free",

@@ -1,7 +1,7 @@
 """The arithmetic of the code that the paper's authors released, where it is not the text's: for the study alone.
 
 None of this is advice. It is what was run, as far as the released code tells (github: zifanw/consistency, its commit
-0c57aab, with foolbox 3 and ART until 1.6), so that a reader can see which printed figures come from which line of it.
+0c57aab, with foolbox 3 and ART of 2020), so that a reader can see which printed figures come from which line of it.
 What each line does to the figures is told in docs/results.md.
 """
 
@@ -123,7 +123,8 @@ class ReleasedLatent:
       class it is the answer, *left in [0, 1]* though the network knows other units.
     - Else ``rounds`` times ``samples`` codes nearby are drawn and decoded, and scaled back. Directions are divided by
       the length of all samples together, so that none is further away than about radius/√samples.
-    - The nearest sample of the class counts, by its distance from the row in [0, 1]; the first round with one ends it.
+    - The nearest sample of the class counts, by how far it is, scaled back, from the row in [0, 1]; the first round
+      with one ends it.
     - A row without one is given the first row's reconstruction, which is found if it has the class.
     """
 

@@ -81,6 +81,11 @@ def size(study: Study) -> str:
 WORDS = {"seeds": "with new seeds", "leave-one-out": "with one row left out"}
 
 
+def file_of(study: Study, folder: str | Path) -> Path:
+    """Where a study's rows are kept."""
+    return Path(folder) / f"{study.name.removeprefix('paper-')}.jsonl"
+
+
 def reproduce(
     studies: Sequence[Study],
     folder: str | Path,
@@ -91,15 +96,27 @@ def reproduce(
 ) -> list[Reproduction]:
     """Run studies, each into its own file of the folder; what is there already is not computed again.
 
-    ``only`` names datasets and methods. The rows that come back are all that the folder has of a study: also the
-    datasets and methods that were asked for earlier.
+    ``only`` names datasets and methods; a study that has none of the methods is left alone. The rows that come back are
+    all that the folder has of a study: also the datasets and methods that were asked for earlier.
     """
-    files = {study.name: Path(folder) / f"{study.name.removeprefix('paper-')}.jsonl" for study in studies}
-    for study in studies:  # all of them before the work on the first
-        _check_file(study, files[study.name])
+    check_files(studies, folder)
+    methods = {name for study in studies for name in study.names}
+    asked = methods & set(only)
     for study in studies:
-        run(study, files[study.name], workers=workers, progress=progress, only=only)
-    return [Reproduction(study, frame(files[study.name], study)) for study in studies]
+        if not asked or asked & set(study.names):
+            own = [name for name in only if name not in methods or name in study.names]
+            run(study, file_of(study, folder), workers=workers, progress=progress, only=own)
+    return [Reproduction(study, _rows(study, file_of(study, folder))) for study in studies]
+
+
+def _rows(study: Study, file: Path) -> pd.DataFrame:
+    return frame(file, study) if file.exists() else pd.DataFrame()
+
+
+def check_files(studies: Sequence[Study], folder: str | Path) -> None:
+    """All of them, before the work on the first."""
+    for study in studies:
+        _check_file(study, file_of(study, folder))
 
 
 def _check_file(study: Study, file: Path) -> None:

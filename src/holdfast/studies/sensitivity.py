@@ -24,7 +24,7 @@ VALUES: dict[str, tuple[float, ...]] = {
     "points": (1, 2, 5, 10, 20),
     "steps": (10, 50, 100, 200, 400),
 }
-PAPER = {"radius": SNS_SHARE, "points": 10, "steps": 200}
+PAPERS_VALUES = {"radius": SNS_SHARE, "points": 10, "steps": 200}
 
 
 class Setting(NamedTuple):
