@@ -171,7 +171,7 @@ def main() -> None:
     if parser.parse_args().figures:
         rows = flat("paper")
         results = [Reproduction(PAPER[name], rows[rows["settings"] == name]) for name in READINGS]
-        draw(results, flat("sensitivity"), DOCS / "figures", progress=True)
+        draw(results, [flat("sensitivity")], DOCS / "figures", progress=True)
     print(write_text(DOCS / "results.md", page()))
 
 

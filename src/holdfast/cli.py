@@ -225,27 +225,29 @@ def paper(
 ) -> None:
     """Reproduce the paper's tables and figures, and show the tables beside what it prints."""
     again = shlex.join(["holdfast", *sys.argv[1:]])
-    console = Console(width=max(Console().width, 120), highlight=False)  # tables are wider than most terminals
+    console = Console(highlight=False)
+    wide = Console(width=max(console.width, 120), highlight=False)  # tables are wider than most terminals
     with _told(f"what is done is kept in {out}, and the same command goes on from there: {again}"):
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
+        more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
         _check_folder(out)
-        check_files([*studies, varied] if figures else studies, out)
+        check_files([*studies, *more], out)
         for study in studies:
             console.print(f"[bold]settings {study.settings}[/]: {size(study)}")
         names = [*(some_datasets or ()), *(some_methods or ())]
         results = reproduce(studies, out, only=names, workers=workers, progress=True)
         for result in results:
             console.print(f"\n[bold]Settings {result.study.settings}[/]\n")
-            console.print(*(terminal(sheet) for sheet in sheets(result.rows, result.study)))
+            wide.print(*(terminal(sheet) for sheet in sheets(result.rows, result.study)))
         console.print(LEGEND, style="dim")
         for result in results:
             path = write_text(out / f"tables-{result.study.name.removeprefix('paper-')}.md", document(result))
             console.print(f"settings {result.study.settings}, {summary(result.rows)}")
             console.print(f"every table   {path}", soft_wrap=True, markup=False)
         if figures:
-            (sensitivity,) = reproduce([varied], out, only=some_datasets or (), workers=workers, progress=True)
-            drawn = draw(results, sensitivity.rows, out / "figures", progress=True)
+            done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
+            drawn = draw(results, [one.rows for one in done], out / "figures", progress=True)
             console.print(f"{len(drawn) // 2} figures     {out / 'figures'}", soft_wrap=True, markup=False)
 
 

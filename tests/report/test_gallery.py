@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from holdfast import PGD, Recipe
@@ -30,7 +29,7 @@ def results(tmp_path, monkeypatch):
 
 
 def test_every_figure_is_drawn_twice_and_only_what_there_are_rows_for(results, tmp_path):
-    files = draw(results, pd.DataFrame(), tmp_path / "new" / "figures")
+    files = draw(results, [], tmp_path / "new" / "figures")
     names = ["figure-1", "figure-2a", "figure-2b", "cost-text"]
     assert [file.name for file in files] == [f"{name}.{kind}" for name in names for kind in ("svg", "png")]
     assert sorted(files) == sorted((tmp_path / "new" / "figures").iterdir())

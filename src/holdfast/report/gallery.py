@@ -16,9 +16,9 @@ from holdfast.studies.reproduce import Reproduction
 
 
 def draw(
-    results: Sequence[Reproduction], sensitivity: pd.DataFrame, folder: str | Path, progress: bool = False
+    results: Sequence[Reproduction], sensitivity: Sequence[pd.DataFrame], folder: str | Path, progress: bool = False
 ) -> list[Path]:
-    """The paper's figures 1 and 2, cost against invalidation for each reading, and SNS's sensitivity if there are rows.
+    """The paper's figures 1 and 2, cost against invalidation for each reading, and SNS's sensitivity where it is known.
 
     Figures 1 and 2 train a few small networks of their own, in some seconds.
     """
@@ -30,8 +30,8 @@ def draw(
     for result in results:
         if len(result.rows):
             wanted[f"cost-{result.study.settings}"] = partial(figures.cost_against_invalidation, result.rows)
-    if len(sensitivity):
-        wanted["sensitivity"] = partial(figures.sensitivity, sensitivity)
+    for rows in sensitivity:
+        wanted["sensitivity"] = partial(figures.sensitivity, rows)
     Path(folder).mkdir(parents=True, exist_ok=True)
     with bar("figures", len(wanted), progress) as advance:
         return [path for name, make in wanted.items() for path in _saved(make, Path(folder) / name, advance)]
