@@ -118,7 +118,7 @@ def measured(dataset: str, rows: int, members: int, bases: int) -> list[dict[str
 
 def main() -> None:
     options = flags(__doc__ or "")
-    rows, members, bases = (30, 5, 2) if options.quick else (200, 40, 5)
+    rows, members, bases = (30, 5, 2) if options.quick else (100, 20, 3)
     names = DATASETS[: 1 if options.quick else None]
     with one_thread():
         table = [row for name in names for row in measured(name, rows, members, bases)]

@@ -34,7 +34,6 @@ from holdfast.files import write_text
 from holdfast.intervals import members_needed
 from holdfast.methods import METHODS
 from holdfast.progress import bar
-from holdfast.report.gallery import draw
 from holdfast.report.paper import LEGEND, document, sheets, summary, terminal
 from holdfast.report.tables import (
     checkup_text,
@@ -224,6 +223,8 @@ def paper(
     ),
 ) -> None:
     """Reproduce the paper's tables and figures, and show the tables beside what it prints."""
+    from holdfast.report.gallery import draw  # here, since no other command should wait for matplotlib
+
     again = shlex.join(["holdfast", *sys.argv[1:]])
     console = Console(highlight=False)
     wide = Console(width=max(console.width, 120), highlight=False)  # tables are wider than most terminals
