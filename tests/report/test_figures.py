@@ -155,11 +155,15 @@ def test_the_callers_style_neither_matters_nor_changes(drawn, tmp_path):
 
 
 def test_no_window_system_is_touched():
-    program = (
-        "import sys; from holdfast.report import figures; import pandas as pd;"
-        "assert 'matplotlib.pyplot' not in sys.modules, 'pyplot'"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    program = "import sys; from holdfast.report import figures; print('matplotlib.pyplot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+
+
+def test_the_command_line_starts_without_matplotlib():
+    program = "import sys; from holdfast import cli; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 # ---- what they show ----
