@@ -20,7 +20,7 @@ import pandas as pd
 
 from holdfast.files import write_text
 from holdfast.report.gallery import draw
-from holdfast.report.paper import LEAST, LEGEND, SPREADS, beside, markdown, reached, sheets
+from holdfast.report.paper import LEGEND, beside, is_within, markdown, reached, sheets
 from holdfast.studies.paper import PAPER
 from holdfast.studies.reproduce import Reproduction
 
@@ -124,19 +124,16 @@ def with_kept_batches(rows: pd.DataFrame) -> dict[str, str]:
     for cell in judged[judged["quantity"] == "iv_loo"].to_dict("records"):
         rate = kept.get((cell["dataset"], cell["method"]))
         if rate is not None:
-            within = abs(rate - cell["printed"]) <= max(SPREADS * cell["printed_spread"], LEAST)
-            mended += int(within) - int(cell["within"])
+            within = is_within("iv_loo", rate, cell["printed"], cell["printed_spread"])
+            mended += bool(within) - bool(cell["within"])
     total = int(judged["within"].sum()) + mended
     return {"kept_mended": str(mended), "kept_total": f"{total} of {len(judged)} ({total / len(judged):.0%})"}
 
 
-def table(rows: list[dict[str, Any]], columns: dict[str, str] | None = None) -> str:
-    """Rows as Markdown; ``columns`` says which, and what to call them."""
-    names = columns or {name: name for name in rows[0]}
-    lines = [list(names.values()), ["---"] * len(names)]
-    lines += [
-        [f"{row[name]:.3g}" if isinstance(row[name], float) else str(row[name]) for name in names] for row in rows
-    ]
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows as Markdown."""
+    lines = [list(rows[0]), ["---"] * len(rows[0])]
+    lines += [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -55,6 +55,7 @@ from holdfast.studies.reproduce import (
     check_files,
     declared,
     declared_sensitivity,
+    file_of,
     reproduce,
     size,
 )
@@ -243,7 +244,7 @@ def paper(
             wide.print(*(terminal(sheet) for sheet in sheets(result.rows, result.study)))
         console.print(LEGEND, style="dim")
         for result in results:
-            path = write_text(out / f"tables-{result.study.name.removeprefix('paper-')}.md", document(result))
+            path = write_text(out / f"tables-{file_of(result.study, out).stem}.md", document(result))
             console.print(f"settings {result.study.settings}, {summary(result.rows)}")
             console.print(f"every table   {path}", soft_wrap=True, markup=False)
         if figures:

@@ -65,7 +65,7 @@ def beside(rows: pd.DataFrame) -> pd.DataFrame:
     theirs = printed().rename(columns={"value": "printed", "spread": "printed_spread"})
     table = ours.merge(theirs, on=KEY, how="left")
     judged = zip(table["quantity"], table["ours"], table["printed"], table["printed_spread"], strict=True)
-    table["within"] = pd.Series([_within(*cell) for cell in judged], dtype=object)
+    table["within"] = pd.Series([is_within(*cell) for cell in judged], dtype=object)
     return _in_order(table)[columns].reset_index(drop=True)
 
 
@@ -88,7 +88,8 @@ def _averaged(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return pd.DataFrame({**averages, "over_bases": groups["value"].std()}).reset_index().assign(quantity=quantity)
 
 
-def _within(quantity: str, ours: float, theirs: float, spread: float) -> bool | None:
+def is_within(quantity: str, ours: float, theirs: float, spread: float) -> bool | None:
+    """Whether a figure is within tolerance of a printed one; None where that is not judged."""
     if quantity in KINDS["iv"] and not pd.isna(theirs):
         return abs(ours - theirs) <= max(SPREADS * spread, LEAST) + ROUNDING
     if quantity in KINDS["cost"] and not pd.isna(theirs):

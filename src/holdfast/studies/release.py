@@ -141,14 +141,14 @@ class ReleasedLatent:
         check_question(model, x, target, space)
         if self.latent.autoencoder is None:
             raise ValueError("there is no autoencoder yet; fit the method to the data first: method.fit(x, y, space)")
-        code = _Code(self.latent.autoencoder.to(x), x.amin(0), x.amax(0) - x.amin(0))
+        # Trained on rows scaled by their own range, used on rows scaled by theirs.
+        autoencoder = replace(self.latent.autoencoder.to(x), low=x.amin(0), width=x.amax(0) - x.amin(0))
         with one_thread(x.numel() * self.samples), torch.no_grad():
-            return assess(model, x, self._sought(model, code, x, target), target, space)
+            return assess(model, x, self._sought(model, autoencoder, x, target), target, space)
 
-    def _sought(self, model: Model, code: _Code, x: Tensor, target: Tensor) -> Tensor:
-        scaled = code.scaled(x)
-        center = code.encode(scaled)
-        plain = code.decode(center)
+    def _sought(self, model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor) -> Tensor:
+        scaled, center = autoencoder.scaled(x), autoencoder.encode(x)
+        plain = forward(autoencoder.decoder, center).sigmoid()
         found = predict(model, plain) == target
         point, todo = torch.where(found[:, None], plain, plain[:1]), torch.nonzero(~found).flatten()
         for away in self._draws(center):
@@ -156,7 +156,7 @@ class ReleasedLatent:
                 break
             left = []
             for rows in torch.split(todo, ROWS):
-                reached, some = _nearest(model, code, scaled[rows], center[rows], target[rows], away)
+                reached, some = _nearest(model, autoencoder, scaled[rows], center[rows], target[rows], away)
                 point[rows[some]] = reached[some]
                 left.append(rows[~some])
             todo = torch.cat(left)
@@ -170,32 +170,11 @@ class ReleasedLatent:
             yield (direction / direction.norm() * length).to(like)
 
 
-@dataclass(frozen=True, eq=False)
-class _Code:
-    """An autoencoder of rows in [0, 1], and the range of the rows explained."""
-
-    autoencoder: Autoencoder
-    low: Tensor
-    width: Tensor
-
-    def scaled(self, x: Tensor) -> Tensor:
-        return (x - self.low) / torch.where(self.width > 0, self.width, 1)
-
-    def back(self, scaled: Tensor) -> Tensor:
-        return self.low + self.width * scaled
-
-    def encode(self, scaled: Tensor) -> Tensor:
-        return forward(self.autoencoder.encoder, scaled)
-
-    def decode(self, code: Tensor) -> Tensor:
-        return forward(self.autoencoder.decoder, code).sigmoid()
-
-
 def _nearest(
-    model: Model, code: _Code, scaled: Tensor, center: Tensor, target: Tensor, away: Tensor
+    model: Model, autoencoder: Autoencoder, scaled: Tensor, center: Tensor, target: Tensor, away: Tensor
 ) -> tuple[Tensor, Tensor]:
     """For each row the sample of the class nearest to the *scaled* row, and whether there is one: (n, d), (n,)."""
-    tried = code.back(code.decode((center[:, None] + away).flatten(0, 1)))
+    tried = autoencoder.decode((center[:, None] + away).flatten(0, 1))
     right = predict(model, tried) == target.repeat_interleave(len(away))
     tried = tried.view(len(center), len(away), -1)
     far = torch.linalg.vector_norm(tried - scaled[:, None], dim=-1)
