@@ -18,7 +18,7 @@ from rich.table import Table
 
 from holdfast import Audit, Encoding
 from holdfast.datasets import card
-from holdfast.files import write_text
+from holdfast.utils.files import write_text
 
 
 def flags(description: str) -> argparse.Namespace:
@@ -48,13 +48,13 @@ def resident(name: str) -> float:
 
 
 def rated(dataset: str, method: str, result: Audit) -> dict[str, Any]:
-    """How often a method's counterfactuals are undone, and what they cost: the first columns of a table."""
+    """How often a method's counterfactuals are invalidated, and what they cost: the first columns of a table."""
     answer, (low, high) = result.counterfactuals, result.interval()
     return {
         "dataset": dataset,
         "method": method,
         "found": int(answer.found.sum()),
-        "undone": result.rate,
+        "invalidated": result.rate,
         "low": low,
         "high": high,
         "l2": float(answer.cost(2)[answer.found].mean()),

@@ -18,7 +18,7 @@ from _side_by_side import flags, resident, show, timed
 from holdfast import PAPER_RECIPES, Counterfactuals, Family, audit, seeds
 from holdfast.families.perceptron import Perceptron
 from holdfast.families.stack import Stack
-from holdfast.threads import one_thread
+from holdfast.utils.threads import one_thread
 
 FEATURES = 23 + 17  # HELOC's encoded columns
 SIZES = ((1_000, 200), (5_000, 200), (50_000, 200), (5_000, 2_000))

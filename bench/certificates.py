@@ -36,8 +36,8 @@ from holdfast import (
     train,
     what_predicts,
 )
-from holdfast.search import log_odds
-from holdfast.stabilise import Certified
+from holdfast.search.gradients import log_odds
+from holdfast.search.stabilisers.certified import Certified
 from holdfast.theory.certificates import Absolute, Change, Relative, certified_radius
 
 RADII = {"german": 3.0, "heloc": 2.1}

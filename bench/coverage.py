@@ -1,7 +1,7 @@
 """How often each interval holds what it claims to hold, on simulated audits of uneven rows by uneven members.
 
-A row's own probability of being undone is drawn from a Beta law so wide that most rows are nearly never or nearly
-always undone; a member adds one normal effect to the logits of all its rows. The truth is then known to many digits.
+A row's own probability of invalidation is drawn from a Beta law so wide that most rows are nearly never or nearly
+always invalidated; a member adds one normal effect to the logits of all its rows. The truth is known to many digits.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from _side_by_side import flags, keep, show
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, logit
 
-from holdfast.intervals import bootstrap_interval, clopper_pearson, mean_interval, running_interval
-from holdfast.progress import bar
+from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval, running_interval
+from holdfast.utils.progress import bar
 
 Floats = NDArray[np.float64]
 
@@ -57,14 +57,14 @@ class Population:
         return draw.random((members, ROWS)) < expit(self.logits[rows] + effect), self.rates[rows]
 
 
-def looked_at(undone: NDArray[np.bool_], rates: Floats, rate: float, seed: int) -> list[dict[str, float]]:
+def looked_at(invalidated: NDArray[np.bool_], rates: Floats, rate: float, seed: int) -> list[dict[str, float]]:
     """One audit with the first few of its members and with all: does each interval hold the truth, how wide is it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an empty intersection is a miss like any other
-        lows, highs = running_interval(undone.mean(1))
+        lows, highs = running_interval(invalidated.mean(1))
     answer = []
     for members in MEMBERS:
-        table = undone[:members]
+        table = invalidated[:members]
         stop = int(np.append(highs[: members - 1] - lows[: members - 1] <= STOP[members], True).argmax())
         row_low, row_high = clopper_pearson(table.sum(0), members)
         pair_low, pair_high = (float(limit) for limit in clopper_pearson(table.sum(), table.size))

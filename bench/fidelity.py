@@ -36,8 +36,8 @@ from holdfast import (
     predict,
     train,
 )
-from holdfast.counterfactuals import Counterfactuals, Method, assess
 from holdfast.datasets import card
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 
 HERE = Path(__file__).parent
 RADII = {"german": 3.0, "heloc": 2.1, "ctg": 0.2}  # the paper's largest balls

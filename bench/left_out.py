@@ -20,11 +20,12 @@ from _side_by_side import flags, show
 from torch import Tensor
 
 from holdfast import audit
-from holdfast.counterfactuals import Counterfactuals, other_class
+from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.studies.paper import PAPER
 from holdfast.studies.printed import printed
-from holdfast.study import Study, trial
-from holdfast.threads import one_thread
+from holdfast.studies.study import Study
+from holdfast.studies.trials import trial
+from holdfast.utils.threads import one_thread
 
 DATASETS = ("german", "ctg", "heloc", "taiwan")  # of two classes; Seizure takes long
 METHODS = ("min-l1-art", "min-l2-art", "pgd", "prototype-alibi")
@@ -74,13 +75,13 @@ def masked(study: Study, dataset: str, x: Tensor, y: Tensor, count: int, seed: i
     return Copies([(weight.detach(), bias.detach()) for weight, bias in weights])
 
 
-def undone(copies: Copies, answer: Counterfactuals) -> float:
+def invalidated(copies: Copies, answer: Counterfactuals) -> float:
     said = copies(answer.point[answer.found])[1:].argmax(-1)
     return float((said != answer.target[answer.found]).float().mean())
 
 
 def once(study: Study, dataset: str, members: int, seed: int) -> dict[str, tuple[float, float]]:
-    """For each method what is undone with masked rows, and with batches drawn anew."""
+    """For each method what is invalidated with masked rows, and with batches drawn anew."""
     own = trial(study, dataset, seed)
     data, family = own.data, own.families["leave-one-out"]
     copies = masked(study, dataset, data.x, data.y, members, seed)
@@ -90,7 +91,7 @@ def once(study: Study, dataset: str, members: int, seed: int) -> dict[str, tuple
         return fitted(model, data.question, other_class(model, data.question), data.space)
 
     return {
-        method: (undone(copies, found(method, copies.base)), audit(found(method, own.model), family).rate)
+        method: (invalidated(copies, found(method, copies.base)), audit(found(method, own.model), family).rate)
         for method in METHODS
     }
 

@@ -16,16 +16,19 @@ import pandas as pd
 from _side_by_side import flags, show
 
 from holdfast.studies.paper import PAPER
-from holdfast.study import each, run
+from holdfast.studies.results import each
+from holdfast.studies.runner import run
 
 METHODS = ("pgd", "pgd+sns", "pgd+confidence", "margin-matched", "margin")
 
 
 def compared(single: pd.DataFrame) -> list[dict[str, Any]]:
-    """One line a dataset and method: what is undone and what it costs, on common rows, averaged over networks."""
+    """One line a dataset and method: what is invalidated and what it costs, on common rows, averaged over networks."""
     keys = ["dataset", "base_seed", "row"]
     common = single.groupby(keys)["found"].transform("all")
-    means = single[common].groupby(["dataset", "method", "base_seed"], sort=False)[["undone_seeds", "cost_l2"]].mean()
+    means = (
+        single[common].groupby(["dataset", "method", "base_seed"], sort=False)[["invalidated_seeds", "cost_l2"]].mean()
+    )
     found = single.groupby(["dataset", "method"], sort=False)["found"].mean()
     share = common.groupby(single["dataset"]).mean()
     table = []
@@ -36,8 +39,8 @@ def compared(single: pd.DataFrame) -> list[dict[str, Any]]:
                 "method": method,
                 "found": float(found[dataset, method]),
                 "common": float(share[dataset]),
-                "undone": float(own["undone_seeds"].mean()),
-                "±": float(own["undone_seeds"].std()),
+                "invalidated": float(own["invalidated_seeds"].mean()),
+                "±": float(own["invalidated_seeds"].std()),
                 "l2": float(own["cost_l2"].mean()),
             }
         )

@@ -15,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast.files import write_text
 from holdfast.studies.paper import DATASETS
 from holdfast.studies.reproduce import METHODS
-from holdfast.study import join, read
+from holdfast.studies.results import join, read
+from holdfast.utils.files import write_text
 
 # Warfarin's three classes make three searches of one; its dearest methods get a process of their own.
 DEAR = {"warfarin": tuple(name for name in METHODS if "-art" in name)}

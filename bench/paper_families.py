@@ -13,7 +13,7 @@ from _side_by_side import divided, flags, show, timed
 
 from holdfast import PAPER_RECIPES, Recipe, leave_one_out, seeds, train
 from holdfast.datasets import DATASETS
-from holdfast.families import lockstep
+from holdfast.families import stacked_training
 
 
 def main() -> None:
@@ -57,12 +57,12 @@ def main() -> None:
 
 
 def _uncaptured(work, recipe: Recipe) -> None:
-    captured = lockstep._captured
-    lockstep._captured = lambda blocks, changed, adam: blocks
+    captured = stacked_training._captured
+    stacked_training._captured = lambda blocks, changed, adam: blocks
     try:
         work(recipe)
     finally:
-        lockstep._captured = captured
+        stacked_training._captured = captured
 
 
 if __name__ == "__main__":

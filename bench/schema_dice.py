@@ -26,9 +26,9 @@ from _side_by_side import divided, flags, show, timed
 from torch import Tensor
 
 from holdfast import PAPER_RECIPES, Encoding, Model, Retraining, Space, assess, merged, named, other_class, train
-from holdfast.counterfactuals import Counterfactuals
 from holdfast.datasets import DATASETS
-from holdfast.schema import Feature
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.tabular.feature import Feature
 
 HERE = Path(__file__).parent
 PYTHON = HERE.parent / ".venv-dice" / "bin" / "python"

@@ -15,10 +15,10 @@ from _side_by_side import divided, flags, keep, show, timed
 from torch import Tensor
 
 from holdfast import PAPER_RECIPES, PGD, Model, Retraining, Space, assess, merged, named, other_class, train
-from holdfast.counterfactuals import Counterfactuals
 from holdfast.datasets import DATASETS
-from holdfast.reasons import random_points
-from holdfast.search import Ball, log_odds, slope, unit
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.failures import random_points
+from holdfast.search.gradients import Ball, log_odds, slope, unit
 
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")
 RADII = {"german": 10.0, "seizure": 10.0, "ctg": 2.0, "warfarin": 3.0, "heloc": 3.0, "taiwan": 3.0}

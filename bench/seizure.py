@@ -1,4 +1,4 @@
-"""Why SNS is undone so much more often on Seizure under new seeds than the paper prints (.16): what was tried.
+"""Why SNS is invalidated so much more often on Seizure under new seeds than the paper prints (.16): what was tried.
 
     python bench/seizure.py --device cuda
 
@@ -20,10 +20,11 @@ from _side_by_side import show
 
 from holdfast import SNS, Confidence, Method, audit
 from holdfast.datasets import card
-from holdfast.families import PAPER_RECIPES
-from holdfast.named import Then
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.search.pipeline import Then
 from holdfast.studies.paper import PAPER, RADII, pgd, released_pgd, released_sns, sns
-from holdfast.study import Study, trial
+from holdfast.studies.study import Study
+from holdfast.studies.trials import trial
 
 NAME = "seizure"
 CLASSES = card(NAME).schema.classes

@@ -25,7 +25,7 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.stabilise.sns import OBJECTIVES
+from holdfast.search.stabilisers.sns import OBJECTIVES
 
 RADII = {"german": 3.0, "heloc": 2.1}
 LEVELS = (0.6, 0.75, 0.9, 0.99, 0.9999, 0.999999)

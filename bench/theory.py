@@ -29,7 +29,7 @@ from holdfast.theory.regions import (
     polytope,
 )
 from holdfast.theory.theorems import further_but_no_safer, proposition1, theorem2
-from holdfast.threads import one_thread
+from holdfast.utils.threads import one_thread
 
 
 def drawn(*sizes: int) -> Network:

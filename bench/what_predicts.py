@@ -3,7 +3,7 @@
 Every method, and SNS on three of them, on 200 test rows of each dataset in the paper's free space, one deployed
 network, 100 networks with new seeds and 100 that leave a row out. Shown are the comparison on the rows that all methods
 found (methods that find less than half are left out of it), and for each predictor its rank correlation with how often
-a counterfactual is undone, all methods together, with limits from resampling people. The paper reports that cost
+a counterfactual is invalidated, all methods together, with limits from resampling people. The paper reports that cost
 explains next to nothing (its R²). Families are kept in a store and found again. Datasets are found through
 HOLDFAST_DATA.
 """
@@ -39,8 +39,8 @@ from holdfast import (
     what_predicts,
 )
 from holdfast.datasets import DATASETS
-from holdfast.families.store import default_store
-from holdfast.study import GROUPS
+from holdfast.families.entries import default_store
+from holdfast.studies.study import GROUPS
 
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # the paper's
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")

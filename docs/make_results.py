@@ -18,11 +18,12 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.files import write_text
-from holdfast.report.gallery import draw
-from holdfast.report.paper import LEGEND, beside, is_within, markdown, reached, sheets
+from holdfast.report.figures.gallery import draw
+from holdfast.report.paper_comparison import beside, is_within, reached
+from holdfast.report.paper_tables import LEGEND, markdown, sheets
 from holdfast.studies.paper import PAPER
 from holdfast.studies.reproduce import Reproduction
+from holdfast.utils.files import write_text
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"

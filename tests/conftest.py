@@ -36,8 +36,8 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.datasets.card import data_folder
-from holdfast.models import Model
+from holdfast.datasets.cards import data_folder
+from holdfast.models.model import Model
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs, and theirs, deaf to it
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.demo import CARD, demo
 
 KEYS = {"dataset", "method", "space", "change", "members", "rows", "found", "rate", "low", "high", "cost_l1", "cost_l2",
-        "seconds", "spread", "end_to_end", "clean"}  # fmt: skip
+        "seconds", "spread", "found_and_held", "baseline_flips"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The whole road once, on the German Credit data that ships with holdfast."""
+"""The whole package once, on the German Credit data that ships with holdfast."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from typing import Any
 
 import pandas as pd
 import torch
+from rich.console import Group
+from rich.text import Text
 from torch import Tensor
 
 from holdfast import datasets
-from holdfast.audit import Audit, audit
-from holdfast.counterfactuals import Counterfactuals, other_class
-from holdfast.encoding import Encoding
-from holdfast.families import PAPER_RECIPES, Family, Retraining, leave_one_out, seeds, train
-from holdfast.files import write_text
-from holdfast.methods.pgd import PGD
-from holdfast.models import Model, predict
+from holdfast.auditing.audit import Audit, audit
+from holdfast.datasets.prepared import prepare
+from holdfast.families.changes import leave_one_out, seeds
+from holdfast.families.family import Family
+from holdfast.families.recipe import PAPER_RECIPES, Retraining
+from holdfast.families.training import train
+from holdfast.models.model import Model, predict
 from holdfast.report.story import Story, tell
-from holdfast.space import Space
-from holdfast.stabilise.sns import SNS
+from holdfast.report.tables import method_table, story_text
+from holdfast.search.counterfactuals import Counterfactuals, other_class
+from holdfast.search.methods.pgd import PGD
+from holdfast.search.stabilisers.sns import SNS
 from holdfast.studies.printed import printed
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
+from holdfast.utils.files import write_text
 
 CARD = datasets.card("german")
 
@@ -44,11 +51,12 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Demo:
-    rows: list[dict[str, Any]]  # one a space, method and kind of change
+    rows: list[dict[str, Any]]  # one per space, method and kind of change
     counterfactuals: pd.DataFrame  # in the schema space and in the table's units
     story: Story | None  # None when no applicant was turned down and helped by both methods
     accuracy: float  # of the deployed network, on the rows explained
     accuracy_retrained: tuple[float, float]  # least and greatest
+    members: int  # retrained networks
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         folder = Path(folder)
@@ -59,14 +67,13 @@ class Demo:
 def demo(
     *, rows: int | None = None, members: int = 100, seed: int = 0, workers: int | None = None, progress: bool = False
 ) -> Demo:
-    """Train, retrain `members` times a kind of change, find counterfactuals for `rows` test rows, audit them."""
-    table, schema = CARD.load()
-    known, asked = CARD.divide(table)
+    """Train, retrain `members` times per kind of change, find counterfactuals for `rows` test rows, audit them."""
+    german = prepare(CARD.name)
+    asked, encoding = german.test, german.encoding
     if rows is not None and not 1 <= rows <= len(asked):
         raise ValueError(f"rows is {rows}; the test split has {len(asked)}: choose from 1 to {len(asked)}")
     asked = asked.iloc[:rows]
-    encoding = Encoding.fit(known, schema, CARD.scaling)
-    x, y = encoding.encode(known), encoding.labels(known)
+    x, y = german.rows
     deployed, family = _networks(x, y, members, seed, workers, progress)
 
     question = encoding.encode(asked)
@@ -79,7 +86,28 @@ def demo(
         story=_story({name: found for name, (found, _) in possible.items()}, asked, encoding),
         accuracy=float((predict(deployed, question) == encoding.labels(asked)).double().mean()),
         accuracy_retrained=(float(right.min()), float(right.max())),
+        members=len(family),
     )
+
+
+def demo_text(result: Demo) -> Group:
+    """What the demo found: its networks, the table in the paper's space, and one applicant's story."""
+    known, asked = CARD.split[0], result.rows[0]["rows"]
+    low, high = result.accuracy_retrained
+    opening = Text(CARD.title, style="bold").append(
+        f": a network trained on {known} applicants is right for {result.accuracy:.0%} of {asked} others; "
+        f"{result.members} retrained networks are right for {low:.0%} to {high:.0%} of them.\n",
+        style="",
+    )
+    spaces = Text(
+        "The table is in the paper's free space: any number may take any value. The advice below is in the schema "
+        "space, what a person can do: categories stay categories, amounts stay whole, age and sex do not change.\n",
+        style="dim",
+    )
+    table = method_table([row for row in result.rows if row["space"] == "free"], PAPER)
+    if result.story is None:
+        return Group(opening, table, spaces, Text("Both methods advise nobody who was turned down; try more --rows."))
+    return Group(opening, table, spaces, story_text(result.story, "the middle one by how well PGD's advice holds"))
 
 
 def _networks(
@@ -116,7 +144,7 @@ def _rows(audited: Audited, space: str) -> list[dict[str, Any]]:
 
 
 def _table(audits: dict[str, Audit], asked: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
-    """For every applicant one line as they are ("now") and one a method, in the table's own units."""
+    """For every applicant one row as they are ("now") and one per method, in the table's own units."""
     names = list(encoding.schema.names)
     now = asked[names].reset_index(drop=True).assign(applicant=asked.index, method="now")
     frames = [now] + [_method_frame(found, asked, encoding, method) for method, found in audits.items()]

@@ -7,8 +7,8 @@ import torch
 
 from holdfast import datasets
 from holdfast.datasets import DATASETS
-from holdfast.encoding import SCALINGS, Encoding
-from holdfast.schema import Schema
+from holdfast.tabular.encoding import SCALINGS, Encoding
+from holdfast.tabular.schema import Schema
 
 # name: encoded columns, training and test rows, rows of each class
 FACTS = {

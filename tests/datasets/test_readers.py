@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.datasets import DATASETS, warfarin
-from holdfast.encoding import Encoding
+from holdfast.tabular.encoding import Encoding
 
 
 def test_seizure_is_the_file_without_its_identifiers(loaded):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from holdfast import Recipe, Retraining, changes, seeds, train
-from holdfast.families.material import Pool, labels_of, rows_of
+from holdfast.families.training_data import Pool, labels_of, rows_of
 
 RECIPE = Recipe((8,), epochs=3, batch=16)
 OLD, NEW = 120, 30

@@ -26,8 +26,8 @@ from holdfast import (
     seeds,
     train,
 )
+from holdfast.families.entries import StoreError
 from holdfast.families.module import Dropout, TorchModule
-from holdfast.families.store import StoreError
 
 
 def data(rows: int = 65, dtype=torch.float32):

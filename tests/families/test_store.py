@@ -16,7 +16,8 @@ from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, load_family, save_family, seeds, train
 from holdfast.families import store as store_module
 from holdfast.families import training
-from holdfast.families.store import Entry, StoreError, entries, find
+from holdfast.families.entries import Entry, StoreError, entries, find
+from holdfast.families.store import finish_entry, finished_members
 
 RECIPE = Recipe((16, 8), epochs=8, batch=16)
 MEMBERS = [
@@ -108,7 +109,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, stacks, monkeypatch):
     (entry,) = entries(tmp_path / "cut")
     assert not entry.complete
     done = sum(stacks)
-    assert len(entry.members()) == done
+    assert len(finished_members(entry)) == entry.members_so_far() == done
     monkeypatch.setattr(training, "train_stack", counted)
     stacks.clear()
     ask(tmp_path / "cut")
@@ -164,7 +165,7 @@ DAMAGE = {
 def test_a_damaged_part_is_named_and_not_used(damage, tmp_path, monkeypatch):
     part = _interrupted(tmp_path, monkeypatch)[0]
     part.write_bytes(DAMAGE[damage](part.read_bytes()))
-    with pytest.raises(StoreError, match="is damaged or not ours") as caught:
+    with pytest.raises(StoreError, match="is damaged or was not written by holdfast") as caught:
         ask(tmp_path)
     assert str(part) in str(caught.value)
     part.unlink()
@@ -214,7 +215,7 @@ def test_a_family_that_another_process_finishes_meanwhile(moment, tmp_path, monk
         if not others:
             others.append(None)
             (entry,) = entries(store)
-            entry.finish(whole)
+            finish_entry(entry, whole)
 
     if moment == "writing a part":
         written = safetensors.torch.save

@@ -10,7 +10,7 @@ import torch
 
 from holdfast import Encoding
 from holdfast.datasets import card
-from holdfast.methods.categories import _company, _placed, _shares, association, value_difference
+from holdfast.search.methods.categories import _company, _placed, _shares, association, value_difference
 
 PYTHON = Path(__file__).parents[2] / ".venv-alibi" / "bin" / "python"
 if not PYTHON.exists():

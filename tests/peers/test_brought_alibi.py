@@ -11,7 +11,7 @@ import torch
 from conftest import EVERYTHING, everything
 
 from holdfast import Encoding, Recipe, Retraining, audit, predict, seeds, train
-from holdfast.brought import from_alibi
+from holdfast.external.alibi import from_alibi
 
 PYTHON = Path(__file__).parents[2] / ".venv-alibi" / "bin" / "python"
 if not PYTHON.exists():
@@ -124,5 +124,5 @@ def test_categories_are_levels_where_alibi_was_told_of_them(question, told):
 def test_where_alibi_finds_none_the_row_stays(question, told):
     asked, _, encoding, family = question
     brought = from_alibi(asked, told["none"], encoding, family[0])
-    assert repr(brought) == "Brought(0 of 5 rows found; 5 without a counterfactual)"
+    assert repr(brought) == "ImportedCounterfactuals(0 of 5 rows found; 5 without a counterfactual)"
     assert torch.equal(brought.counterfactuals.point, brought.counterfactuals.origin)

@@ -16,7 +16,8 @@ import torch
 from conftest import EVERYTHING, everything
 
 from holdfast import Encoding, Recipe, Retraining, audit, load_audit, predict, save_family, seeds, train
-from holdfast.brought import from_dice, from_tables
+from holdfast.external.dice import from_dice
+from holdfast.external.tables import from_tables
 
 HOME = Path(__file__).parents[2] / ".venv-dice"
 sys.path += [str(folder) for folder in HOME.glob("lib/python*/site-packages")]

@@ -14,7 +14,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from holdfast.report import figures
+from holdfast.report.figures.cost import _marks, _method_looks, cost_against_invalidation
+from holdfast.report.figures.disagreement import disagreement
+from holdfast.report.figures.paths import paths
+from holdfast.report.figures.regions import regions
+from holdfast.report.figures.sensitivity import sensitivity
+from holdfast.report.figures.style import save
 from holdfast.studies import plane
 from holdfast.studies.paper import DATASETS
 from holdfast.studies.sensitivity import SETTINGS, START, method_name
@@ -74,12 +79,13 @@ def drawn(values, methods, settings):
 
     def draw(name: str) -> Figure:
         rows = {"sensitivity": settings, "cost_against_invalidation": methods}
-        return getattr(figures, name)(rows.get(name, values.get(name)))
+        return FIGURES[name](rows.get(name, values.get(name)))
 
     return draw
 
 
-NAMES = ("disagreement", "regions", "paths", "sensitivity", "cost_against_invalidation")
+FIGURES = {one.__name__: one for one in (disagreement, regions, paths, sensitivity, cost_against_invalidation)}
+NAMES = tuple(FIGURES)
 
 
 def labels(figure: Figure) -> list[str]:
@@ -91,8 +97,8 @@ def labels(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_are_whole_and_the_same_on_every_run(drawn, tmp_path, name):
-    first = figures.save(drawn(name), tmp_path / "one" / f"{name}.v1")
-    second = figures.save(drawn(name), tmp_path / "two" / f"{name}.v1")
+    first = save(drawn(name), tmp_path / "one" / f"{name}.v1")
+    second = save(drawn(name), tmp_path / "two" / f"{name}.v1")
     assert [path.name for path in first] == [f"{name}.v1.svg", f"{name}.v1.png"]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -108,20 +114,21 @@ def test_files_are_whole_and_the_same_on_every_run(drawn, tmp_path, name):
 def test_another_process_writes_the_same_bytes(settings, tmp_path):
     settings.to_json(tmp_path / "rows.json", orient="records")
     program = (
-        "import pandas as pd; from holdfast.report import figures; import sys;"
+        "import pandas as pd; import sys; from holdfast.report.figures.sensitivity import sensitivity;"
+        "from holdfast.report.figures.style import save;"
         "rows = pd.read_json(sys.argv[1] + '/rows.json', orient='records', precise_float=True);"
-        "figures.save(figures.sensitivity(rows), sys.argv[1] + '/theirs')"
+        "save(sensitivity(rows), sys.argv[1] + '/theirs')"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
     rows = pd.read_json(tmp_path / "rows.json", orient="records", precise_float=True)
-    figures.save(figures.sensitivity(rows), tmp_path / "ours")
+    save(sensitivity(rows), tmp_path / "ours")
     for ending in ("svg", "png"):
         assert (tmp_path / f"theirs.{ending}").read_bytes() == (tmp_path / f"ours.{ending}").read_bytes()
 
 
 def test_an_interrupted_save_leaves_no_half_file(drawn, tmp_path, monkeypatch):
     path = tmp_path / "figure"
-    figures.save(drawn("paths"), path)
+    save(drawn("paths"), path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
 
     def stops(self, file, **settings):
@@ -131,31 +138,31 @@ def test_an_interrupted_save_leaves_no_half_file(drawn, tmp_path, monkeypatch):
     figure = drawn("sensitivity")
     monkeypatch.setattr(Figure, "savefig", stops)
     with pytest.raises(KeyboardInterrupt):
-        figures.save(figure, path)
+        save(figure, path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     with pytest.raises(KeyboardInterrupt):
-        figures.save(figure, tmp_path / "other")
+        save(figure, tmp_path / "other")
     assert not list(tmp_path.glob("*other*"))
     assert figure.axes  # still there to be saved
 
 
 def test_saving_empties_the_figure(drawn, tmp_path):
     figure = drawn("paths")
-    figures.save(figure, tmp_path / "paths")
+    save(figure, tmp_path / "paths")
     assert not figure.axes
 
 
 def test_the_callers_style_neither_matters_nor_changes(drawn, tmp_path):
-    usual = figures.save(drawn("paths"), tmp_path / "usual")
+    usual = save(drawn("paths"), tmp_path / "usual")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
-        own = figures.save(drawn("paths"), tmp_path / "own")
+        own = save(drawn("paths"), tmp_path / "own")
         assert dict(matplotlib.rcParams) == before
     assert [path.read_bytes() for path in own] == [path.read_bytes() for path in usual]
 
 
 def test_no_window_system_is_touched():
-    program = "import sys; from holdfast.report import figures; print('matplotlib.pyplot' in sys.modules)"
+    program = "import sys; import holdfast.report.figures.gallery; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
@@ -193,12 +200,12 @@ def test_nothing_is_cut_off_and_no_legend_lies_on_data(drawn, name):
 def test_titles_say_what_was_computed(values):
     same = plane.Twins(**vars(values["disagreement"].linear) | {"holds": np.array([True, True])})
     shown = plane.Disagreement(**vars(values["disagreement"]) | {"linear": same})
-    titles = [axes.get_title(loc="left") for axes in figures.disagreement(shown).axes]
+    titles = [axes.get_title(loc="left") for axes in disagreement(shown).axes]
     assert titles == ["Deep: same cost, different fates", "Linear: same cost, the same fate"]
 
 
 def test_every_method_is_in_the_legend_with_a_look_of_its_own(methods):
-    figure = figures.cost_against_invalidation(methods)
+    figure = cost_against_invalidation(methods)
     assert [name for name in METHODS if name not in labels(figure)] == []
     looks = [
         (handle.get_marker(), handle.get_markeredgecolor(), handle.get_markerfacecolor(), handle.get_fillstyle())
@@ -210,13 +217,13 @@ def test_every_method_is_in_the_legend_with_a_look_of_its_own(methods):
 
 
 def test_a_method_looks_the_same_whatever_stands_beside_it(methods):
-    alone = figures._method_looks(["pgd+sns", "margin"])
-    among = figures._method_looks(METHODS)
+    alone = _method_looks(["pgd+sns", "margin"])
+    among = _method_looks(METHODS)
     assert alone == {name: among[name] for name in alone}
 
 
 def test_each_dataset_has_a_panel_and_each_sns_an_arrow(methods):
-    figure = figures.cost_against_invalidation(methods)
+    figure = cost_against_invalidation(methods)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["german", "heloc"]
     for axes in figure.axes:
         arrows = [text for text in axes.texts if text.arrow_patch is not None]
@@ -225,26 +232,26 @@ def test_each_dataset_has_a_panel_and_each_sns_an_arrow(methods):
 
 def test_a_whisker_is_the_wider_of_networks_and_interval():
     rows = [row("german", "pgd", rate, 1.0, base_seed=seed) for seed, rate in enumerate((0.2, 0.4))]
-    mark = figures._marks(pd.DataFrame(rows))["pgd"]
+    mark = _marks(pd.DataFrame(rows))["pgd"]
     assert (mark.rate, mark.low, mark.high) == pytest.approx((0.3, 0.2, 0.4))
     wide = [own | {"low": 0.1, "high": 0.6} for own in rows]
-    mark = figures._marks(pd.DataFrame(wide))["pgd"]
+    mark = _marks(pd.DataFrame(wide))["pgd"]
     assert (mark.rate, mark.low, mark.high) == pytest.approx((0.3, 0.1, 0.6))
 
 
 def test_a_method_that_found_little_says_so_and_one_that_found_nothing_is_no_mark(methods):
     few = row("german", "latent", 0.5, 1.0, found=17)
     none = row("german", "prototype-alibi", np.nan, np.nan, found=0, low=np.nan, high=np.nan)
-    figure = figures.cost_against_invalidation(pd.concat([methods, pd.DataFrame([few, none])]))
+    figure = cost_against_invalidation(pd.concat([methods, pd.DataFrame([few, none])]))
     assert "17 %" in [text.get_text() for text in figure.axes[0].texts]
     assert {"latent", "prototype-alibi"} <= set(labels(figure))
-    assert "prototype-alibi" not in figures._marks(pd.DataFrame([few, none]))
-    both = figures._marks(pd.DataFrame([few, none | {"method": "latent", "base_seed": 1}]))["latent"]
+    assert "prototype-alibi" not in _marks(pd.DataFrame([few, none]))
+    both = _marks(pd.DataFrame([few, none | {"method": "latent", "base_seed": 1}]))["latent"]
     assert (both.found, both.rate) == pytest.approx((0.085, 0.5))
 
 
 def test_sensitivity_has_a_line_a_dataset_through_every_value(settings):
-    figure = figures.sensitivity(settings)
+    figure = sensitivity(settings)
     assert labels(figure) == [*DATASETS, "the paper's value"]
     radius, points, steps = figure.axes[3:]
     assert radius.get_lines()[0].get_xdata().tolist() == [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -253,7 +260,7 @@ def test_sensitivity_has_a_line_a_dataset_through_every_value(settings):
     assert radius.get_lines()[0].get_ydata()[0] == settings["cost_l2"].iloc[0]
 
 
-@pytest.mark.parametrize("draw", [figures.sensitivity, figures.cost_against_invalidation])
+@pytest.mark.parametrize("draw", [sensitivity, cost_against_invalidation])
 def test_rows_that_do_not_belong_together_are_refused(draw, settings):
     with pytest.raises(ValueError, match="no rows with the change 'seeds'; there are leave-one-out"):
         draw(settings.assign(change="leave-one-out"))

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast import PGD, Recipe
-from holdfast.report.gallery import draw
+from holdfast.report.figures.gallery import draw
 from holdfast.studies.paper import PAPER
 from holdfast.studies.reproduce import Reproduction
-from holdfast.study import frame, run
+from holdfast.studies.results import frame
+from holdfast.studies.runner import run
 
 
 @pytest.fixture

@@ -11,17 +11,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from holdfast.report.paper import (
-    LEGEND,
-    beside,
-    document,
-    markdown,
-    r2,
-    reached,
-    sheets,
-    summary,
-    terminal,
-)
+from holdfast.report.paper_comparison import beside, r2, reached
+from holdfast.report.paper_tables import LEGEND, document, markdown, sheets, summary, terminal
 from holdfast.studies.paper import DATASETS, PAPER
 from holdfast.studies.printed import METHODS, printed
 from holdfast.studies.reproduce import METHODS as IN_THE_STUDY
@@ -32,7 +23,7 @@ STUDY = PAPER["text"]
 
 
 def cell(dataset="german", method="pgd", base_seed=0, seeds=0.5, loo=0.2, **more):
-    """A cell's two rows as `holdfast.study.frame` has them."""
+    """A cell's two rows as `holdfast.studies.results.frame` has them."""
     shared = {
         "dataset": dataset, "method": method, "base_seed": base_seed, "settings": "text", "members": 100, "rows": 200,
         "found": 180, "success": 0.9, "spread": 0.03, "cost_l1": 6.0, "cost_l2": 1.0, "cost_l1_spread": 3.0,
@@ -192,10 +183,10 @@ def test_reached_counts_by_kind_dataset_and_method():
 # ---- R² ----
 
 
-def sums(cost, undone):
+def sums(cost, invalidated):
     return {
-        "found": len(cost), "sum_c": cost.sum(), "sum_u": undone.sum(), "sum_cc": (cost**2).sum(),
-        "sum_cu": (cost * undone).sum(), "sum_uu": (undone**2).sum(),
+        "found": len(cost), "sum_c": cost.sum(), "sum_u": invalidated.sum(), "sum_cc": (cost**2).sum(),
+        "sum_cu": (cost * invalidated).sum(), "sum_uu": (invalidated**2).sum(),
     }  # fmt: skip
 
 
@@ -205,10 +196,10 @@ def test_r2_is_that_of_the_raw_points():
     for seed in (0, 1):
         for place, method in enumerate(("min-l1-art", "pgd", "pgd+sns", "margin")):
             cost = draw.gamma(2, 1 + place, 30 + place)
-            undone = np.clip(0.7 - 0.1 * cost + draw.normal(0, 0.2, len(cost)), 0, 1)
-            cells.append(cell(method=method, base_seed=seed, **sums(cost, undone)))
+            invalidated = np.clip(0.7 - 0.1 * cost + draw.normal(0, 0.2, len(cost)), 0, 1)
+            cells.append(cell(method=method, base_seed=seed, **sums(cost, invalidated)))
             if method in METHODS:
-                points.setdefault(seed, []).append(np.stack([cost, undone]))
+                points.setdefault(seed, []).append(np.stack([cost, invalidated]))
     expected = [np.corrcoef(np.concatenate(own, axis=1))[0, 1] ** 2 for own in points.values()]
     result = r2(table(*cells))
     assert list(result.index) == ["german"]

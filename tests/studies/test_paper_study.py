@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast import DATASETS, PGD, SNS, Latent, Recipe
-from holdfast.methods.art import ElasticNetART
+from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.studies.paper import PAPER, QUICK
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
-from holdfast.study import read, run
+from holdfast.studies.results import read
+from holdfast.studies.runner import run
 
 TEXT, RELEASE = PAPER["text"], PAPER["release"]
 PAPERS = (

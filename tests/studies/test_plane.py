@@ -92,7 +92,7 @@ def test_the_grid_shows_the_person_where_they_are(shown):
 
 
 def test_networks_without_a_disagreement_say_so():
-    with pytest.raises(ValueError, match=r"seeds \(1, 1\) is undone; take another pair"):
+    with pytest.raises(ValueError, match=r"seeds \(1, 1\) is invalidated; take another pair"):
         plane.disagreement((1, 1), members=2, places=61)
 
 

@@ -10,8 +10,8 @@ import torch
 from conftest import linear
 
 from holdfast import PGD, SNS, Counterfactuals, Space, assess, other_class, predict
-from holdfast.methods.art import ElasticNetART
-from holdfast.methods.latent import Latent, forward
+from holdfast.search.methods.latent import Latent, forward
+from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.studies import release
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 

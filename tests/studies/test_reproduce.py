@@ -11,7 +11,7 @@ from holdfast import PGD, Recipe
 from holdfast.studies import reproduce as module
 from holdfast.studies.paper import PAPER, QUICK
 from holdfast.studies.reproduce import declared, reproduce, size
-from holdfast.study import read
+from holdfast.studies.results import read
 
 RECIPE = {"german": Recipe((8,), epochs=2, batch=64)}
 

@@ -8,6 +8,8 @@ import pytest
 
 from holdfast import DATASETS, PGD, SNS, Recipe
 from holdfast.studies import paper
+from holdfast.studies.results import frame
+from holdfast.studies.runner import run
 from holdfast.studies.sensitivity import (
     PAPERS_VALUES,
     QUICK,
@@ -20,7 +22,6 @@ from holdfast.studies.sensitivity import (
     setting,
     varied,
 )
-from holdfast.study import frame, run
 
 NAMES = [name for name, _ in SENSITIVITY.methods]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from holdfast.datasets import ctg, german, heloc, seizure, taiwan, warfarin
-from holdfast.datasets.card import Card
-from holdfast.schema import Schema
+from holdfast.datasets.cards import Card
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.tabular.schema import Schema
 
 DATASETS: dict[str, Card] = {
     card.name: card for card in (german.CARD, seizure.CARD, ctg.CARD, warfarin.CARD, heloc.CARD, taiwan.CARD)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-import xlrd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # In the sheet's order; its name for each stands behind. All are measurements of one recording and nobody sets
 # them: a counterfactual says which recording would have been judged otherwise, so all of them may move. Some
@@ -39,6 +41,9 @@ FEATURES = (
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+    import xlrd
+
     # With xlrd itself: pandas is giving up its xlrd engine, and the public file is an .xls.
     with xlrd.open_workbook(path) as book:
         rows = [[cell.value for cell in row] for row in book.sheet_by_name("Data").get_rows()]

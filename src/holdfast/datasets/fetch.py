@@ -11,8 +11,8 @@ from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
-from holdfast.datasets.card import Card, data_folder
-from holdfast.files import appearing
+from holdfast.datasets.cards import Card, data_folder
+from holdfast.utils.files import appearing
 
 CHUNK = 1 << 16
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says

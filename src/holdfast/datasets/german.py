@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Code in the file -> what it says, per column, in the file's order. None: a number.
 COLUMNS: dict[str, dict[str, str] | None] = {
@@ -105,6 +108,8 @@ def _feature(name: str, levels: dict[str, str] | None) -> Feature:
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     raw = pd.read_csv(path, sep=" ", header=None, names=list(COLUMNS), dtype={"risk": str})
     for name, levels in COLUMNS.items():
         if levels is not None:

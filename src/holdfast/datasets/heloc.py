@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # -9 (no record), -8 (no usable trade or inquiry) and -7 (condition not met) stay in the numbers, as in the paper.
 # Bounds begin at 0, so nobody is advised to become a code; who starts at one may stay there. Of the two columns
@@ -47,6 +50,8 @@ SCHEMA = Schema(FEATURES, label="RiskPerformance", classes=("Bad", "Good"))
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     return pd.read_csv(path)[[*SCHEMA.names, SCHEMA.label]]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # 178 samples of the recording, one after another. Nobody sets a sample of their EEG: here a counterfactual
 # says what the recording would have to look like, so every sample may move.
@@ -15,6 +18,8 @@ SAMPLES = tuple(f"X{number}" for number in range(1, 179))
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     raw = pd.read_csv(path)
     # 1 is a seizure; 2 to 5 are four kinds of recording without one.
     state = raw["y"].eq(1).map({True: "seizure", False: "no seizure"})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Code in the file -> what it says. The codes without a meaning are in the data but not in its description.
 LEVELS: dict[str, dict[int, str]] = {
@@ -46,6 +49,8 @@ SCHEMA = Schema(FEATURES, label="default", classes=("default", "no default"))
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     raw = pd.read_csv(path).rename(columns=str.lower).rename(columns={"default payment next month": "default"})
     for name, levels in LEVELS.items():
         raw[name] = raw[name].map(levels)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from holdfast.datasets.cards import Card
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.schema import Schema
 
-from holdfast.datasets.card import Card
-from holdfast.schema import Feature, Schema
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The file holds standardised numbers, to four decimals. What undoes it was fitted to the consortium's raw table.
 DECADE_AT, DECADE_STEP = 0.0442, 0.6868  # where 60 to 69 years lie, and how far the next decade is
@@ -45,6 +47,8 @@ def natural(scaled: pd.Series[Any], mean: float, spread: float) -> pd.Series[Any
 
 
 def read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     raw = pd.read_csv(path, dtype={"cyp2c9": str})
     return pd.DataFrame(
         {

@@ -10,13 +10,14 @@ from typing import overload
 import torch
 from torch import Tensor, nn
 
-from holdfast.families import own
-from holdfast.families.own import Failure, Training
+from holdfast.families import external_models
+from holdfast.families.external_models import Failure, Training
 from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.stack import Members, Stack
-from holdfast.models import Groups, Model, as_groups, merge_logits
-from holdfast.threads import one_thread
+from holdfast.models.merged import Groups, as_groups, merge_logits
+from holdfast.models.model import Model
+from holdfast.utils.threads import one_thread
 
 ROWS = 4096  # asked about at a time, so that memory does not grow with their number
 
@@ -40,7 +41,7 @@ class Family:
         cls, models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
     ) -> Family:
         """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
-        members, retrainings, _ = own.gather(models, kind, like)
+        members, retrainings, _ = external_models.gather(models, kind, like)
         return cls((members,), retrainings, tuple(range(len(members))))
 
     @classmethod
@@ -57,7 +58,7 @@ class Family:
         It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
         others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
         """
-        members, retrainings, failures = own.call(function, changes, rows, workers, progress)
+        members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
         return cls((members,), retrainings, tuple(range(len(members))), failures=failures)
 
     def __len__(self) -> int:

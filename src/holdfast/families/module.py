@@ -19,7 +19,7 @@ from torch.func import functional_call, vmap
 
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
-from holdfast.models import Model, checked_logits
+from holdfast.models.model import Model, checked_logits
 
 Build = Callable[[], nn.Module]
 PROBED = 3  # rows a module is tried on

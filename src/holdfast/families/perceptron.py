@@ -12,7 +12,7 @@ from torch import Tensor
 
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
-from holdfast.models import Model
+from holdfast.models.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
 from holdfast.families.recipe import Retraining
-from holdfast.models import Model, checked_logits
+from holdfast.models.model import Model, checked_logits
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +22,18 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from holdfast.families.architecture import Architecture, State
+from holdfast.families.entries import Entry, StoreError, damaged_part, file_bytes, part_description, read_manifest
 from holdfast.families.family import Family
-from holdfast.families.material import Pool
 from holdfast.families.module import TorchModule
 from holdfast.families.perceptron import Network, Perceptron
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.stack import Stack
-from holdfast.files import appearing, sweep, write_text
-from holdfast.models import Model
+from holdfast.families.training_data import Pool
+from holdfast.models.model import Model
+from holdfast.utils.digests import digest
+from holdfast.utils.files import appearing, sweep, write_text
 
 ALGORITHM = 2  # to be raised whenever training comes to give other bits
-
-
-MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
-
-
-class StoreError(ValueError):
-    """A file in a store is not what it should be. It is named, and nothing of it was used."""
 
 
 # ---- what a network is made of ----
@@ -74,15 +68,10 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
     return {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "network"}
 
 
-def digest(value: Any) -> str:
-    """Of anything that JSON can say: the same for equal values."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 # ---- a family in a folder ----
 
 
-def save(family: Family, folder: str | Path) -> Path:
+def save_family(family: Family, folder: str | Path) -> Path:
     """Write a family; the manifest last, so that a folder with one is whole."""
     folder = Path(folder)
     if family.groups is not None:
@@ -113,7 +102,7 @@ def save(family: Family, folder: str | Path) -> Path:
     return folder
 
 
-def load(
+def load_family(
     folder: str | Path, network: nn.Module | Callable[[], nn.Module] | None = None, like: Tensor | None = None
 ) -> Family:
     """Read a family back, after checking that both files are whole and belong together.
@@ -133,7 +122,7 @@ def load(
 def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
     manifest = read_manifest(folder)
     path = folder / "family.safetensors"
-    contents = _bytes(path)
+    contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
         raise StoreError(f"{path} is not the file its manifest speaks of: it was changed or cut; remove {folder}")
     known = {architecture.description: architecture for architecture in architectures.values()}
@@ -168,112 +157,54 @@ def _architecture(folder: Path, description: str, known: Mapping[str, Architectu
     return Perceptron.of(state)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / "manifest.json"
-    try:
-        manifest = json.loads(_bytes(path))
-        if manifest["holdfast"] == "family" and set(manifest) >= MANIFEST:
-            return dict(manifest)
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise StoreError(f"{path} does not read as the manifest of a family; remove {folder}, or name another folder")
-
-
 # ---- a store of families ----
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The place of one family in a store, named by its members' fingerprints."""
+def load_entry(
+    entry: Entry, fingerprints: Sequence[str], architectures: Mapping[Any, Architecture], like: Tensor
+) -> Family:
+    """The finished family of an entry, if it is the one asked for."""
+    family = _read(entry.folder, architectures, like)
+    if family.fingerprints != tuple(fingerprints):
+        raise StoreError(f"{entry.folder} holds another family than the one its name says; remove it")
+    return family
 
-    folder: Path
 
-    @classmethod
-    def of(cls, store: str | Path, fingerprints: Sequence[str]) -> Entry:
-        return cls(Path(store).expanduser() / digest(list(fingerprints))[:20])
-
-    @property
-    def complete(self) -> bool:
-        return (self.folder / "manifest.json").exists()
-
-    @property
-    def exists(self) -> bool:
-        return self.complete or (self.folder / "parts").is_dir()
-
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-
-    def load(self, fingerprints: Sequence[str], architectures: Mapping[Any, Architecture], like: Tensor) -> Family:
-        family = _read(self.folder, architectures, like)
-        if family.fingerprints != tuple(fingerprints):
-            raise StoreError(f"{self.folder} holds another family than the one its name says; remove it")
-        return family
-
-    def remove(self) -> None:
-        """The manifest first, so that a family is never there by half."""
-        (self.folder / "manifest.json").unlink(missing_ok=True)
-        shutil.rmtree(self.folder)
-
-    def members(self) -> dict[str, State]:
-        """What earlier, interrupted runs have finished: fingerprint -> network."""
-        sweep(self.folder / "parts")
-        found: dict[str, State] = {}
-        for path in sorted((self.folder / "parts").glob("*.safetensors")):
-            try:
-                found |= _read_part(path)
-            except StoreError:
-                if path.exists():
-                    raise  # else another process has finished the family meanwhile
-        return found
-
-    def add(self, fingerprints: Sequence[str], state: State) -> None:
-        """Keep a chunk of members that has finished."""
-        named = _on_cpu(state)
-        about = json.dumps({"members": list(fingerprints), "sha256": _tensor_digest(named)})
+def finished_members(entry: Entry) -> dict[str, State]:
+    """What earlier, interrupted runs have finished: fingerprint -> network."""
+    sweep(entry.folder / "parts")
+    found: dict[str, State] = {}
+    for path in entry.part_files():
         try:
-            with appearing(self.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
-                file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
-        except FileNotFoundError:
-            if not self.complete:
-                raise  # else another process has finished the family meanwhile, and its parts are gone
-
-    def finish(self, family: Family) -> None:
-        """Keep it whole, unless another process has done so meanwhile, and drop the parts."""
-        if not self.complete:
-            save(family, self.folder)
-        shutil.rmtree(self.folder / "parts", ignore_errors=True)
+            found |= _read_part(path)
+        except StoreError:
+            if path.exists():
+                raise  # else another process has finished the family meanwhile
+    return found
 
 
-def default_store() -> Path:
-    """``HOLDFAST_FAMILIES``, or else a folder of the user's."""
-    chosen = os.environ.get("HOLDFAST_FAMILIES")
-    home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "holdfast" / "families"
-    return (Path(chosen) if chosen else home).expanduser()
+def add_members(entry: Entry, fingerprints: Sequence[str], state: State) -> None:
+    """Keep a chunk of members that has finished."""
+    named = _on_cpu(state)
+    about = json.dumps({"members": list(fingerprints), "sha256": _tensor_digest(named)})
+    try:
+        with appearing(entry.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
+            file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
+    except FileNotFoundError:
+        if not entry.complete:
+            raise  # else another process has finished the family meanwhile, and its parts are gone
 
 
-def entries(store: str | Path) -> list[Entry]:
-    """Every family in a store, finished or not."""
-    folder = Path(store).expanduser()
-    found = [Entry(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
-    return [entry for entry in found if entry.exists]
-
-
-def find(store: str | Path, name: str) -> Entry:
-    """The one family whose name begins so."""
-    alike = [entry for entry in entries(store) if entry.folder.name.startswith(name)] if name else []
-    if len(alike) != 1:
-        names = ", ".join(entry.folder.name for entry in alike or entries(store)) or "none"
-        what = f"{len(alike)} families begin with" if alike else "no family begins with"
-        raise ValueError(f"{what} '{name}' in {store}; choose one of: {names}")
-    return alike[0]
+def finish_entry(entry: Entry, family: Family) -> None:
+    """Keep it whole, unless another process has done so meanwhile, and drop the parts."""
+    if not entry.complete:
+        save_family(family, entry.folder)
+    shutil.rmtree(entry.folder / "parts", ignore_errors=True)
 
 
 def _read_part(path: Path) -> dict[str, State]:
     try:
-        contents = _bytes(path)
-        length = int.from_bytes(contents[:8], "little")
-        about = json.loads(json.loads(contents[8 : 8 + length])["__metadata__"]["holdfast"])
+        contents, about = file_bytes(path), part_description(path)
         tensors = safetensors.torch.load(contents)
         if _tensor_digest(tensors) != about["sha256"]:
             raise ValueError("checksum")
@@ -281,15 +212,12 @@ def _read_part(path: Path) -> dict[str, State]:
             member: {name: tensor[place] for name, tensor in tensors.items()}
             for place, member in enumerate(about["members"])
         }
-    except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise StoreError(f"{path} is damaged or not ours ({type(error).__name__}); remove it and run again") from error
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
     except FileNotFoundError as error:
-        raise StoreError(f"there is no {path}; is this the folder of a family?") from error
+        raise StoreError(f"there is no {path} any more") from error
+    except StoreError:
+        raise
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise damaged_part(path, error) from error
 
 
 def _on_cpu(state: State) -> dict[str, Tensor]:

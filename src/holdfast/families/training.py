@@ -16,18 +16,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
+from holdfast.families.entries import Entry
 from holdfast.families.family import Family
-from holdfast.families.lockstep import batch_sizes, train_stack
-from holdfast.families.material import Pool, check_material, disturbed, needs_more
 from holdfast.families.module import TorchModule
 from holdfast.families.perceptron import Perceptron
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.stack import Stack
-from holdfast.families.store import Entry, fingerprint_data, fingerprint_member
+from holdfast.families.stacked_training import batch_sizes, train_stack
+from holdfast.families.store import (
+    add_members,
+    fingerprint_data,
+    fingerprint_member,
+    finish_entry,
+    finished_members,
+    load_entry,
+)
+from holdfast.families.training_data import Pool, check_material, disturbed, needs_more
 from holdfast.families.workers import in_workers
-from holdfast.models import Model
-from holdfast.progress import bar
-from holdfast.threads import one_thread
+from holdfast.models.model import Model
+from holdfast.utils.progress import bar
+from holdfast.utils.threads import one_thread
 
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU
 GPU_SHARE = 0.5  # of a GPU's free memory that training may take
@@ -66,7 +74,9 @@ def train(
     fingerprints = job.fingerprints()
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
-        family = replace(entry.load(fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe)
+        family = replace(
+            load_entry(entry, fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe
+        )
     else:
         family = _all_members(job, fingerprints, entry, workers, progress)
     if held_out is not None:
@@ -74,7 +84,7 @@ def train(
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
         family = replace(family, accuracy=tuple(right.double().mean(1).tolist()))
     if entry is not None:
-        entry.finish(family)
+        finish_entry(entry, family)
     return family
 
 
@@ -83,7 +93,7 @@ def _all_members(
 ) -> Family:
     """Every member: from the store what is there, the rest trained and put there."""
     gathered = _Gathered(job)
-    known = {} if entry is None else entry.members()
+    known = {} if entry is None else finished_members(entry)
     for member, name in enumerate(fingerprints):
         if name in known:
             gathered.put([member], {part: tensor[None] for part, tensor in known[name].items()})
@@ -95,7 +105,7 @@ def _all_members(
         for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
             state = _finished(job, chunk, state)
             if entry is not None:
-                entry.add([fingerprints[member] for member in chunk], state)
+                add_members(entry, [fingerprints[member] for member in chunk], state)
             gathered.put(chunk, state)
             advance(len(chunk))
     return gathered.family(fingerprints)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from holdfast.audit import Audit
-from holdfast.encoding import Encoding
-from holdfast.schema import Level
+from holdfast.auditing.audit import Audit
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.feature import Level
 
 
 @dataclass(frozen=True)

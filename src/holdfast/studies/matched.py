@@ -8,12 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals
-from holdfast.models import Model
-from holdfast.moves import Task
-from holdfast.search import Ball, log_odds
-from holdfast.space import Space
-from holdfast.stabilise.climbing import walk, with_found_moved
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.gradients import Ball, log_odds
+from holdfast.search.moves import Task
+from holdfast.search.stabilisers.ascent import walk, with_found_moved
+from holdfast.tabular.space import Space
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.methods.art import ElasticNetART
-from holdfast.methods.latent import Latent
-from holdfast.methods.margin import Margin
-from holdfast.methods.min_cost import MinCost
-from holdfast.methods.pgd import PGD
-from holdfast.methods.prototype import Prototype
-from holdfast.named import Then
-from holdfast.stabilise.confidence import Confidence
-from holdfast.stabilise.sns import SNS
+from holdfast.search.methods.latent import Latent
+from holdfast.search.methods.margin import Margin
+from holdfast.search.methods.min_cost import MinCost
+from holdfast.search.methods.pgd import PGD
+from holdfast.search.methods.prototype import Prototype
+from holdfast.search.methods.reference.art import ElasticNetART
+from holdfast.search.pipeline import Then
+from holdfast.search.stabilisers.confidence import Confidence
+from holdfast.search.stabilisers.sns import SNS
 from holdfast.studies.matched import SamePrice
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
-from holdfast.study import Study
+from holdfast.studies.study import Study
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # PGD's largest ε

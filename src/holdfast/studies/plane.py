@@ -21,13 +21,17 @@ from scipy.ndimage import distance_transform_edt, map_coordinates
 from torch import Tensor
 
 from holdfast import datasets
-from holdfast.audit import audit
-from holdfast.counterfactuals import Counterfactuals, other_class
-from holdfast.encoding import Encoding
-from holdfast.families import PAPER_RECIPES, Family, Network, Recipe, Retraining, seeds, train
-from holdfast.space import Space
+from holdfast.auditing.audit import audit
+from holdfast.families.changes import seeds
+from holdfast.families.family import Family
+from holdfast.families.perceptron import Network
+from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
+from holdfast.families.training import train
+from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.studies.paper import pgd, sns
-from holdfast.study import FIRST
+from holdfast.studies.study import FIRST
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
 from holdfast.theory.layers import Layers
 from holdfast.theory.paths import line
 from holdfast.theory.regions import boundary_piece, exact_boundary_distance, polytope
@@ -130,7 +134,7 @@ def _signed_distance(inside: Bools) -> Floats:
 
 
 def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats) -> tuple[Floats, float, float]:
-    """The person, cost and margin at which one counterfactual is clearly undone and another clearly held."""
+    """The person, cost and margin at which one counterfactual is clearly invalidated and another clearly held."""
     best, chosen = 0.0, None
     for person in people:
         for cost in COSTS:
@@ -144,7 +148,7 @@ def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats)
             if reachable and worth > best:
                 best, chosen = worth, (person, cost, margin)
     if chosen is None:
-        raise ValueError(f"no counterfactual of the networks with the seeds {pair} is undone; take another pair")
+        raise ValueError(f"no counterfactual of the networks with the seeds {pair} is invalidated; take another pair")
     return chosen
 
 
@@ -167,7 +171,7 @@ def _twins(seen: _Seen, pair: tuple[int, int], person: Floats, cost: float, marg
 
 
 def _two(circle: Floats, own: Floats, other: Floats, margin: float) -> list[int]:
-    """Two places on a circle at that margin: the clearest held and the clearest undone, or else the two most apart."""
+    """Two places on a circle at that margin: the clearest held and invalidated ones, or else the two most apart."""
     near = np.flatnonzero(np.abs(own - margin) <= TOLERANCE * margin)
     clearest = [near[other[near].argmax()], near[other[near].argmin()]]
     if other[clearest[1]] < 0 < other[clearest[0]]:

@@ -15,14 +15,14 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from holdfast.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.methods.latent import Autoencoder, Latent, forward, in_shell
-from holdfast.models import Model, predict
-from holdfast.search import Ball, slope
-from holdfast.space import Space
-from holdfast.stabilise.climbing import with_found_moved
-from holdfast.stabilise.sns import SNS
-from holdfast.threads import one_thread
+from holdfast.models.model import Model, predict
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.gradients import Ball, slope
+from holdfast.search.methods.latent import Autoencoder, Latent, forward, in_shell
+from holdfast.search.stabilisers.ascent import with_found_moved
+from holdfast.search.stabilisers.sns import SNS
+from holdfast.tabular.space import Space
+from holdfast.utils.threads import one_thread
 
 FOOLBOX_TINY = 1e-12  # shorter gradients than this are not scaled to length one,
 KERAS_TINY = 1e-7  # and this is added to their length

@@ -11,9 +11,11 @@ import pandas as pd
 import torch
 
 from holdfast.studies.paper import PAPER, QUICK
+from holdfast.studies.results import frame, read
+from holdfast.studies.runner import run
 from holdfast.studies.sensitivity import QUICK as SENSITIVITY_QUICK
 from holdfast.studies.sensitivity import SENSITIVITY
-from holdfast.study import Study, frame, read, run
+from holdfast.studies.study import Study
 
 Reading = Literal["text", "release", "both"]
 Device = Literal["cpu", "cuda"]

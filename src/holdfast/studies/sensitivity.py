@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.named import Then
-from holdfast.stabilise.sns import SNS
+from holdfast.search.pipeline import Then
+from holdfast.search.stabilisers.sns import SNS
 from holdfast.studies.paper import DATASETS, RADII, SNS_SHARE, pgd, sns
-from holdfast.study import Study
+from holdfast.studies.study import Study
 
 START = "pgd"
 VALUES: dict[str, tuple[float, ...]] = {

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from holdfast.models import Model
+from holdfast.models.model import Model
 from holdfast.theory.paths import Rule, line
 
 POINTS = 1 << 16  # gradients taken at a time, so that memory does not grow with the rows

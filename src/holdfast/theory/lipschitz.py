@@ -27,7 +27,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from holdfast.models import Model
+from holdfast.models.model import Model
 from holdfast.theory.influence import Ball
 from holdfast.theory.layers import Layers
 

@@ -1,0 +1,1 @@
+"""How often retrained models invalidate a counterfactual, and how sure that is."""

@@ -1,0 +1,304 @@
+"""How often retrained models invalidate a counterfactual."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval
+from holdfast.families.family import Family
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.theory.certificates import certified_radius
+from holdfast.theory.layers import Layers
+from holdfast.utils.renaming import renamed
+
+Floats = NDArray[np.float64]
+NOTE = (
+    "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the counterfactual. "
+    "low, high: 95 % limits for these rows and future retrainings. new rows: approximate limits for other rows too "
+    "(- where too few were invalidated to say). found and held: share of all pairs in which a counterfactual was found "
+    "and held. baseline flips: share of rows whose class retraining changes without any counterfactual."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What every retrained model says of every counterfactual. Rows that were not found count for `success` alone.
+
+    Invalidation rate (the paper's IV): the share of pairs of a found counterfactual and a retrained model in which the
+    model's class is not the one the counterfactual was found for. Hold rate: 1 − invalidation rate.
+    """
+
+    predictions: Tensor  # (k, n)
+    counterfactuals: Counterfactuals
+    kinds: tuple[str, ...]  # (k,)
+    before: Tensor | None = None  # (k, n) what every member says of the rows themselves
+
+    def __post_init__(self) -> None:
+        expected = (len(self.kinds), len(self.counterfactuals))
+        for name, said in {"predictions": self.predictions, "before": self.before}.items():
+            if said is not None and (tuple(said.shape) != expected or not self.kinds):
+                raise ValueError(f"{name} have shape {tuple(said.shape)}, expected {expected}, not empty")
+
+    # ---- rates ----
+
+    @cached_property
+    def invalidated(self) -> NDArray[np.bool_]:
+        """Which member invalidates which counterfactual: (k, found rows)."""
+        pairs = self.predictions != self.counterfactuals.target
+        return pairs[:, self.counterfactuals.found].cpu().numpy()
+
+    @property
+    def rate(self) -> float:
+        """Invalidation over all pairs; NaN when nothing was found."""
+        return _mean(self.invalidated)
+
+    @cached_property
+    def per_member(self) -> Floats:
+        """Each member's rate: (k,)."""
+        invalidated = self.invalidated
+        return invalidated.mean(1) if invalidated.size else np.full(len(self.kinds), np.nan)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the members' rates, the paper's ±."""
+        return float(self.per_member.std())
+
+    @property
+    def per_row(self) -> Floats:
+        """Each counterfactual's rate: (n,), NaN where nothing was found."""
+        return self._spread_out(self.invalidated.mean(0))
+
+    @property
+    def success(self) -> float:
+        return self.counterfactuals.success
+
+    @property
+    def found_and_held(self) -> float:
+        """Share of all pairs in which a counterfactual was found and held: no method gains by failing."""
+        return self.success * (1 - self.rate) if self.success else 0.0
+
+    @property
+    def baseline_flips(self) -> float:
+        """Share of pairs in which a member and the deployed model differ on the row itself; NaN where not known.
+
+        Some rows change their class without any counterfactual: invalidation is seen against this.
+        """
+        deployed = self.counterfactuals.before
+        if self.before is None or deployed is None:
+            return float("nan")
+        return _mean((self.before != deployed).cpu().numpy())
+
+    undone = renamed("undone", "invalidated")
+    end_to_end = renamed("end_to_end", "found_and_held")
+    clean = renamed("clean", "baseline_flips")
+
+    # ---- intervals ----
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
+
+        Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
+        """
+        rates = self.per_member
+        return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
+
+    def interval_of_new_rows(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Approximate limits of the rate over future retrainings *and* new rows like these.
+
+        By a two-way bootstrap; None where fewer than ten were ever invalidated. See `intervals.bootstrap_interval`.
+        """
+        return bootstrap_interval(self.invalidated, confidence)
+
+    def per_row_interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Clopper-Pearson limits of each counterfactual's rate: (n,), (n,)."""
+        low, high = clopper_pearson(self.invalidated.sum(0), len(self.kinds), confidence)
+        return self._spread_out(low), self._spread_out(high)
+
+    # ---- parts ----
+
+    @property
+    def by_kind(self) -> dict[str, Audit]:
+        """One audit per kind of change, in order of appearance."""
+        return {kind: self.of(kind) for kind in dict.fromkeys(self.kinds)}
+
+    def of(self, kind: str) -> Audit:
+        places = [place for place, member in enumerate(self.kinds) if member == kind]
+        if not places:
+            raise ValueError(f"no member of kind '{kind}'; there are {', '.join(dict.fromkeys(self.kinds))}")
+        before = None if self.before is None else self.before[places]
+        return Audit(self.predictions[places], self.counterfactuals, (kind,) * len(places), before)
+
+    def of_rows(self, rows: Tensor) -> Audit:
+        """The audit of some rows: their numbers, or a mask (n,)."""
+        before = None if self.before is None else self.before[:, rows]
+        return Audit(self.predictions[:, rows], self.counterfactuals[rows], self.kinds, before)
+
+    @property
+    def by_class(self) -> dict[int, Audit]:
+        """One audit per target class."""
+        target = self.counterfactuals.target
+        return {wanted: self.of_rows(target == wanted) for wanted in sorted(set(target.tolist()))}
+
+    # ---- shown ----
+
+    def summary(self) -> pd.DataFrame:
+        """One row per kind of change: rates with both kinds of limits, spread, and what else a reader needs."""
+        return pd.DataFrame([self._line(kind, part) for kind, part in self.by_kind.items()])
+
+    def _line(self, kind: str, part: Audit) -> dict[str, Any]:
+        found = int(self.counterfactuals.found.sum())
+        low, high = part.interval_of_new_rows() or (np.nan, np.nan)
+        counts = {"change": kind, "members": len(part.kinds), "rows": len(self.counterfactuals), "found": found}
+        limits = {"new_rows_low": low, "new_rows_high": high}
+        return counts | _rate_and_limits(part) | limits | {
+            "spread": part.spread, "found_and_held": part.found_and_held, "baseline_flips": part.baseline_flips
+        }  # fmt: skip
+
+    def table(self, network: Layers | None = None) -> pd.DataFrame:
+        """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
+
+        Given the deployed ``network``, a perceptron, also how far all its weights may move before the class can change
+        (`theory.certificates`), which is proved and not sampled.
+        """
+        answer, (low, high) = self.counterfactuals, self.per_row_interval()
+        columns = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
+        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()})
+        frame = frame.assign(invalidated=self.per_row, low=low, high=high)
+        if network is None:
+            return frame
+        radius = certified_radius(network, answer.point, answer.target)
+        return frame.assign(certified=torch.where(answer.found, radius, torch.nan).cpu().numpy())
+
+    def rows(self, *, dataset: str, method: str, space: str, seconds: float) -> list[dict[str, Any]]:
+        """One flat row per kind of change, with the keys that every study, table and benchmark uses."""
+        return [
+            {
+                "dataset": dataset,
+                "method": method,
+                "space": space,
+                "change": kind,
+                "members": len(part.kinds),
+                "rows": len(self.counterfactuals),
+                "found": int(self.counterfactuals.found.sum()),
+                "rate": _or_none(part.rate),
+                "low": _or_none(part.interval()[0]),
+                "high": _or_none(part.interval()[1]),
+                "cost_l1": _or_none(self._mean_cost(1)),
+                "cost_l2": _or_none(self._mean_cost(2)),
+                "seconds": round(seconds, 3),
+                "spread": _or_none(part.spread),
+                "found_and_held": _or_none(part.found_and_held),
+                "baseline_flips": _or_none(part.baseline_flips),
+            }
+            for kind, part in self.by_kind.items()
+        ]
+
+    def _mean_cost(self, norm: float) -> float:
+        cost = self.counterfactuals.cost(norm)[self.counterfactuals.found]
+        return float(cost.double().mean())
+
+    def _spread_out(self, values: Floats) -> Floats:
+        """From found rows to all rows."""
+        spread = np.full(len(self.counterfactuals), np.nan)
+        spread[self.counterfactuals.found.cpu().numpy()] = values
+        return spread
+
+    def __repr__(self) -> str:
+        lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained models:"]
+        if not self.invalidated.size:
+            return "\n".join([*lines, "  nothing was found, so there is nothing to invalidate"])
+        lines += [f"  {kind}: {_sentence(part)}" for kind, part in self.by_kind.items()]
+        flips = self.baseline_flips
+        baseline = "" if np.isnan(flips) else f"; without any counterfactual, {flips:.1%} of rows change class"
+        return "\n".join([*lines, f"  found and held: {self.found_and_held:.1%} of all pairs{baseline}"])
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.summary())}<p><small>{NOTE}</small></p>"
+
+
+def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
+    """Ask every member of a family for the class of every counterfactual, and of every row itself.
+
+    `Family.from_models` and `Family.from_training` make a family of your own models. The family must not hold a model
+    that the search has seen: it would agree with itself.
+    """
+    _check_belong(counterfactuals, family)
+    asked = torch.cat([counterfactuals.point, counterfactuals.origin])
+    after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
+    return Audit(after, counterfactuals, family.kinds, before)
+
+
+def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
+    if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
+        raise TypeError(
+            f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
+            "for models of your own use Family.from_models([...])"
+        )
+    if not len(family) or family.features not in (None, counterfactuals.point.shape[1]):
+        raise ValueError(
+            f"{family} has {len(family)} members for {family.features} columns; the counterfactuals have "
+            f"{counterfactuals.point.shape[1]} columns"
+        )
+    if None not in (counterfactuals.classes, family.classes) and counterfactuals.classes != family.classes:
+        raise ValueError(
+            f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
+            "merge the family's classes as the model's were, family.merged(groups)"
+        )
+    if counterfactuals.seen & set(family.fingerprints):
+        places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
+        raise ValueError(
+            f"members {places} of {family} are networks that the search has seen; they would agree with themselves: "
+            "audit with others, such as seeds(100, start=...)"
+        )
+    if len(set(family.fingerprints or family.retrainings)) < len(family):
+        raise ValueError(f"{family} holds the same retraining more than once; members must be independent draws")
+    if family.suspects:
+        warnings.warn(
+            f"members {list(family.suspects)} of {family} did not learn: their accuracy is far below their siblings'; "
+            "what they invalidate says little",
+            stacklevel=3,
+        )
+
+
+def _rate_and_limits(part: Audit) -> dict[str, float]:
+    low, high = part.interval()
+    return {"rate": part.rate, "low": low, "high": high}
+
+
+def _sentence(part: Audit) -> str:
+    low, high = part.interval()
+    new = part.interval_of_new_rows()
+    wider = f"; for new rows too, about {new[0]:.1%} to {new[1]:.1%}" if new else ""
+    limits = f"95 % interval {low:.1%} to {high:.1%}{wider}"
+    return f"{part.rate:.1%} invalidated ({limits}), ± {part.spread:.1%} between models"
+
+
+def _mean(values: NDArray[np.bool_]) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def as_html(table: pd.DataFrame) -> str:
+    """A table for a notebook; its numbers that are not whole are shares, shown as percentages."""
+    columns = {
+        str(name).replace("_", " "): [_percent(value) for value in values] if values.dtype.kind == "f" else values
+        for name, values in table.items()
+    }
+    return str(pd.DataFrame(columns).to_html(index=False, border=0))
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.1%}"
+
+
+def _or_none(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if np.isnan(value) else round(float(value), 6)

@@ -1,0 +1,192 @@
+"""Counterfactuals and models from files, whoever made them: read, judged, audited. What `holdfast audit` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from holdfast import datasets
+from holdfast.auditing.audit import Audit, audit
+from holdfast.auditing.storage import save_audit
+from holdfast.datasets.prepared import prepare
+from holdfast.external.dice import from_dice
+from holdfast.external.judging import ImportedCounterfactuals
+from holdfast.external.tables import from_tables
+from holdfast.families.changes import leave_one_out, seeds
+from holdfast.families.external_models import read_perceptron
+from holdfast.families.family import Family
+from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
+from holdfast.families.store import load_family
+from holdfast.families.training import train
+from holdfast.models.model import Model
+from holdfast.tabular.encoding import Encoding, Scaling
+from holdfast.tabular.feature import Level
+from holdfast.tabular.reading import read_table
+from holdfast.tabular.schema import Schema
+from holdfast.utils.files import write_text
+
+
+@dataclass(frozen=True, eq=False)
+class FileAudit:
+    """Counterfactuals from a file, what is wrong with them, and how well they hold."""
+
+    imported: ImportedCounterfactuals
+    audit: Audit
+
+    def rows(self) -> pd.DataFrame:
+        """One row per counterfactual, with the label of the row it is for."""
+        return self.audit.table().set_index(self.imported.labels.rename("row"))
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """The audit itself, one row per counterfactual, and every problem."""
+        folder = Path(folder)
+        return [
+            save_audit(self.audit, folder / "audit"),
+            write_text(folder / "rows.csv", self.rows().to_csv()),
+            write_text(folder / "problems.csv", self.imported.problems.to_csv(index=False)),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A table, which of its rows models are trained on, and how it is encoded."""
+
+    table: pd.DataFrame
+    known: pd.DataFrame
+    encoding: Encoding
+    recipe: Recipe | None  # the one that goes with it
+
+    def class_named(self, name: str | None) -> Level | None:
+        """The class that is spelt so."""
+        if name is None:
+            return None
+        classes = self.encoding.schema.classes
+        named = [one for one in classes if str(one) == name]
+        if not named:
+            raise ValueError(f"no class is called '{name}'; the classes are {', '.join(map(str, classes))}")
+        return named[0]
+
+
+def read_data(
+    data: str | Path,
+    *,
+    schema: str | Path | None = None,
+    label: str | None = None,
+    scaling: Scaling = "standard",
+    index: str | None = None,
+) -> Data:
+    """One of our datasets by its name, or a file with the rows that the models were trained on.
+
+    A file's schema is read from ``schema``, or off the table, whose ``label`` must then be named.
+    """
+    if str(data) in datasets.DATASETS:
+        own = prepare(str(data))
+        return Data(own.table, own.train, own.encoding, PAPER_RECIPES[own.card.name])
+    if not Path(data).suffix:
+        raise ValueError(
+            f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for a table of your own name "
+            "its .csv or .parquet file"
+        )
+    table = read_table(data)
+    if index in table:  # rows that nobody asks about need no labels
+        table = table.set_index(index)
+    if schema is None and label is None:
+        raise ValueError(f"{data} needs a label: name its column (--label NAME), or give a schema file (--schema FILE)")
+    described = Schema.load(schema) if schema is not None else Schema.infer(table, str(label))
+    return Data(table, table, Encoding.fit(table, described, scaling), None)
+
+
+def read_counterfactuals(path: str | Path, index: str | None = None) -> pd.DataFrame | str:
+    """A table, or the text that DiCE wrote."""
+    path = Path(path)
+    return path.read_text(encoding="utf-8") if path.suffix == ".json" else read_table(path, index)
+
+
+def audit_files(
+    data: Data,
+    counterfactuals: pd.DataFrame | str,
+    *,
+    people: pd.DataFrame | None = None,
+    models: Sequence[str | Path] = (),
+    deployed: str | Path | None = None,
+    recipe: Recipe | None = None,
+    members: int = 100,
+    target: Any = None,
+    constrained: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
+) -> FileAudit:
+    """Audit counterfactuals from any source, a table or the text of DiCE's ``to_json()``, for ``people`` who asked.
+
+    ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
+    looks better than it is. ``models`` are a folder of `save_family` or safetensors files of rectified layers; without
+    any, ``members`` networks per kind of change are trained by the recipe. ``deployed`` is the model that the
+    counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
+    ``constrained`` counts points as found only if they keep the schema's constraints.
+    """
+    if people is None:
+        if isinstance(counterfactuals, str):
+            raise ValueError(
+                "DiCE's JSON does not say whom it is for; give the table of people that DiCE was asked about: "
+                "--people FILE, or people=..."
+            )
+        people = _named(data.table, counterfactuals)
+    if models:
+        base, family = read_models(models, deployed)
+    else:
+        base, family = _trained(data, recipe or data.recipe, deployed, members, workers, progress)
+    space = data.encoding.space if constrained else None
+    if isinstance(counterfactuals, str):
+        imported = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
+    else:
+        imported = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
+    return FileAudit(imported, audit(imported.counterfactuals, family))
+
+
+def read_models(models: Sequence[str | Path], deployed: str | Path | None = None) -> tuple[Model, Family]:
+    """The deployed model and the retrained ones, from files."""
+    folders = [Path(path) for path in models if Path(path).is_dir()]
+    files = [Path(path) for path in models if not Path(path).is_dir()]
+    if len(folders) > 1 or (folders and files):
+        raise ValueError(f"expected one folder of a family, or safetensors files, got {', '.join(map(str, models))}")
+    base = None if deployed is None else read_perceptron(deployed)
+    if files:
+        if base is None:
+            raise ValueError(
+                "safetensors files do not say which model the counterfactuals were found for; name the file of the "
+                "deployed model: --deployed FILE, or deployed=..."
+            )
+        return base, Family.from_models([read_perceptron(path) for path in files])
+    family = load_family(folders[0])
+    places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
+    if base is None and len(places) != 1:
+        raise ValueError(
+            f"{folders[0]} holds {len(places)} members of kind 'base', so it does not say which model the "
+            "counterfactuals were found for; name the deployed model's file: --deployed FILE, or deployed=..."
+        )
+    retrained = [place for place in range(len(family)) if place not in places]
+    return base or family[places[0]], family.chosen(retrained)
+
+
+def _trained(
+    data: Data, recipe: Recipe | None, deployed: str | Path | None, members: int, workers: int | None, progress: bool
+) -> tuple[Model, Family]:
+    if recipe is None:
+        raise ValueError(
+            "there are no models to audit with: name their files (--models), or the hidden layers of networks to train "
+            "(--hidden 128,64,16)"
+        )
+    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
+    changes = seeds(members) + leave_one_out(min(members, len(x)), len(x))
+    base = train(x, y, recipe, [Retraining()])[0] if deployed is None else read_perceptron(deployed)
+    return base, train(x, y, recipe, changes, workers=workers, progress=progress)
+
+
+def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
+    """The rows that a counterfactual names; all of them if none is, for the reader of both to complain."""
+    named = table[table.index.isin(counterfactuals.index)]
+    return named if len(named) else table

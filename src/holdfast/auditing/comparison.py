@@ -1,0 +1,174 @@
+"""Methods side by side: on the same rows, before the same members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from holdfast.auditing.audit import Audit, as_html
+from holdfast.auditing.intervals import mean_interval
+
+WORDS = {True: "yes", False: "no"}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Audits of several methods over one set of rows and one family, and what can be said of their differences.
+
+    Rates, costs and differences are those of the rows that every method found, so that none looks good by leaving out
+    the hard ones; `success` and `found_and_held` count all rows.
+    """
+
+    audits: Mapping[str, Audit]  # by method
+    norm: float = 2  # of the cost
+
+    def __post_init__(self) -> None:
+        _check_alike(self.audits)
+
+    @property
+    def common(self) -> Tensor:
+        """Which rows every method found: (n,)."""
+        return torch.stack([audit.counterfactuals.found for audit in self.audits.values()]).all(0)
+
+    @property
+    def on_common_rows(self) -> dict[str, Audit]:
+        return {method: audit.of_rows(self.common) for method, audit in self.audits.items()}
+
+    def table(self) -> pd.DataFrame:
+        """One line a method, cheapest first. On the front is what no other method beats in both cost and rate."""
+        lines = [self._line(method, audit) for method, audit in self.on_common_rows.items()]
+        frame = pd.DataFrame(lines).sort_values("cost", kind="stable", ignore_index=True)
+        return frame.assign(front=_front(frame["cost"].to_numpy(), frame["rate"].to_numpy()))
+
+    def _line(self, method: str, part: Audit) -> dict[str, Any]:
+        low, high = part.interval()
+        cost = part.counterfactuals.cost(self.norm).double()
+        return {
+            "method": method,
+            "found": int(self.audits[method].counterfactuals.found.sum()),
+            "common": len(part.counterfactuals),
+            "cost": float(cost.mean()),
+            "rate": part.rate,
+            "low": low,
+            "high": high,
+            "spread": part.spread,
+            "found_and_held": self.audits[method].found_and_held,
+        }
+
+    def differences(self, confidence: float = 0.95) -> pd.DataFrame:
+        """For every two methods by how much the first's rate exceeds the second's, and if that can be chance.
+
+        Members are paired: a hard member is hard for both. Each member's difference is one draw in [-1, 1], and the
+        limits are those of `intervals.mean_interval`, at a level at which all pairs hold at once (Bonferroni).
+        """
+        rates = {method: audit.per_member for method, audit in self.on_common_rows.items()}
+        pairs = list(combinations(rates, 2))
+        level = 1 - (1 - confidence) / max(1, len(pairs))
+        lines = []
+        for one, other in pairs:
+            apart = rates[one] - rates[other]
+            low, high = (2 * limit - 1 for limit in mean_interval((apart + 1) / 2, level))
+            lines.append(
+                {
+                    "method": one,
+                    "other": other,
+                    "difference": float(apart.mean()),
+                    "low": low,
+                    "high": high,
+                    "significant": bool(low > 0 or high < 0),
+                }
+            )
+        return pd.DataFrame(lines, columns=["method", "other", "difference", "low", "high", "significant"])
+
+    @property
+    def front(self) -> tuple[str, ...]:
+        """The methods that none beats in both cost and rate, cheapest first."""
+        table = self.table()
+        return tuple(table.loc[table["front"], "method"])
+
+    def of(self, kind: str) -> Comparison:
+        """The same before the members of one kind of change."""
+        return Comparison({method: audit.of(kind) for method, audit in self.audits.items()}, self.norm)
+
+    def r_squared(self) -> float:
+        """The paper's R²: how much of a counterfactual's rate its cost explains by a line, all methods pooled."""
+        pooled = [(a.counterfactuals.cost(self.norm).double().cpu().numpy(), a.per_row) for a in self.audits.values()]
+        cost, rate = (np.concatenate(values) for values in zip(*pooled, strict=True))
+        known = ~np.isnan(rate)
+        if known.sum() < 3 or not np.ptp(cost[known]) or not np.ptp(rate[known]):
+            return float("nan")
+        return float(np.corrcoef(cost[known], rate[known])[0, 1] ** 2)
+
+    def __repr__(self) -> str:
+        table, differences = self.table(), self.differences()
+        lines = [f"Comparison on {int(self.common.sum())} rows that all {len(self.audits)} methods found:"]
+        for line in table.to_dict("records"):
+            star = "*" if line["front"] else " "
+            lines.append(
+                f"  {star} {line['method']:<20} cost {line['cost']:8.3f}  {line['rate']:6.1%} invalidated "
+                f"({line['low']:.1%} to {line['high']:.1%})  found and held {line['found_and_held']:.1%}"
+            )
+        even = [
+            f"{line['method']} = {line['other']}" for line in differences.to_dict("records") if not line["significant"]
+        ]
+        lines.append("  * no method is both cheaper and invalidated less often")
+        if even:
+            lines.append(f"  not told apart at 95 %: {', '.join(even)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        table = self.table().assign(cost=lambda frame: frame["cost"].map("{:.3f}".format))
+        note = f"{int(self.common.sum())} rows that every method found; differences paired by member, all at once 95 %."
+        shown = [as_html(frame.assign(**_as_words(frame))) for frame in (table, self.differences())]
+        return f"{shown[0]}{shown[1]}<p><small>{note}</small></p>"
+
+
+def compare(audits: Mapping[str, Audit], norm: float = 2) -> Comparison:
+    """Audits of several methods, over the same rows and the same family, side by side."""
+    return Comparison(dict(audits), norm)
+
+
+def _front(cost: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Which points no other point beats: as cheap and as stable, and better in one."""
+    as_good = (cost[None] <= cost[:, None]) & (rate[None] <= rate[:, None])
+    better = (cost[None] < cost[:, None]) | (rate[None] < rate[:, None])
+    return np.asarray(~(as_good & better).any(1))
+
+
+def _as_words(frame: pd.DataFrame) -> dict[str, Any]:
+    return {str(name): values.map(WORDS) for name, values in frame.items() if values.dtype == bool}
+
+
+def _check_alike(audits: Mapping[str, Audit]) -> None:
+    if len(audits) < 2 or not all(isinstance(audit, Audit) for audit in audits.values()):
+        kinds = ", ".join(sorted({type(audit).__name__ for audit in audits.values()})) or "nothing"
+        raise ValueError(f"expected two audits or more by the name of their method, got {len(audits)} ({kinds})")
+    (first_name, first), *others = audits.items()
+    for name, audit in others:
+        if audit.kinds != first.kinds:
+            raise ValueError(
+                f"'{name}' was audited by {len(audit.kinds)} members and '{first_name}' by {len(first.kinds)}, or in "
+                "another order; audit both with one family"
+            )
+        origin, own = first.counterfactuals.origin, audit.counterfactuals.origin
+        if own.shape != origin.shape or not torch.equal(own, origin):
+            raise ValueError(
+                f"'{name}' explains {len(own)} rows and '{first_name}' {len(origin)}, or others; ask every method "
+                "about the same rows in the same order"
+            )
+        if not torch.equal(audit.counterfactuals.target, first.counterfactuals.target):
+            raise ValueError(f"'{name}' and '{first_name}' were asked for other classes; ask both for the same ones")
+        if audit.before is not None and first.before is not None and not torch.equal(audit.before, first.before):
+            raise ValueError(
+                f"the members that audited '{name}' and '{first_name}' differ on the rows as they are, so they are not "
+                "the same networks; audit both with one family"
+            )
+    if not torch.stack([audit.counterfactuals.found for audit in audits.values()]).all(0).any():
+        raise ValueError("no row was found by every method; leave out a method that finds little, or give more room")

@@ -1,0 +1,240 @@
+"""Confidence intervals that hold for the sample one has, not only for large ones; one for each question asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv  # the Beta quantile; scipy.stats takes half a second to import
+
+Floats = NDArray[np.float64]
+
+# The bets of `mean_interval`: nodes of the arcsine law on [0, 1], dense near 0 and near 1.
+BETS: Floats = np.sin(np.pi / 2 * (np.arange(128) + 0.5) / 128) ** 2
+FEWEST_INVALIDATED = 10  # rows; below, `bootstrap_interval` is withheld
+LOWEST = -600.0  # log m beside the mean; smaller is 0
+AT_ONCE = 250  # resamples in memory together
+
+
+def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Exact binomial limits for each count of successes."""
+    count = np.asarray(successes, dtype=np.float64)
+    tail = _tail(confidence)
+    # At 0 and at `trials` one Beta parameter is 0 and the limit is the end of [0, 1].
+    low = np.where(count > 0, betaincinv(np.maximum(count, 1), trials - count + 1, tail), 0.0)
+    high = np.where(count < trials, betaincinv(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
+    return low, high
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    r"""Limits for the mean of independent draws in [0, 1], whatever their distribution; finite-sample.
+
+    By betting (Waudby-Smith and Ramdas 2024) with constant bets, mixed as in Cover's universal portfolio: for
+    the true mean μ and any c in [0, 1], the product Π (1 − c + c·Xᵢ/μ) is non-negative with expectation at
+    most 1 (for draws of different means too, with μ their average, since a product of numbers is at most their
+    mean to the same power). So is its average over c, and by Markov it exceeds 2/α with probability at most α/2.
+    The lower limit is the smallest m that is not refuted so; the upper one comes from 1 − X.
+    Constant bets make the product symmetric: the order of the draws does not matter.
+
+    The number of draws must be chosen beforehand; to look again and again, see `running_interval`.
+    """
+    draws = _draws(values)
+    # Rates over n rows take n + 1 values at most; sorted, they give equal bits in any order.
+    return _limits(*np.unique(draws, return_counts=True), _tail(confidence))
+
+
+def running_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    r"""Limits after each draw, (k,) and (k,), that hold for all of them at once: look after every draw, stop at will.
+
+    For draws in [0, 1] in the order in which they came, all of one mean μ given what came before (independent
+    retrainings of one kind are). Then a product of constant bets keeps its expectation from one draw to the next,
+
+        E[Πₜ₊₁ | the past] = Πₜ · (1 − c + c·E[Xₜ₊₁ | the past]/μ) = Πₜ,
+
+    so it is a non-negative martingale that starts at 1, and so is its average over c. By Ville's inequality it *ever*
+    exceeds 2/α with probability at most α/2. Hence the intervals of all prefixes, which are those of
+    `mean_interval`, hold at once with probability 1 − α, and so does the intersection of those so far, which is
+    what is returned. `mean_interval` at a fixed number of draws allows draws of different means; this does not.
+    """
+    draws, tail = _draws(values), _tail(confidence)
+    low, high = _rising_limit(draws, tail), 1 - _rising_limit(1 - draws, tail)
+    if low[-1] > high[-1]:
+        warnings.warn(
+            f"no mean is left after {int((low > high).argmax()) + 1} draws: their mean seems to move "
+            f"(for one mean this has probability at most {2 * tail:.3g}); audit each kind of change by itself",
+            stacklevel=2,
+        )
+    return low, high
+
+
+def bootstrap_interval(
+    invalidated: ArrayLike, confidence: float = 0.95, draws: int = 2000, seed: int = 0
+) -> tuple[float, float] | None:
+    """Approximate limits of the rate over new rows *and* new members, from a (members, rows) table of booleans.
+
+    The pigeonhole bootstrap (Owen 2007): rows and members are both drawn anew with replacement, and the limits are
+    quantiles of the mean over the resampled tables. Another seed or another order of rows or members moves them
+    within Monte Carlo error. None where the bootstrap has too little to go on: a single member, or fewer than
+    FEWEST_INVALIDATED rows that some member undid (or, at the other end, that some member did not).
+    """
+    table, tail = np.asarray(invalidated), _tail(confidence)
+    if table.ndim != 2 or table.dtype != np.bool_:
+        raise ValueError(
+            f"expected a (members, rows) table of booleans, got {table.dtype} of shape {table.shape}; "
+            "give audit.invalidated"
+        )
+    if draws < 1:
+        raise ValueError(f"draws must be 1 or more, got {draws}; 2000 give 95 % limits that hardly move")
+    invalidated_once, held_once = table.any(0).sum(), (~table).any(0).sum()
+    if len(table) == 1 or min(invalidated_once, held_once) < FEWEST_INVALIDATED:
+        return None
+    pairs, (k, n) = table.astype(np.float64), table.shape
+    means = [((members @ pairs) * rows).sum(1) / (k * n) for members, rows in _weights(k, n, draws, seed)]
+    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def members_needed(
+    width: float, rate: float = 0.5, spread: float | None = None, confidence: float = 0.95, most: int = 100_000
+) -> int:
+    """How many members make the interval of `mean_interval` at most `width` wide.
+
+    For members whose rates have the mean `rate` and the standard deviation `spread`; None is the worst case, members
+    that undo all rows or none: spread = √(rate·(1 − rate)). The members' rates are taken to follow a Beta law; a
+    sample of n is its evenly spaced quantiles, each counted with an equal share of n. So the answer is that of a
+    typical sample: about half of all audits of this size come out a little wider.
+    """
+    tail = _tail(confidence)
+    if not 0 < width < 1:
+        raise ValueError(f"width must lie between 0 and 1, got {width}; five points are 0.05")
+    if most < 1:
+        raise ValueError(f"most must be 1 or more, got {most}")
+    rates = _typical_rates(rate, spread)
+
+    def wide(members: int) -> float:
+        low, high = _limits(*rates, tail, members)
+        return high - low
+
+    # A capital above 1 grows with equal shares of more draws, so the width falls in their number.
+    few, many = 0, 1
+    while (reached := wide(many)) > width:
+        if many == most:
+            raise ValueError(
+                f"even {most} members leave an interval {reached:.3g} wide, {width} was asked; "
+                "ask for a wider one, give the members' spread, or raise most"
+            )
+        few, many = many, min(4 * many, most)
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if wide(middle) <= width else (middle, many)
+    return many
+
+
+def _limits(values: Floats, counts: ArrayLike, tail: float, draws: float | None = None) -> tuple[float, float]:
+    """Both limits for values that were drawn so often, or were drawn in these proportions in that many draws."""
+    often = np.asarray(counts, dtype=np.float64)
+    if draws is not None:
+        often = often * (draws / often.sum())
+    return _lower_limit(values, often, tail), 1 - _lower_limit(1 - values, often, tail)
+
+
+def _lower_limit(values: Floats, counts: Floats, tail: float, start: float | None = None) -> float:
+    """The m at which the capital is 1/tail, by Newton's method in log m, from `start` where the capital is larger.
+
+    In log m the log capital falls and is convex: each step from where it is too large leads closer and never
+    past the limit, and the one step from the sample mean, where it is too small, leads to where it is too large.
+    """
+    mean = float(counts @ values / counts.sum())
+    if mean == 0:
+        return 0.0
+    relative = values / mean  # at most the number of draws, however small the mean
+    log_m = 0.0 if start is None else np.log(start / mean)
+    factor, room = np.empty((2, len(BETS), len(values)))  # used again at every step
+    for _ in range(100):
+        np.multiply.outer(BETS, relative * np.exp(-log_m), out=factor)
+        factor += (1 - BETS)[:, None]
+        growth = np.log(factor, out=room) @ counts
+        slope = (1 - BETS) * (np.reciprocal(factor, out=room) @ counts) - counts.sum()
+        capital, share = _mixed(growth)
+        before, log_m = log_m, max(log_m - (capital + np.log(tail)) / (share @ slope), LOWEST)
+        if abs(log_m - before) < 1e-6:  # what is left is of the order of its square
+            break
+    return mean * float(np.exp(log_m))
+
+
+def _rising_limit(draws: Floats, tail: float) -> Floats:
+    """The largest lower limit of all prefixes so far. It rises only when the capital there passes 1/tail."""
+    values, places = np.unique(draws, return_inverse=True)
+    limits, limit, growth, counts = np.zeros(len(draws)), 0.0, np.zeros(len(BETS)), np.zeros(len(values))
+    for number, (draw, place) in enumerate(zip(draws, places, strict=True)):
+        counts[place] += 1
+        if limit:
+            growth += np.log(1 - BETS + BETS * (draw / limit))
+            refuted = _mixed(growth)[0] > -np.log(tail)
+        else:
+            refuted = draw > 0
+        if refuted:
+            seen = counts > 0
+            limit = max(limit, _lower_limit(values[seen], counts[seen], tail, limit or None))
+            growth = np.log(np.multiply.outer(BETS, values[seen] / limit) + (1 - BETS)[:, None]) @ counts[seen]
+        limits[number] = limit
+    return limits
+
+
+def _mixed(growth: Floats) -> tuple[float, Floats]:
+    """The log of the mean capital over the bets, and each bet's share of it."""
+    top = growth.max()
+    capital = np.exp(growth - top)
+    total = capital.sum()
+    return float(top + np.log(total / len(BETS))), capital / total
+
+
+def _typical_rates(rate: float, spread: float | None) -> tuple[Floats, Floats]:
+    """Values of a Beta law of this mean and standard deviation, and their weights."""
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate must lie in [0, 1], got {rate}; five per cent are 0.05")
+    worst = float(np.sqrt(rate * (1 - rate)))
+    if spread is not None and not 0 <= spread <= worst + 1e-12:
+        raise ValueError(
+            f"rates in [0, 1] of mean {rate} have a spread from 0 to {worst:.3g}, got {spread}; "
+            "leave it out for the worst case"
+        )
+    if spread is not None and spread <= 1e-6 * worst:  # as good as none, and too narrow for Beta quantiles
+        return np.array([rate]), np.ones(1)
+    if spread is not None and spread < 0.999 * worst:
+        size = (worst / spread) ** 2 - 1
+        quantiles = betaincinv(size * rate, size * (1 - rate), (np.arange(1000) + 0.5) / 1000)
+        if abs(quantiles.mean() - rate) < 0.05 * rate:  # not so when nearly all of a rare law lies in its last one
+            return quantiles, np.ones(1000)
+    return np.array([0.0, 1.0]), np.array([1 - rate, rate])
+
+
+def _weights(members: int, rows: int, draws: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
+    """How often each resample holds each member and each row: (resamples, members) and (resamples, rows)."""
+    generator = np.random.default_rng(seed)
+    for done in range(0, draws, AT_ONCE):
+        resamples = min(AT_ONCE, draws - done)
+        yield _drawn(generator, resamples, members), _drawn(generator, resamples, rows)
+
+
+def _drawn(generator: np.random.Generator, resamples: int, size: int) -> Floats:
+    """Multinomial counts."""
+    picked = generator.integers(size, size=(resamples, size)) + size * np.arange(resamples)[:, None]
+    return np.bincount(picked.ravel(), minlength=resamples * size).reshape(resamples, size).astype(np.float64)
+
+
+def _draws(values: ArrayLike) -> Floats:
+    draws = np.asarray(values, dtype=np.float64)
+    if draws.ndim != 1 or not len(draws):
+        raise ValueError(f"expected one draw or more in a row, got shape {draws.shape}")
+    if not ((draws >= 0) & (draws <= 1)).all():
+        raise ValueError(f"draws must lie in [0, 1], got {draws.min()} to {draws.max()}")
+    return draws
+
+
+def _tail(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    return (1 - confidence) / 2

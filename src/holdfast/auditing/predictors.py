@@ -1,0 +1,178 @@
+"""What tells beforehand whether a counterfactual will hold: the paper says that its cost does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.auditing.audit import Audit
+from holdfast.families.perceptron import Network
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.gradients import log_odds, slope
+from holdfast.search.plausibility import neighbour_distance
+from holdfast.search.stabilisers.sns import SNS
+from holdfast.theory.certificates import Relative, certified_radius
+from holdfast.theory.influence import Line, influence
+from holdfast.theory.influence import probability as target_probability
+from holdfast.theory.lipschitz import lipschitz_bound, sampled_lipschitz
+from holdfast.theory.regions import boundary_distance_inside
+
+Floats = NDArray[np.float64]
+SAMPLE = 30  # points at which a slope is sampled
+DRAWS = 1000  # of the rows, with replacement, for the limits of a correlation
+
+
+def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> pd.DataFrame:
+    """What can be known of each counterfactual before any retraining: one line a row, NaN where nothing was found.
+
+    cost_l1, cost_l2   how far it is
+    confidence         log p/(1 − p) of the target's probability p, by the deployed model
+    path_integral      SNS's objective: the target's mean probability along the line from zero
+    gradient_norm      ‖∇‖₂ of the log-odds at the point: how fast they can fall
+    margin_distance    confidence / gradient_norm: how far off the boundary seems; infinite where the model is flat
+    neighbours         mean distance to the five nearest rows of x (m, d) that have the target's class in y (m,)
+    """
+    confidence, gradient = slope(log_odds, model, answer.point, answer.target, answer.origin)
+    norm = torch.linalg.vector_norm(gradient, dim=1)
+    with torch.no_grad():
+        integral = SNS().value(model, answer.point, answer.target)
+    values = {
+        "cost_l1": answer.cost(1),
+        "cost_l2": answer.cost(2),
+        "confidence": confidence,
+        "path_integral": integral,
+        "gradient_norm": norm,
+        "margin_distance": confidence / norm,
+        "neighbours": neighbour_distance(answer, x, y),
+    }
+    found = answer.found.cpu()
+    return pd.DataFrame({name: torch.where(found, value.cpu().double(), torch.nan) for name, value in values.items()})
+
+
+def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) -> pd.DataFrame:
+    """What theory says of each counterfactual of a perceptron: one line a row, NaN where nothing was found.
+
+    region_boundary     distance to the decision boundary of the linear map that holds at the point
+    region_size         distance to the border of the region in which it holds
+    lipschitz_sampled   the steepest slope of the logits that was met within ``radius``: a lower bound
+    lipschitz_bound     the margin is nowhere steeper there: an upper bound
+    confident_and_flat  the paper's Eq. 1: the target's probability less the Lipschitz constant (sampled) of it
+    influence_norm      ‖χ‖₂ of the probability over the line from zero (Def. 4)
+    certified_absolute  every weight may move by this much before the class can change: proved
+    certified_relative  the same as a share of each weight
+
+    The class meant is the one that the network itself gives the point.
+    """
+    found = answer.found
+    if not bool(found.any()):
+        raise ValueError("nothing was found, so there is nothing to diagnose")
+    point = answer.point[found]
+    target = network(point).argmax(1)  # of a model whose classes are merged, the one of the group that is largest
+
+    def probability(rows: Tensor) -> Tensor:
+        return network(rows).softmax(-1)
+
+    boundary = boundary_distance_inside(network, point, target)
+    sure = probability(point).gather(1, target[:, None])[:, 0]
+    values = {
+        "region_boundary": boundary.distance,
+        "region_size": boundary.facet,
+        "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SAMPLE),
+        "lipschitz_bound": lipschitz_bound(network, point, radius, output="margin", target=target),
+        "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SAMPLE),
+        "influence_norm": torch.linalg.vector_norm(
+            influence(network, point, target, Line(torch.zeros_like(point[0])), target_probability), dim=1
+        ),
+        "certified_absolute": certified_radius(network, point, target),
+        "certified_relative": certified_radius(network, point, target, Relative()),
+    }
+    frame = pd.DataFrame(np.nan, index=range(len(answer)), columns=list(values))
+    known = torch.stack([value.detach().cpu().double() for value in values.values()], dim=1)
+    frame.loc[found.cpu().numpy()] = known.numpy()
+    return frame
+
+
+def what_predicts(
+    audits: Mapping[str, Audit], known: Mapping[str, pd.DataFrame], confidence: float = 0.95, seed: int = 0
+) -> pd.DataFrame:
+    """How each predictor goes with invalidation, over the found rows of all methods together: one line a predictor.
+
+    Spearman's rank correlation, with limits from resampling rows: all counterfactuals of one person go together, since
+    they are not independent. Rates are means over all members. R² is that of a straight line, as in the paper.
+    """
+    if set(audits) != set(known) or not audits:
+        raise ValueError(f"expected predictors for each of {sorted(audits)}, got them for {sorted(known)}")
+    for method, table in known.items():
+        if len(table) != len(audits[method].counterfactuals):
+            raise ValueError(
+                f"predictors of '{method}' have {len(table)} rows but its audit {len(audits[method].counterfactuals)}; "
+                "make them from the same rows"
+            )
+    rate = np.concatenate([audits[method].per_row for method in audits])
+    person = np.concatenate([np.arange(len(audits[method].per_row)) for method in audits])
+    table = pd.concat([known[method] for method in audits], ignore_index=True)
+    lines = [
+        _line(name, table[name].to_numpy(dtype=np.float64), rate, person, confidence, seed) for name in table.columns
+    ]
+    frame = pd.DataFrame(lines)
+    return frame.reindex(frame["spearman"].abs().sort_values(ascending=False).index).reset_index(drop=True)
+
+
+def _line(
+    name: str, values: Floats, rate: Floats, person: NDArray[np.int64], confidence: float, seed: int
+) -> dict[str, float | str | int]:
+    there = ~np.isnan(values) & ~np.isnan(rate)
+    values, rate, person = values[there], rate[there], person[there]
+    low, high = _limits(values, rate, person, confidence, seed)
+    return {
+        "predictor": name,
+        "rows": len(rate),
+        "spearman": _correlation(_ranks(values), _ranks(rate)),
+        "low": low,
+        "high": high,
+        "r2": _correlation(values, rate) ** 2,
+    }
+
+
+def _limits(
+    values: Floats, rate: Floats, person: NDArray[np.int64], confidence: float, seed: int
+) -> tuple[float, float]:
+    """Percentiles over resampled people."""
+    if len(rate) < 3 or not _varies(values) or not _varies(rate):
+        return float("nan"), float("nan")
+    draw = np.random.default_rng(seed)
+    people, place = np.unique(person, return_inverse=True)
+    drawn = []
+    for _ in range(DRAWS):
+        times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
+        drawn.append(_correlation(_ranks(np.repeat(values, times)), _ranks(np.repeat(rate, times))))
+    tail = (1 - confidence) / 2
+    low, high = np.nanquantile(drawn, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Places in order, ties at their mean."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = count.cumsum()
+    ranks: Floats = (last - (count - 1) / 2)[place]
+    return ranks
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    """NaN where one of them does not vary, or is not finite."""
+    if not _varies(a) or not _varies(b) or not np.isfinite([a, b]).all():
+        return float("nan")
+    a, b = a - a.mean(), b - b.mean()
+    return float((a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()))
+
+
+def _varies(values: Floats) -> bool:
+    """By comparing: the mean of equal numbers need not equal them to the last bit."""
+    return bool((values != values[:1]).any())

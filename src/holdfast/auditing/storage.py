@@ -1,0 +1,229 @@
+"""Audits on disk: a table that opens with pandas, and a description that can be read alone.
+
+An audit is a folder with two files. `audit-<digest>.parquet` has one line a counterfactual:
+
+    origin_0, ...         where a person is, one column a column of the encoded space
+    point_0, ...          where they could be
+    target, found         the class they want, and whether the search got there
+    before                the deployed model's class of the person as they are; empty where not known
+    member_0, ...         each retrained network's class of the counterfactual
+    member_0_before, ...  and of the person as they are; not there where not known
+
+`audit.json` names that file with its checksum, and holds the members' kinds, what the search has seen, and the summary.
+It is written last: whoever is killed at any moment leaves the old audit or the new one, and what else lies about is
+swept away by the next to save there. Only one process may save to a folder at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.auditing.audit import Audit
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.utils.files import appearing, sweep, write_text
+
+FORMAT = 1  # to be raised whenever older versions could not read what is written
+DESCRIPTION = "audit.json"
+FIELDS = {"file", "sha256", "rows", "columns", "kinds", "classes", "seen", "before_known", "summary"}
+SMALL = (np.int8, np.int16, np.int32, np.int64)
+
+
+def save_audit(audit: Audit, folder: str | Path) -> Path:
+    """Write an audit, in the place of the one that may be there; the description last, so that it is never by half."""
+    if not isinstance(audit, Audit):
+        raise TypeError(f"expected an Audit, got {type(audit).__name__}; audit(counterfactuals, family) makes one")
+    folder, contents = Path(folder), _as_parquet(audit)
+    about = _about(audit, hashlib.sha256(contents).hexdigest())
+    sweep(folder, "audit*")
+    with appearing(folder / about["file"]) as file:
+        file.write(contents)
+    write_text(folder / DESCRIPTION, json.dumps(about, indent=1, allow_nan=False) + "\n")
+    for path in folder.glob("audit-*.parquet"):
+        if path.name != about["file"] and re.fullmatch(r"audit-[0-9a-f]{20}\.parquet", path.name):
+            path.unlink(missing_ok=True)
+    return folder
+
+
+def load_audit(folder: str | Path) -> Audit:
+    """Read an audit back, on the CPU, after checking that both files are whole and belong together."""
+    folder = Path(folder)
+    about = _read_description(folder)
+    path = folder / about["file"]
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder / DESCRIPTION} speaks of {path.name}, which is not there; copy the whole folder, or save the "
+            "audit again"
+        )
+    contents = path.read_bytes()
+    digest = hashlib.sha256(contents).hexdigest()
+    if digest != about["sha256"]:
+        raise ValueError(
+            f"{path} is not the file that its {DESCRIPTION} speaks of, it was changed or cut: expected the sha256 "
+            f"{about['sha256']}, got {digest}; copy the whole folder again, or save the audit again"
+        )
+    table = pd.read_parquet(io.BytesIO(contents), engine="pyarrow")
+    _check_shape(path, table, about)
+    return _as_audit(table, about)
+
+
+# ---- the table ----
+
+
+def _names(columns: int, members: int, before: bool) -> dict[str, list[str]]:
+    """The table's columns, by what they hold, in their order."""
+    own = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
+    said = {"member": [f"member_{member}" for member in range(members)]}
+    said["member_before"] = [f"member_{member}_before" for member in range(members) if before]
+    return own | {name: [name] for name in ("target", "found", "before")} | said
+
+
+def _as_parquet(audit: Audit) -> bytes:
+    answer = audit.counterfactuals
+    names = _names(answer.origin.shape[1], len(audit.kinds), audit.before is not None)
+    table: dict[str, Any] = {}
+    for name in ("origin", "point"):
+        table |= zip(names[name], _floats(name, getattr(answer, name)).T, strict=True)
+    table["target"] = _small("target", answer.target)
+    table["found"] = answer.found.cpu().numpy()
+    before = np.zeros(len(answer), np.int8) if answer.before is None else _small("before", answer.before)
+    table["before"] = pd.arrays.IntegerArray(before, np.full(len(answer), answer.before is None))
+    table |= zip(names["member"], _small("predictions", audit.predictions), strict=True)
+    if audit.before is not None:
+        table |= zip(names["member_before"], _small("before", audit.before), strict=True)
+    return bytes(pd.DataFrame(table).to_parquet(engine="pyarrow", index=False))
+
+
+def _as_audit(table: pd.DataFrame, about: dict[str, Any]) -> Audit:
+    known, kinds = about["before_known"], tuple(about["kinds"])
+    names = _names(about["columns"], len(kinds), known["members"])
+
+    def numbers(name: str) -> Tensor:
+        return torch.from_numpy(np.array(table[names[name]].to_numpy(), order="C"))  # a copy: the table is read-only
+
+    def classes(name: str) -> Tensor:
+        return torch.from_numpy(np.array(table[names[name]].to_numpy(dtype=np.int64).T, order="C"))
+
+    return Audit(
+        classes("member"),
+        Counterfactuals(
+            numbers("origin"),
+            numbers("point"),
+            classes("target")[0],
+            numbers("found")[:, 0],
+            about["classes"],
+            frozenset(about["seen"]),
+            classes("before")[0] if known["deployed"] else None,
+        ),
+        kinds,
+        classes("member_before") if known["members"] else None,
+    )
+
+
+def _floats(name: str, values: Tensor) -> NDArray[Any]:
+    if values.dtype not in (torch.float32, torch.float64) or values.ndim != 2 or not values.shape[1]:
+        raise ValueError(
+            f"{name} must be float32 or float64 of shape (n, d) to be kept to the last bit, got {values.dtype} of "
+            f"{tuple(values.shape)}; use {name}.double()"
+        )
+    return values.detach().cpu().numpy()
+
+
+def _small(name: str, classes: Tensor) -> NDArray[Any]:
+    """Classes in the smallest integers that hold them all."""
+    if classes.is_floating_point() or classes.is_complex():
+        raise ValueError(f"{name} must be class indices, got {classes.dtype}; use logits.argmax(-1)")
+    values = classes.detach().cpu().numpy().astype(np.int64)
+    least, most = (values.min(), values.max()) if values.size else (0, 0)
+    fits = (kind for kind in SMALL if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    return values.astype(next(fits))
+
+
+def _check_shape(path: Path, table: pd.DataFrame, about: dict[str, Any]) -> None:
+    names = _names(about["columns"], len(about["kinds"]), about["before_known"]["members"])
+    expected = [name for part in names.values() for name in part]
+    if len(table) != about["rows"] or list(table.columns) != expected:
+        odd = sorted({*table.columns} ^ {*expected})[:5]
+        raise ValueError(
+            f"{path} has {len(table)} rows and {table.shape[1]} columns, but its {DESCRIPTION} speaks of "
+            f"{about['rows']} and {len(expected)} (differing: {', '.join(odd) or 'none'}); save the audit again"
+        )
+
+
+# ---- the description ----
+
+
+def _about(audit: Audit, digest: str) -> dict[str, Any]:
+    from holdfast import __version__  # here, since the package loads this module before it has one
+
+    answer = audit.counterfactuals
+    return {
+        "holdfast": "audit",
+        "format": FORMAT,
+        "version": __version__,
+        "file": _file(digest),
+        "sha256": digest,
+        "rows": len(answer),
+        "columns": answer.origin.shape[1],
+        "classes": answer.classes,
+        "before_known": {"deployed": answer.before is not None, "members": audit.before is not None},
+        "summary": [
+            {str(name): None if value != value else value for name, value in line.items()}  # JSON has no NaN
+            for line in audit.summary().to_dict("records")
+        ],
+        "kinds": list(audit.kinds),
+        "seen": sorted(answer.seen),
+    }
+
+
+def _file(digest: str) -> str:
+    return f"audit-{digest[:20]}.parquet"
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        what = "there is no folder" if not folder.exists() else f"there is no {DESCRIPTION} in"
+        raise FileNotFoundError(f"{what} {folder}; name a folder that save_audit(audit, folder) has written")
+    try:
+        about = json.loads(path.read_bytes())
+        ours = about["holdfast"] == "audit" and type(about["format"]) is int
+    except (ValueError, TypeError, KeyError):
+        ours = False
+    if ours and about["format"] > FORMAT:
+        raise ValueError(
+            f"{path} has format {about['format']}, written by holdfast {about.get('version')}; this version reads up "
+            f"to format {FORMAT}: update holdfast"
+        )
+    if not ours or not _complete(about):
+        raise ValueError(
+            f"{path} does not read as the description of an audit, it was changed or is not ours; name a folder that "
+            "save_audit(audit, folder) has written, or save the audit again"
+        )
+    return dict(about)
+
+
+def _complete(about: dict[str, Any]) -> bool:
+    """Whether all is there that an audit is made of, and of its kind."""
+    if not set(about) >= FIELDS:
+        return False
+    words, known = [about["kinds"], about["seen"]], about["before_known"]
+    return (
+        isinstance(about["sha256"], str)
+        and about["file"] == _file(about["sha256"])
+        and all(type(about[name]) is int for name in ("rows", "columns"))
+        and (about["classes"] is None or type(about["classes"]) is int)
+        and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in words)
+        and isinstance(known, dict)
+        and all(type(known.get(name)) is bool for name in ("deployed", "members"))
+    )

@@ -1,0 +1,96 @@
+"""`holdfast audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from holdfast.cli.options import check_folder, errors_as_sentences, whole_number
+
+if TYPE_CHECKING:
+    from holdfast.families.recipe import Recipe
+
+Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
+
+
+def audit(
+    data: Annotated[
+        str, typer.Option(help="The table that the models were trained on (.csv or .parquet), or a dataset's name.")
+    ],
+    counterfactuals: Annotated[
+        Path,
+        typer.Option(help="The counterfactuals in the data's units, matched to people by label; or DiCE's .json."),
+    ],
+    people: Annotated[
+        Path | None,
+        typer.Option(help="Everybody who asked; by default, the rows of the data that have a counterfactual."),
+    ] = None,
+    models: Annotated[
+        list[Path] | None,
+        typer.Option(help="The retrained models: a saved family, or .safetensors files (repeat the option)."),
+    ] = None,
+    deployed: Annotated[
+        Path | None,
+        typer.Option(
+            help="The model that the counterfactuals were found for; by default, the saved family's member of "
+            "kind 'base'."
+        ),
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="What the columns mean, .toml or .json.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column, where there is no schema.")] = None,
+    scaling: Annotated[Scaling, typer.Option(help="How the models' inputs are scaled.")] = "standard",
+    index: Annotated[str | None, typer.Option(help="The column of row labels in all tables.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The class that everybody wants; by default, any class but their own.")
+    ] = None,
+    constrained: Annotated[
+        bool, typer.Option("--constrained", help="Count only counterfactuals that keep the schema's constraints.")
+    ] = False,
+    hidden: Annotated[
+        str | None, typer.Option(help="Without models: widths of the hidden layers to train, such as 128,64,16.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(callback=whole_number(1), help="Without models: epochs.")] = 100,
+    batch: Annotated[int, typer.Option(callback=whole_number(1), help="Without models: rows per batch.")] = 32,
+    members: Annotated[
+        int, typer.Option(callback=whole_number(1), help="Without models: networks to train per kind of change.")
+    ] = 100,
+    out: Annotated[Path, typer.Option(help="Folder for the audit, rows.csv and problems.csv.")] = Path(
+        "holdfast-audit"
+    ),
+) -> None:
+    """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
+    with errors_as_sentences():
+        check_folder(out)
+        from rich.console import Console
+
+        from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
+        from holdfast.report.tables import file_audit_text
+        from holdfast.tabular.reading import read_table
+
+        known = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
+        result = audit_files(
+            known,
+            read_counterfactuals(counterfactuals, index),
+            people=None if people is None else read_table(people, index),
+            models=models or (),
+            deployed=deployed,
+            recipe=None if hidden is None else _recipe(hidden, epochs, batch),
+            members=members,
+            target=known.class_named(target),
+            constrained=constrained,
+            progress=True,
+        )
+        files = result.save(out)
+        console = Console(soft_wrap=True)
+        console.print(file_audit_text(result))
+        console.print("\n".join(str(path) for path in files), highlight=False)
+
+
+def _recipe(hidden: str, epochs: int, batch: int) -> Recipe:
+    from holdfast.families.recipe import Recipe
+
+    if not all(width.strip().isdigit() and int(width) for width in hidden.split(",")):
+        raise ValueError(f"--hidden is '{hidden}'; give widths above 0 with commas between them, such as 128,64,16")
+    return Recipe(tuple(int(width) for width in hidden.split(",")), epochs=epochs, batch=batch)

@@ -1,0 +1,104 @@
+"""`holdfast paper`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from holdfast.cli.options import (
+    DATASETS,
+    GERMAN_SPLIT,
+    PAPER_BASES,
+    PAPER_METHODS,
+    QUICK_MEMBERS,
+    QUICK_ROWS,
+    check_folder,
+    errors_as_sentences,
+    some_of,
+    whole_number,
+)
+
+
+def paper(
+    some_datasets: Annotated[
+        list[str] | None,
+        typer.Option("--datasets", callback=some_of("dataset", DATASETS), help=f"Some of {', '.join(DATASETS)}."),
+    ] = None,
+    some_methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods", callback=some_of("method", PAPER_METHODS), help=f"Some of {', '.join(PAPER_METHODS)}."
+        ),
+    ] = None,
+    settings: Annotated[
+        Literal["text", "release", "both"],
+        typer.Option(help="As the paper's text says, as the authors' released code does, or both."),
+    ] = "text",
+    rows: Annotated[
+        int | None,
+        typer.Option(callback=whole_number(1), help="Test rows to explain per dataset: 200 on cpu, all on cuda."),
+    ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(
+            callback=whole_number(1, GERMAN_SPLIT[0]), help="Retrained networks per kind of change; by default 100."
+        ),
+    ] = None,
+    bases: Annotated[
+        int | None,
+        typer.Option(callback=whole_number(1, PAPER_BASES), help="Deployed networks: 1 on cpu, 5 on cuda."),
+    ] = None,
+    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Where to compute.")] = "cpu",
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"The one-minute version: German Credit, {QUICK_ROWS} rows, {QUICK_MEMBERS} networks per change.",
+        ),
+    ] = False,
+    figures: Annotated[
+        bool,
+        typer.Option(help="Draw the figures too, for which SNS's settings are varied (some minutes on a CPU)."),
+    ] = True,
+    workers: Annotated[
+        int | None, typer.Option(callback=whole_number(1), help="Training processes; by default, one per core.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for rows, tables and figures; run again to resume.")] = Path(
+        "holdfast-paper"
+    ),
+) -> None:
+    """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
+    again = shlex.join(["holdfast", *sys.argv[1:]])
+    with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
+        from rich.console import Console
+
+        from holdfast.report.paper_tables import document, overview
+        from holdfast.studies.reproduce import check_files, declared, declared_sensitivity, file_of, reproduce, size
+        from holdfast.utils.files import write_text
+
+        console = Console(highlight=False)
+        wide = Console(width=max(console.width, 120), highlight=False)  # tables are wider than most terminals
+        studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
+        varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
+        more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
+        check_folder(out)
+        check_files([*studies, *more], out)
+        for study in studies:
+            console.print(f"[bold]settings {study.settings}[/]: {size(study)}")
+        names = [*(some_datasets or ()), *(some_methods or ())]
+        results = reproduce(studies, out, only=names, workers=workers, progress=True)
+        for result in results:
+            wide.print(*overview(result))
+        for result in results:
+            path = write_text(out / f"tables-{file_of(result.study, out).stem}.md", document(result))
+            console.print(f"every table   {path}", soft_wrap=True, markup=False)
+        if figures:
+            from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
+
+            done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
+            drawn = draw(results, [one.rows for one in done], out / "figures", progress=True)
+            console.print(f"{len(drawn) // 2} figures     {out / 'figures'}", soft_wrap=True, markup=False)

@@ -1,0 +1,85 @@
+"""Counterfactuals from what alibi returns, or from the JSON that it writes. alibi itself is not imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.external.judging import (
+    UNREADABLE,
+    WITHOUT,
+    ImportedCounterfactuals,
+    Target,
+    Told,
+    json_of,
+    judged,
+    question_of,
+)
+from holdfast.external.tables import check_inputs
+from holdfast.models.model import Model
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
+
+
+def from_alibi(
+    data: pd.DataFrame | Tensor | NDArray[Any],
+    explanations: Any,
+    encoding: Encoding,
+    model: Model,
+    *,
+    target: Target = None,
+    space: Space | None = None,
+) -> ImportedCounterfactuals:
+    """What alibi's CounterfactualProto or Counterfactual explained, one explanation for each row of ``data`` in order.
+
+    An explanation is what ``explain`` returned or the text of its ``to_json()``; None is nothing found. alibi does not
+    keep the person, so pass ``data``: the table, or the encoded rows that were explained. Points are taken as they are,
+    in encoded units: rows of ``encoding.encode``, with ``ohe=True`` where alibi was told of categories.
+    """
+    check_inputs(encoding, model)
+    question = question_of(data, encoding, model, target, space)
+    several = isinstance(explanations, Sequence) and not isinstance(explanations, str)
+    each = list(explanations) if several else [explanations]
+    if len(each) != len(question.x):
+        raise ValueError(f"{len(each)} explanations for {len(question.x)} rows of data; pass one for each")
+    point, told = question.x.clone(), list[Told]()
+    for row, (label, explanation) in enumerate(zip(question.index, each, strict=True)):
+        theirs = _alibi_point(explanation, encoding.width)
+        if theirs is None:
+            told.append((row, (label, WITHOUT, "alibi found none")))
+        elif not theirs.isfinite().all():
+            column = encoding.columns[int((~theirs.isfinite()).nonzero()[0])]
+            told.append((row, (label, UNREADABLE, f"{column!r} is not a finite number")))
+        else:
+            point[row] = theirs
+    return judged(question, point, np.arange(len(point)), [], told)
+
+
+def _alibi_point(explanation: Any, width: int) -> Tensor | None:
+    if isinstance(explanation, str):
+        data = json_of(explanation, "alibi's Explanation.to_json()").get("data", {})
+        if "cf" not in data:
+            raise ValueError("this JSON is not what alibi's Explanation.to_json() writes: it has no data with a 'cf'")
+        found = data["cf"]
+    elif explanation is None or hasattr(explanation, "cf"):
+        found = None if explanation is None else explanation.cf
+    else:
+        raise TypeError(
+            "expected explanations of alibi's CounterfactualProto or Counterfactual, the text of their to_json(), or "
+            f"None, got {type(explanation).__name__}, which has no 'cf'"
+        )
+    if found is None:
+        return None
+    point = torch.as_tensor(np.asarray(found["X"], dtype=np.float32))
+    if point.shape != (1, width):
+        raise ValueError(
+            f"alibi's counterfactual has shape {tuple(point.shape)}, expected (1, {width}) as encoding.encode makes "
+            "rows; explain encoded rows one by one, with ohe=True if cat_vars are given"
+        )
+    return point[0]

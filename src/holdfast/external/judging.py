@@ -1,0 +1,230 @@
+"""Judging points that somebody else has found, as they came, and writing down what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.model import Model, checked_logits, predict
+from holdfast.search.counterfactuals import Counterfactuals, assess
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.space import Space
+from holdfast.utils.messages import some
+
+INVALID = "not valid for the model"
+VIOLATES = "violates the constraints"
+UNREADABLE = "cannot be read"
+WITHOUT = "without a counterfactual"
+NO_ROW = "for no row"
+UNUSED = "columns passed over"
+PROBLEMS = (INVALID, VIOLATES, UNREADABLE, WITHOUT, NO_ROW, UNUSED)
+
+Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
+Told = tuple[int, Problem]  # the number of the row in the answer, and what is wrong with it
+Target = Any  # a class for everybody, one for each row of the data, or a tensor of class indices
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedCounterfactuals:
+    """Counterfactuals from elsewhere, and what is wrong with them.
+
+    Row i of the counterfactuals explains row i of the data, if no row has several; where one has, its row is repeated,
+    and ``labels`` says whose it is: ``data.loc[brought.labels]`` is the table beside ``brought.counterfactuals``.
+    """
+
+    counterfactuals: Counterfactuals
+    problems: pd.DataFrame  # row (its label; None for the whole table), problem (one of PROBLEMS), detail
+    labels: pd.Index[Any]  # (n,) label of every row of the counterfactuals
+
+    def __repr__(self) -> str:
+        told = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
+        counts = self.problems["problem"].value_counts()
+        kinds = [kind if kind == UNUSED else f"{counts[kind]} {kind}" for kind in PROBLEMS if kind in counts]
+        return f"ImportedCounterfactuals({told}{'; ' * bool(kinds)}{', '.join(kinds)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Who asked, and what counts as an answer."""
+
+    x: Tensor  # (n, d)
+    index: pd.Index[Any]  # (n,)
+    encoding: Encoding
+    model: Model
+    target: Target
+    space: Space | None
+
+
+def question_of(data: Any, encoding: Encoding, model: Model, target: Target, space: Space | None) -> Question:
+    if not isinstance(data, (Tensor, np.ndarray)):
+        return Question(encoding.encode(data), data.index, encoding, model, target, space)
+    x = torch.as_tensor(data, dtype=torch.float32)
+    if x.ndim != 2 or x.shape[1] != encoding.width:
+        raise ValueError(f"expected encoded rows of {encoding.width} columns, got shape {tuple(x.shape)}")
+    return Question(x, pd.RangeIndex(len(x)), encoding, model, target, space)
+
+
+def judged(
+    question: Question, point: Tensor, place: NDArray[Any], problems: list[Problem], told: list[Told]
+) -> ImportedCounterfactuals:
+    """Row i of point is for row place[i] of the question; ``told`` has the rows without a point to judge, and why."""
+    origin, labels, space = question.x[place], question.index[place], question.space
+    wanted, sure = _wanted(question, point, torch.as_tensor(place))
+    # `assess` alone decides what found means; in a space without constraints it moves nothing.
+    edge = torch.full((point.shape[1],), torch.inf)
+    answer = assess(question.model, origin, point, wanted, Space.box(-edge, edge))
+    absent = torch.zeros(len(point), dtype=torch.bool)
+    absent[[row for row, _ in told]] = True
+    valid, broken = answer.found & sure, torch.zeros_like(point, dtype=torch.bool)
+    told = told + [
+        (row, (labels[row], INVALID, detail))
+        for row, detail in _other_classes(question, answer, ~valid & ~absent).items()
+    ]
+    if space is not None:
+        space.check_origin(question.x)
+        broken = space.violations(point, origin)
+        rules = _broken_rules(space.to(point), broken, point, origin, question.encoding)
+        told += [(row, (labels[row], VIOLATES, detail)) for row, detail in rules.items()]
+    answer = replace(answer, found=valid & ~absent & ~broken.any(1))
+    return ImportedCounterfactuals(
+        answer, problem_table(problems + [problem for _, problem in sorted(told, key=lambda one: one[0])]), labels
+    )
+
+
+def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+    """The class wanted for every point (n,), and whether one can be wanted (n,).
+
+    Where none is named: the point's own, if it is not the person's, else the model's second choice for the person.
+    Of two classes that is always the other one.
+    """
+    logits = _logits(question.model, question.x)
+    if question.target is not None:
+        named = _named_target(question.target, question.index, question.encoding, logits.shape[1])
+        return named[place], torch.ones(len(point), dtype=torch.bool)
+    start, reached = logits.argmax(1), predict(question.model, point)
+    second = logits.scatter(1, start[:, None], -torch.inf).argmax(1)
+    return torch.where(reached != start[place], reached, second[place]), logits.isfinite().all(1)[place]
+
+
+def _logits(model: Model, x: Tensor) -> Tensor:
+    """What the model says, if it says it twice: dropout left on would judge at random."""
+    try:
+        with torch.no_grad():
+            logits, again = checked_logits(model(x), len(x)), model(x[:64])
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise ValueError(f"the model does not take rows of {x.shape[1]} columns ({x.dtype}): {error}") from error
+    if not torch.allclose(logits[:64], again, rtol=1e-3, atol=1e-3, equal_nan=True):
+        raise ValueError("the model answers the same rows differently when asked twice; call model.eval()")
+    return logits
+
+
+def _named_target(target: Target, index: pd.Index[Any], encoding: Encoding, classes: int) -> Tensor:
+    rows, names = len(index), encoding.schema.classes
+    if isinstance(target, Tensor):
+        if target.shape != (rows,) or target.dtype != torch.int64 or (rows and not _within(target, classes)):
+            raise ValueError(
+                f"target has shape {tuple(target.shape)} and dtype {target.dtype}; expected ({rows},), one class index "
+                f"from 0 to {classes - 1} as int64 for each row of data"
+            )
+        return target
+    if classes != len(names):
+        raise ValueError(
+            f"the model has {classes} classes but the schema {len(names)}, so a class cannot be named; give target as "
+            "a tensor of the model's class indices"
+        )
+    if isinstance(target, pd.Series):
+        target = target.reindex(index).tolist()
+    one_each = isinstance(target, (Sequence, np.ndarray, pd.Index)) and not isinstance(target, str)
+    each = list(target) if one_each else [target] * rows
+    unknown = [label for label in each if label not in names]
+    if len(each) != rows or unknown:
+        raise ValueError(
+            f"target names {len(each)} classes for {rows} rows of data"
+            + (f", among them {some(dict.fromkeys(unknown))}" if unknown else "")
+            + f"; expected one class, or one for each row, of {some(names)}"
+        )
+    return torch.tensor([names.index(label) for label in each])
+
+
+def _within(target: Tensor, classes: int) -> bool:
+    return int(target.min()) >= 0 and int(target.max()) < classes
+
+
+def _other_classes(question: Question, answer: Counterfactuals, rows: Tensor) -> dict[int, str]:
+    """What the model says of points that it does not give the wanted class."""
+    logits, names = _logits(question.model, answer.point), question.encoding.schema.classes
+    called = list(names) if len(names) == logits.shape[1] else list(range(logits.shape[1]))
+    sure, said = logits.isfinite().all(1), logits.argmax(1)
+    told = {}
+    for row in torch.nonzero(rows).flatten().tolist():
+        if not sure[row]:
+            told[row] = "the model's answer is not finite"
+        elif said[row] == answer.target[row]:
+            told[row] = "the model's answer for the person as they are is not finite"
+        else:
+            told[row] = f"the model gives it class {called[said[row]]!r}, not {called[answer.target[row]]!r}"
+    return told
+
+
+def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, encoding: Encoding) -> dict[int, str]:
+    """For every row that breaks a rule of the space: which features, from what to what, and what the rule is."""
+    rows = torch.nonzero(broken.any(1)).flatten().tolist()
+    if not rows:
+        return {}
+    numbers = [part[rows].double().numpy() * encoding.scale + encoding.shift for part in (origin, point)]
+    levels = [encoding.decode(part[rows]) for part in (origin, point)]
+    said: dict[int, list[str]] = {row: [] for row in rows}
+    for feature, place in encoding.places:
+        for number, row in enumerate(rows):
+            if broken[row, place].any():
+                before, after = (float(part[number, place.start]) for part in numbers)
+                if feature.is_numeric:
+                    told = f"{before:.7g} to {after:.7g}"
+                else:
+                    told = " to ".join(repr(part[feature.name][number]) for part in levels)
+                rule = _rule(feature, place, before, after, space, encoding)
+                said[row].append(f"{feature.name!r} from {told} ({rule})")
+    return {row: "; ".join(rules) for row, rules in said.items()}
+
+
+def _rule(feature: Feature, place: slice, before: float, after: float, space: Space, encoding: Encoding) -> str:
+    """The rule that a step from before to after breaks, given that it breaks one."""
+    if not space.mutable[place].all():
+        return "may not change"
+    if feature.kind == "categorical":
+        return "not a level to move to"
+    column = place.start
+    lower, upper = (
+        float(edge[column]) * encoding.scale[column] + encoding.shift[column] for edge in (space.lower, space.upper)
+    )
+    if (after - before) * float(space.direction[column]) < 0:
+        return "may only rise" if after < before else "may only fall"
+    if not lower <= after <= upper:
+        return f"allowed from {lower:.7g} to {upper:.7g}"
+    return f"goes in steps of {float(space.step[column]):g}"
+
+
+def problem_table(problems: list[Problem]) -> pd.DataFrame:
+    return pd.DataFrame(problems, columns=["row", "problem", "detail"], dtype=object)
+
+
+def json_of(text: str, writer: str) -> Mapping[str, Any]:
+    """The text of a JSON object that ``writer`` wrote."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{text[:40]!r} is not JSON text ({error}); expected what {writer} wrote: for a file, its read_text()"
+        ) from error
+    if not isinstance(value, Mapping):
+        raise ValueError(f"this JSON is not what {writer} writes: it is a {type(value).__name__}")
+    return value

@@ -1,0 +1,160 @@
+"""Counterfactuals from tables: two that are matched by index, or one with paired columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from holdfast.external.cells import as_they_are, empty_rows, read_points
+from holdfast.external.judging import (
+    NO_ROW,
+    UNREADABLE,
+    UNUSED,
+    WITHOUT,
+    ImportedCounterfactuals,
+    Problem,
+    Question,
+    Target,
+    Told,
+    judged,
+    problem_table,
+    question_of,
+)
+from holdfast.models.model import Model
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
+from holdfast.utils.messages import some
+
+
+def from_tables(
+    data: pd.DataFrame,
+    points: pd.DataFrame,
+    encoding: Encoding,
+    model: Model,
+    *,
+    target: Target = None,
+    space: Space | None = None,
+) -> ImportedCounterfactuals:
+    """Two tables in the schema's units, matched by their index: where people are, and where they could be.
+
+    Several rows of ``points`` may share a label; then the answer has a row for each. A feature that nobody can change
+    may be left out of ``points``. A column `found`, as `Counterfactuals.to_frame` writes it, says which rows to take.
+
+    Found is what the model gives the target class: one class, one for each row of ``data``, or a tensor of class
+    indices; left out, any class but the one the model gives the person. With a ``space``, found is what keeps it too.
+    """
+    check_inputs(encoding, model, data, points)
+    question = question_of(data, encoding, model, target, space)
+    repeated = data.index[data.index.duplicated()].unique()
+    if len(repeated):
+        raise ValueError(
+            f"labels {some(repeated)} stand for several rows of data; each row needs its own, such as "
+            "data.reset_index(drop=True), and points the same ones"
+        )
+    names = encoding.schema.names
+    missing = [feature.name for feature in encoding.schema.features if feature.mutable and feature.name not in points]
+    if missing and len(points):
+        raise ValueError(
+            f"points lacks columns {missing}; expected {some(names, 12)}, got {some(points.columns, 12)}; rename "
+            f"its columns, or copy what did not change: points[{missing[0]!r}] = data[{missing[0]!r}]"
+        )
+    place = data.index.get_indexer(points.index)
+    if len(points) and (place < 0).all():
+        raise ValueError(
+            f"no label of points is one of data: points has {some(points.index)} ({points.index.dtype}), data has "
+            f"{some(data.index)} ({data.index.dtype}); give both the same index, with set_index or index.astype"
+        )
+    problems = unused(points.columns, {*names, encoding.schema.label, "found"})
+    strangers: list[Problem] = [
+        (label, NO_ROW, "no row of data has this label") for label in points.index[place < 0].tolist()
+    ]
+    brought = assembled(question, data, points[place >= 0], place[place >= 0], problems)
+    return replace(brought, problems=pd.concat([brought.problems, problem_table(strangers)], ignore_index=True))
+
+
+def from_paired(
+    table: pd.DataFrame,
+    encoding: Encoding,
+    model: Model,
+    *,
+    before: str = "{}_before",
+    after: str = "{}_after",
+    target: Target = None,
+    space: Space | None = None,
+) -> ImportedCounterfactuals:
+    """One table with both: ``before`` and ``after`` say how a feature's columns are named, "{}" being the feature.
+
+    ``before="{}", after="new_{}"`` reads `age` and `new_age`. A feature without a column of the second kind did not
+    change. Labels may repeat: every row has its own person beside it.
+    """
+    check_inputs(encoding, model, table)
+    for name, pattern in {"before": before, "after": after}.items():
+        if pattern.count("{}") != 1 or before == after:
+            raise ValueError(f"{name} is {pattern!r}; write {{}} where the feature stands, such as '{{}}_{name}'")
+    names = encoding.schema.names
+    firsts, seconds = ({pattern.replace("{}", name): name for name in names} for pattern in (before, after))
+    missing = [column for column in firsts if column not in table]
+    given = [column for column in seconds if column in table]
+    if missing or not given:
+        raise ValueError(
+            f"the table lacks columns {missing or list(seconds)}; expected columns like {some(firsts, 2)} and "
+            f"{some(seconds, 2)}, got {some(table.columns, 12)}; say how they are named with before= and after="
+        )
+    known = {*firsts, *seconds, "found"}
+    known |= {pattern.replace("{}", encoding.schema.label) for pattern in ("{}", before, after)}
+    data = table[list(firsts)].rename(columns=firsts)
+    points = table[given].rename(columns=seconds)
+    if "found" in table and "found" not in {*firsts, *given}:
+        points["found"] = table["found"]
+    question = question_of(data, encoding, model, target, space)
+    return assembled(question, data, points, np.arange(len(table)), unused(table.columns, known))
+
+
+def assembled(
+    question: Question, data: pd.DataFrame, points: pd.DataFrame, place: NDArray[Any], problems: list[Problem]
+) -> ImportedCounterfactuals:
+    """Row j of points is for row place[j] of data; rows of data that are in no place stay, without a counterfactual."""
+    bare = np.setdiff1d(np.arange(len(data)), place)
+    place = np.concatenate([place, bare])
+    order = place.argsort(kind="stable")
+    source = np.concatenate([np.arange(len(points)), np.full(len(bare), -1)])[order]
+    place = place[order]
+    points = points.reset_index(drop=True).reindex(source).reset_index(drop=True)
+    columns, trouble = read_points(points, data.iloc[place], question.encoding)
+    without = empty_rows(points, question.encoding)
+    without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "nothing was brought for this row")
+    point = as_they_are(question.encoding).encode(pd.DataFrame(columns))
+    for row, column in torch.nonzero(~point.isfinite()).tolist():
+        trouble.setdefault(row, []).append(f"{question.encoding.columns[column]!r} holds too large a number")
+    labels = question.index[place]
+    told: list[Told] = [(row, (labels[row], WITHOUT, detail)) for row, detail in without.items()]
+    told += [(row, (labels[row], UNREADABLE, "; ".join(said))) for row, said in trouble.items() if row not in without]
+    stays = [row for row, _ in told]
+    point[stays] = question.x[place[stays]]
+    return judged(question, point, place, problems, told)
+
+
+def check_inputs(encoding: Encoding, model: Model, *tables: pd.DataFrame) -> None:
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
+    if not callable(model):
+        raise TypeError(f"the model is a {type(model).__name__}, which cannot be called; pass rows -> logits in torch")
+    for table in tables:
+        if not isinstance(table, pd.DataFrame):
+            raise TypeError(
+                f"expected a pandas DataFrame, got {type(table).__name__}; read_table reads one from a file"
+            )
+        repeated = table.columns[table.columns.duplicated()].unique()
+        if len(repeated):
+            raise ValueError(f"columns {some(repeated)} appear more than once; rename or drop the copies")
+
+
+def unused(columns: Iterable[Any], known: set[str]) -> list[Problem]:
+    extra = [column for column in columns if column not in known]
+    return [(None, UNUSED, f"columns {some(extra, 12)} are no features of the schema")] if extra else []

@@ -1,0 +1,116 @@
+"""Where families are kept: the folders of a store, listed and removed without loading a network.
+
+Loads without torch, so that `holdfast families list` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.utils.digests import digest
+
+MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
+
+
+class StoreError(ValueError):
+    """A file in a store is not what it should be. It is named, and nothing of it was used."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The place of one family in a store, named by its members' fingerprints."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, store: str | Path, fingerprints: Sequence[str]) -> Entry:
+        return cls(Path(store).expanduser() / digest(list(fingerprints))[:20])
+
+    @property
+    def complete(self) -> bool:
+        return (self.folder / "manifest.json").exists()
+
+    @property
+    def exists(self) -> bool:
+        return self.complete or (self.folder / "parts").is_dir()
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    def members_so_far(self) -> int:
+        """How many members interrupted runs have finished, as the headers of their files say."""
+        return sum(len(part_description(path)["members"]) for path in self.part_files())
+
+    def part_files(self) -> list[Path]:
+        return sorted((self.folder / "parts").glob("*.safetensors"))
+
+    def remove(self) -> None:
+        """The manifest first, so that a family is never there by half."""
+        (self.folder / "manifest.json").unlink(missing_ok=True)
+        shutil.rmtree(self.folder)
+
+
+def default_store() -> Path:
+    """``HOLDFAST_FAMILIES``, or else a folder of the user's."""
+    chosen = os.environ.get("HOLDFAST_FAMILIES")
+    home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "holdfast" / "families"
+    return (Path(chosen) if chosen else home).expanduser()
+
+
+def entries(store: str | Path) -> list[Entry]:
+    """Every family in a store, finished or not."""
+    folder = Path(store).expanduser()
+    found = [Entry(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
+    return [entry for entry in found if entry.exists]
+
+
+def find(store: str | Path, name: str) -> Entry:
+    """The one family whose name begins so."""
+    alike = [entry for entry in entries(store) if entry.folder.name.startswith(name)] if name else []
+    if len(alike) != 1:
+        names = ", ".join(entry.folder.name for entry in alike or entries(store)) or "none"
+        what = f"{len(alike)} families begin with" if alike else "no family begins with"
+        raise ValueError(f"{what} '{name}' in {store}; choose one of: {names}")
+    return alike[0]
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(file_bytes(path))
+        if manifest["holdfast"] == "family" and set(manifest) >= MANIFEST:
+            return dict(manifest)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise StoreError(f"{path} does not read as the manifest of a family; remove {folder}, or name another folder")
+
+
+def part_description(path: Path) -> dict[str, Any]:
+    """What the header of a part's file says of it: its members and their checksum."""
+    try:
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(length, path.stat().st_size)))
+        return dict(json.loads(header["__metadata__"]["holdfast"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged_part(path, error) from error
+
+
+def damaged_part(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"{path} is damaged or was not written by holdfast ({type(error).__name__}); remove it and run again"
+    )
+
+
+def file_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise StoreError(f"there is no {path}; is this the folder of a family?") from error

@@ -1,0 +1,164 @@
+"""Models that somebody else made or trains; `Family.from_models` and `Family.from_training` make families of them."""
+
+from __future__ import annotations
+
+import copy
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import nn
+
+from holdfast.families.perceptron import Network
+from holdfast.families.recipe import Retraining
+from holdfast.families.stack import Models
+from holdfast.families.training_data import Pool, rows_of
+from holdfast.families.workers import in_workers
+from holdfast.models.model import Model
+from holdfast.utils.progress import bar
+from holdfast.utils.threads import one_thread
+
+Training = Callable[[NDArray[np.int64], int], Model]  # rows to train on, seed -> model
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A member whose training raised."""
+
+    retraining: Retraining
+    error: str  # the last line
+    details: str  # the whole traceback
+
+
+Gathered = tuple[Models, tuple[Retraining, ...], tuple[Failure, ...]]
+
+
+def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like: nn.Module | None) -> Gathered:
+    """Models that exist already, made ready to be asked."""
+    loaded = tuple(_loaded(model, like) if isinstance(model, (str, Path)) else _ready(model) for model in models)
+    kinds = (kind,) * len(loaded) if isinstance(kind, str) else tuple(kind)
+    if not loaded or len(kinds) != len(loaded):
+        raise ValueError(
+            f"expected one model or more and a kind for each, got {len(loaded)} models, {len(kinds)} kinds"
+        )
+    # Numbered, so that no two count as the same retraining.
+    return Models(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
+
+
+def call(function: Training, changes: Sequence[Retraining], rows: int, workers: int | None, progress: bool) -> Gathered:
+    """Call somebody's training once for every change, in worker processes."""
+    pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
+    for change in changes:
+        _check_rows_only(change, rows)
+    tasks = (
+        joblib.delayed(_attempt)(function, place, rows_of(change, pool).numpy(), change.init_seed)
+        for place, change in enumerate(changes)
+    )
+    models: dict[int, Model] = {}
+    failures: dict[int, Failure] = {}
+    with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
+        for place, model, error, details in in_workers(tasks, min(workers or joblib.cpu_count(), max(len(changes), 1))):
+            if model is None:
+                failures[place] = Failure(changes[place], error, details)
+            else:
+                models[place] = _ready(model)
+            advance(1)
+    return _gathered(changes, models, failures)
+
+
+def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures: dict[int, Failure]) -> Gathered:
+    failed = tuple(failures[place] for place in sorted(failures))
+    if not models:
+        first = f"; the first said:\n{failed[0].details}" if failed else ": there were no changes"
+        raise RuntimeError(f"none of {len(changes)} trainings gave a model{first}")
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(changes)} trainings failed and are left out, the first with: {failed[0].error}; "
+            "see .failures",
+            stacklevel=4,
+        )
+    kept = sorted(models)
+    return Models(tuple(models[place] for place in kept)), tuple(changes[place] for place in kept), failed
+
+
+def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:
+    try:
+        with one_thread():
+            model = function(rows, seed)
+        if not callable(model):
+            raise TypeError(f"the training returned {type(model).__name__}, which is no model: rows -> logits")
+        return place, model, "", ""
+    except Exception as error:
+        return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
+
+
+def _check_rows_only(change: Retraining, rows: int) -> None:
+    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or change.settings:
+        raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
+    if change.left_out is not None and not 0 <= change.left_out < rows:
+        raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
+
+
+def _ready(model: Model) -> Model:
+    if not callable(model):
+        raise TypeError(f"{type(model).__name__} cannot be called; a model takes rows and returns logits, in torch")
+    return model.eval() if isinstance(model, nn.Module) else model
+
+
+def read_perceptron(path: str | Path) -> Network:
+    """The network of a safetensors file of linear layers, named as torch does: ``….weight`` (out, in) and ``….bias``.
+
+    Layers are taken in the order of the numbers in their names. A file does not say which function lies between
+    layers: max(0, z) is taken. For another, use `Family.from_models(files, like=module)`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} does not read as a safetensors file: {error}") from error
+    names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
+    expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
+    if set(tensors) != expected:
+        odd = sorted(set(tensors) ^ expected)
+        raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
+    weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
+    shapes = [tuple(weight.shape) for weight in weights]
+    if any(len(shape) != 2 for shape in shapes) or any(one[0] != other[1] for one, other in pairwise(shapes)):
+        raise _no_layers(path, f"their weights have the shapes {shapes}")
+    return Network(tuple(weight.T.contiguous() for weight in weights), tuple(biases), Retraining(kind="own"))
+
+
+def _no_layers(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} does not hold linear layers one after another: {reason}; load the module yourself and use "
+        "Family.from_models(files, like=module)"
+    )
+
+
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    """'layer.10' after 'layer.2'."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _loaded(path: str | Path, like: nn.Module | None) -> Model:
+    if like is None:
+        raise ValueError(f"{path} holds weights only; say what they belong to with like=module")
+    module = copy.deepcopy(like)
+    try:
+        module.load_state_dict(safetensors.torch.load_file(path))
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the weights of {type(like).__name__}: {error}") from error
+    return module.eval()

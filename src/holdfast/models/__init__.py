@@ -1,0 +1,1 @@
+"""What a model is, and what can be said of any of them."""

@@ -1,0 +1,49 @@
+"""Groups of classes as one class: "any of these will do"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A model whose classes are groups of another's."""
+
+    model: Model
+    groups: Groups
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return merge_logits(self.model(x), self.groups)
+
+    @property
+    def fingerprint(self) -> str | None:
+        return getattr(self.model, "fingerprint", None)
+
+
+def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
+    """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever model says 1 or 2."""
+    return Merged(model, as_groups(groups))
+
+
+def as_groups(groups: Sequence[Sequence[int]]) -> Groups:
+    plain = tuple(tuple(int(member) for member in group) for group in groups)
+    members = [member for group in plain for member in group]
+    if len(plain) < 2 or not all(plain) or sorted(members) != list(range(len(members))):
+        raise ValueError(f"groups must share out the classes 0, 1, ... among two or more groups, got {plain}")
+    return plain
+
+
+def merge_logits(logits: Tensor, groups: Groups) -> Tensor:
+    """The largest logit of each group, so that the merged class is the group of the old class."""
+    classes = sum(len(group) for group in groups)
+    if logits.shape[-1] != classes:
+        raise ValueError(f"the groups {groups} share out {classes} classes but the model has {logits.shape[-1]}")
+    return torch.stack([logits[..., list(group)].amax(-1) for group in groups], dim=-1)

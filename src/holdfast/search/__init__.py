@@ -1,0 +1,1 @@
+"""Finding counterfactuals, and moving them to where they hold."""

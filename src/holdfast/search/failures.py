@@ -1,0 +1,54 @@
+"""Why nothing was found for a row, as far as trying valid points at random can tell."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.tabular.space import Space
+
+ROWS = 64  # looked into at a time
+
+
+def why_not(
+    model: Model, answer: Counterfactuals, space: Space, tries: int = 2000, seed: int = 0
+) -> tuple[str | None, ...]:
+    """A sentence for each row that was not found, None for the others."""
+    reasons: list[str | None] = [None] * len(answer)
+    missed = torch.nonzero(~answer.found).flatten()
+    for rows in torch.split(missed, ROWS):
+        told = _reasons(model, answer.origin[rows], answer.target[rows], space.to(answer.origin), tries, seed)
+        for row, reason in zip(rows.tolist(), told, strict=True):
+            reasons[row] = reason
+    return tuple(reasons)
+
+
+def random_points(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Tensor:
+    """Valid points of every row, features drawn evenly from what they may be, alike for all rows: (tries, n, d)."""
+    low, high = space.bounds(origin)
+    drawn = torch.rand(tries, 1, origin.shape[1], generator=torch.Generator().manual_seed(seed)).to(origin)
+    points = low + drawn * (high - low)
+    return space.snap(points.flatten(0, 1), origin.repeat(tries, 1)).view(tries, *origin.shape)
+
+
+def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:
+    points = random_points(space, origin, tries, seed)
+    with torch.no_grad():
+        logits = model(points.flatten(0, 1)).view(*points.shape[:2], -1)
+    wanted = logits.argmax(-1) == target  # (tries, n)
+    away = torch.linalg.vector_norm(points - origin, dim=-1)
+    nearest = torch.where(wanted, away, torch.inf).amin(0)
+    still, same = (away == 0).all(0), (logits == logits[:1]).all((0, 2))
+    return [_sentence(*row, tries) for row in zip(still.tolist(), same.tolist(), nearest.tolist(), strict=True)]
+
+
+def _sentence(still: bool, same: bool, nearest: float, tries: int) -> str:
+    if still:
+        return "the constraints leave no room: nothing that counts may change"
+    if same:
+        return f"the model says the same of {tries:,} valid points: it does not depend on what may change"
+    if nearest == float("inf"):
+        return f"none of {tries:,} random valid points has the class: the constraints may leave none"
+    return f"there are such points, one of {tries:,} random ones at distance {nearest:.3g}: allow more radius or steps"

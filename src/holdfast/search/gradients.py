@@ -1,0 +1,143 @@
+"""Small pure pieces that searches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+
+SURE = 1e-4  # logits by which a margin must exceed 0, so that the last bit of a product decides nothing
+ROWS = 2048  # searched at a time, so that memory does not grow with their number;
+ON_DEVICE = 16 * ROWS  # a GPU has room for more, and takes no longer for them
+
+# model, points (n, d), targets (n,), where the rows started (n, d) -> what the points are worth (n,)
+Aim = Callable[[Model, Tensor, Tensor, Tensor], Tensor]
+# constants (n,) -> the points of a search step by step (n, d), and which are inside the class (n,)
+Iterates = Callable[[Tensor], Iterable[tuple[Tensor, Tensor]]]
+
+
+def unit(direction: Tensor) -> Tensor:
+    """Rows scaled to length one; a zero row stays zero."""
+    length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+    return torch.where(length > 0, direction / length.clamp_min(torch.finfo(direction.dtype).tiny), 0)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """One ball a row; a norm, its projection and its steepest direction kept together."""
+
+    center: Tensor  # (n, d)
+    radius: Tensor  # (n,)
+    norm: float = 2  # 1, 2 or infinity
+
+    def of(self, rows: Tensor) -> Ball:
+        """The balls of some rows."""
+        return replace(self, center=self.center[rows], radius=self.radius[rows])
+
+    def into(self, point: Tensor) -> Tensor:
+        """The nearest point (l2) of each row's ball: (n, d)."""
+        away, radius = point - self.center, self.radius[:, None]
+        if self.norm == torch.inf:
+            inside = torch.minimum(torch.maximum(away, -radius), radius)
+        elif self.norm == 1:
+            inside = shrink(away, _threshold(away.abs(), radius))
+        else:
+            inside = away * (radius / torch.linalg.vector_norm(away, dim=1, keepdim=True))
+        return torch.where(self._outside(away)[:, None], self.center + inside, point)
+
+    def holds(self, points: Tensor) -> Tensor:
+        """Which of t points of each row (n, t, d) lie in its ball, up to rounding: (n, t)."""
+        far: Tensor = torch.linalg.vector_norm(points - self.center[:, None], self.norm, dim=-1)
+        return far <= self.radius[:, None] * (1 + 1e-6)
+
+    def steepest(self, gradient: Tensor) -> Tensor:
+        """A step uphill of the ball's own size: every column in l∞, all together in l2, the largest of them in l1.
+
+        In l1 the steepest way is a single column, but that one may be at its bound.
+        """
+        if self.norm == torch.inf:
+            return gradient.sign()
+        if self.norm == 1:
+            return gradient / gradient.abs().amax(1, keepdim=True).clamp_min(torch.finfo(gradient.dtype).tiny)
+        return unit(gradient)
+
+    def _outside(self, away: Tensor) -> Tensor:
+        far: Tensor = torch.linalg.vector_norm(away, self.norm, dim=1)
+        return far > self.radius
+
+
+def _threshold(size: Tensor, radius: Tensor) -> Tensor:
+    """By how much every column must shrink for their sum to be the radius: (n, 1).
+
+    The sum falls piecewise linearly in the threshold with kinks at the sizes, so one sort finds it.
+    """
+    ordered = size.sort(dim=1, descending=True).values
+    count = torch.arange(1, size.shape[1] + 1, device=size.device)
+    if_so_many = (ordered.cumsum(1) - radius) / count
+    last = (ordered > if_so_many).sum(1, keepdim=True).clamp_min(1) - 1
+    return if_so_many.gather(1, last)
+
+
+def margin(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+    """By how much the target's logit exceeds every other: (n,); above 0 where the class is the target's."""
+    own, others = _apart(model, point, target)
+    return own - others.amax(1)
+
+
+def log_odds(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+    """log p/(1 − p) of the target's probability p: (n,). For two classes the same as `margin`."""
+    own, others = _apart(model, point, target)
+    return own - others.logsumexp(1)
+
+
+def _apart(model: Model, point: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The target's logit (n,), and all logits with the target's at minus infinity (n, c)."""
+    logits = model(point)
+    return logits.gather(1, target[:, None])[:, 0], logits.scatter(1, target[:, None], -torch.inf)
+
+
+def slope(aim: Aim, model: Model, point: Tensor, target: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
+    """What each point is worth, and the gradient of that: (n,), (n, d)."""
+    with torch.enable_grad():
+        point = point.detach().requires_grad_()
+        worth = aim(model, point, target, origin)
+        (gradient,) = torch.autograd.grad(worth.sum(), point)
+    return worth.detach(), gradient
+
+
+def shrink(away: Tensor, threshold: float | Tensor) -> Tensor:
+    """Every column nearer to 0 by the threshold, and none beyond it."""
+    return away.sign() * (away.abs() - threshold).clamp_min(0)
+
+
+def least_constant(iterates: Iterates, cost: Callable[[Tensor], Tensor], x: Tensor, first: float, tries: int) -> Tensor:
+    """The cheapest iterate inside the class while a binary search looks for the least constant that works, row by row.
+
+    The constant weighs the class against the cost. Where no iterate is inside, the row itself: (n, d).
+    """
+    best, best_cost = x, torch.full_like(x[:, 0], torch.inf)
+    low, high = torch.zeros_like(best_cost), best_cost
+    constant = torch.full_like(best_cost, first)
+    for _ in range(tries):
+        reached = torch.zeros_like(best_cost, dtype=torch.bool)
+        for point, inside in iterates(constant):
+            spent = cost(point)
+            better = inside & (spent < best_cost)
+            best, best_cost = torch.where(better[:, None], point, best), torch.where(better, spent, best_cost)
+            reached |= inside
+        low, high = torch.where(reached, low, constant), torch.where(reached, constant, high)
+        constant = torch.where(high.isinf(), 10 * constant, (low + high) / 2)
+    return best
+
+
+def by_rows(search: Callable[..., Tensor], *rows: Tensor) -> Tensor:
+    """Search some rows at a time and join what is found: (n, d)."""
+    most = ROWS if rows[0].device.type == "cpu" else ON_DEVICE
+    if len(rows[0]) <= most:
+        return search(*rows)
+    pieces = zip(*(torch.split(tensor, most) for tensor in rows), strict=True)
+    return torch.cat([search(*piece) for piece in pieces])

@@ -1,0 +1,49 @@
+"""The cheapest point of which the model is sure enough: the baseline that every stabiliser has to beat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.gradients import log_odds
+from holdfast.search.methods.min_cost import MinCost
+from holdfast.tabular.space import Space
+from holdfast.utils.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Margin:
+    r"""The cheapest point at which the model gives the target at least the probability ``level``.
+
+    `MinCost` with log p/(1 − p) − log level/(1 − level) in place of the margin between logits. A row is found only if
+    a valid point reaches the level.
+    """
+
+    source: ClassVar[str] = "a baseline of ours"
+
+    level: float = 0.75
+    search: MinCost = field(default_factory=MinCost)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level must be a probability between 0 and 1, got {self.level}")
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        return self
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
+        check_question(model, x, target, space)
+
+        def worth(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+            return log_odds(model, point, target) - math.log(self.level / (1 - self.level))
+
+        with one_thread(x.numel()):
+            point = self.search.cheapest(model, x, target, space.to(x), worth)
+            answer = assess(model, x, point, target, space)
+            return replace(answer, found=answer.found & (worth(model, answer.point, target) >= 0))

@@ -1,0 +1,195 @@
+"""Points on the way to a row that is known to have the class: counterfactuals guided by prototypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from holdfast.models.model import Model, predict
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.gradients import SURE, by_rows, least_constant, margin, shrink, slope
+from holdfast.search.methods.categories import CATEGORIES, Categories, lines
+from holdfast.search.moves import Task, repair
+from holdfast.tabular.space import Space
+from holdfast.utils.threads import one_thread
+
+Iterates = Iterator[tuple[Tensor, Tensor]]  # points, and which are inside the class, step by step
+LEAF = 40  # rows in a leaf of a k-d tree
+STEEPEST = 1000.0  # slope of a column that alibi's arithmetic takes seriously
+
+
+@dataclass(frozen=True)
+class Prototype:
+    r"""Counterfactuals guided by prototypes, with k-d trees (Van Looveren and Klaise 2019).
+
+    The prototype p of a row is the ``nearest``-th nearest of the training rows that the model gives the row's target
+    (the farthest of them where there are fewer). The question names the target, so there is no choosing between the
+    prototypes of several classes. With δ = x' − x and m(x') the amount by which the target's logit exceeds every other,
+
+        minimize  c · max(−m(x'), 0) + beta · ‖δ‖₁ + ‖δ‖₂² + theta · ‖x' − p‖₂²   over the space
+
+    by iterative shrinkage-thresholding with momentum; a binary search finds the least c that works, row by row. The
+    iterate of the class with the least beta · ‖δ‖₁ + ‖δ‖₂² counts: p says which way to go, not how far. With a large
+    theta that is about where the way to p enters the class, with theta = 0 it is the elastic-net optimum. Where points
+    are discrete it is rounded and, if that loses the class, mended (`moves.repair`). One-hot groups are laid on a line
+    by how far their levels are apart in the data (`methods.categories`) wherever something is near or far from p.
+
+    It needs training rows: ``Prototype().fit(x, y, space)``. `Prototype.alibi` does the arithmetic of alibi's CFProto,
+    which the paper used.
+    """
+
+    source: ClassVar[str] = "Van Looveren and Klaise 2019"
+
+    theta: float = 100.0
+    beta: float = 0.1
+    nearest: int = 20
+    learning_rate: float = 0.01
+    steps: int = 50
+    constants: int = 4  # how many c are tried
+    first: float = 10.0  # of them
+    categories: Categories = "abdm"  # how far levels of a one-hot group are apart, for p: or "mvdm", "one-hot"
+    raw: bool = False  # alibi's steps: probabilities for logits, no regard for theta in the rate nor the rate in beta
+    rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d), from `fit`
+
+    def __post_init__(self) -> None:
+        if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
+            raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
+        if min(self.nearest, self.steps, self.constants) < 1:
+            raise ValueError(f"nearest, steps and constants must be 1 or more, got {self}")
+        if self.categories not in CATEGORIES:
+            raise ValueError(f"categories must be one of {', '.join(CATEGORIES)}, got '{self.categories}'")
+
+    @classmethod
+    def alibi(cls, theta: float = 100.0, nearest: int = 20, steps: int = 100) -> Self:
+        """What alibi 0.9.6 computes for two classes and logits z with its outputs softmax(z), many rows at once.
+
+        Each step takes beta off every column though the rate falls, so the iterates run past the prototype at first
+        and come home in the end, column by column: sparser and dearer points than the loss asks for.
+        """
+        return cls(theta, nearest=nearest, steps=steps, constants=10, raw=True)
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        """The same method with the rows (r, d) among which prototypes are looked for."""
+        if x.ndim != 2 or x.shape[1] != space.width or not x.isfinite().all():
+            raise ValueError(
+                f"expected finite rows (r, {space.width}) as the space has them, got {tuple(x.shape)}; "
+                "encode the training table with the Encoding this space came from"
+            )
+        return replace(self, rows=x.detach())
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
+        check_question(model, x, target, space)
+        if self.rows is None:
+            raise ValueError("no training rows to find prototypes among; use Prototype().fit(x, y, space)")
+        if self.rows.shape[1] != x.shape[1]:
+            raise ValueError(f"fitted to rows of {self.rows.shape[1]} columns but asked about {x.shape[1]}; fit anew")
+        with one_thread(x.numel()):
+            scale = self._scale(model, space.to(x), self.rows.to(x))
+            guide, known = prototypes(model, self.rows.to(x), x, target, self.nearest, scale)
+            still = ~known | (predict(model, x) == target)
+            point = by_rows(lambda *rows: self._search(model, space.to(x), scale, *rows), x, target, guide)
+            return assess(model, x, torch.where(still[:, None], x, point), target, space)
+
+    def _scale(self, model: Model, space: Space, rows: Tensor) -> Tensor | None:
+        """The map under which a row is near its prototype; None is the identity."""
+        if self.categories == "one-hot" or not space.groups or not len(rows):
+            return None
+        return lines(space, rows, predict(model, rows), self.categories)
+
+    def _search(
+        self, model: Model, space: Space, scale: Tensor | None, x: Tensor, target: Tensor, guide: Tensor
+    ) -> Tensor:
+        task = Task(model, x, target, space)
+        point = self._relaxed(task, guide, scale)
+        if not space.discrete:
+            return point
+        # Not `settle`: it takes back all that the class can do without, and with it the way to the prototype.
+        return repair(task, point)
+
+    def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
+        """The iterate of the class with the least elastic-net cost, or the row itself."""
+        square = None if scale is None else scale @ scale.T
+        iterates = partial(self._raw_iterates if self.raw else self._iterates, task, guide, square)
+        return least_constant(
+            iterates, lambda point: self._cost(point - task.origin), task.origin, self.first, self.constants
+        )
+
+    def _cost(self, moved: Tensor) -> Tensor:
+        return self.beta * moved.abs().sum(1) + (moved**2).sum(1)
+
+    def _iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
+        """Points of the hull, and which are inside the class, step by step."""
+        x, space = task.origin, task.space
+        point = ahead = x
+        curvature = 1 + self.theta * (1 if square is None else float(torch.linalg.matrix_norm(square, 2)))
+        for step in range(self.steps):
+            worth, gradient = slope(margin, task.model, ahead, task.target, x)
+            yield ahead, worth > SURE
+            push = torch.where(worth[:, None] > 2 * SURE, 0, constant[:, None] * gradient)
+            # Divided by the curvature of the squares (2 (1 + theta) without groups), a step is the same share of the
+            # way for every theta; undivided, theta = 100 throws the first one to the far side of the prototype.
+            rate = self.learning_rate * (1 - step / self.steps) ** 0.5 / curvature
+            away = ahead - x + rate * (push + self._pull(ahead, x, guide, square))
+            following = space.project(x + shrink(away, rate * self.beta), x)
+            # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
+            ahead = space.project(following + step / (step + 3) * (following - point), x)
+            point = following
+
+    def _raw_iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
+        """The same as alibi takes its steps. The points at which no gradient is taken are the ones that count."""
+        x, space = task.origin, task.space
+        point = ahead = x
+        for step in range(self.steps):
+            worth, gradient = slope(probability_gap, task.model, ahead, task.target, x)
+            push = torch.where(worth[:, None] > 0, 0, constant[:, None] * gradient)
+            rate = self.learning_rate * (1 - step / self.steps) ** 0.5
+            descent = (push + self._pull(ahead, x, guide, square)).clamp(-STEEPEST, STEEPEST)
+            following = space.project(x + shrink(ahead - x + rate * descent, self.beta), x)
+            ahead = space.project(following + (step + 1) / (step + 4) * (following - point), x)
+            point = following
+            yield point, task.tried(margin, point[:, None])[:, 0] > 0
+
+    def _pull(self, point: Tensor, x: Tensor, guide: Tensor, square: Tensor | None) -> Tensor:
+        """Down the slope of ‖x' − x‖₂² + theta · ‖x' − p‖₂², the latter under the scale of which this is the square."""
+        beyond = point - guide if square is None else (point - guide) @ square
+        return -2 * (point - x) - 2 * self.theta * beyond
+
+
+def prototypes(
+    model: Model, rows: Tensor, x: Tensor, target: Tensor, nearest: int, scale: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """For each of x (n, d) the ``nearest``-th nearest row of those predicted as its target, and if there is any: (n,).
+
+    Where there are fewer, the farthest of them; where there are none, the row itself. ``scale`` (d, f) says how far
+    columns are, as they are if left out.
+    """
+    found, known = x.clone(), torch.zeros_like(target, dtype=torch.bool)
+    predicted = predict(model, rows)
+    for wanted in sorted(set(target.tolist())):
+        own, asking = rows[predicted == wanted], target == wanted
+        if len(own):
+            tree = cKDTree(_scaled(own, scale), leafsize=LEAF)
+            _, place = tree.query(_scaled(x[asking], scale), k=[min(nearest, len(own))])
+            found[asking] = own[torch.as_tensor(place, device=own.device)[:, 0]]
+            known |= asking
+    return found, known
+
+
+def _scaled(rows: Tensor, scale: Tensor | None) -> NDArray[np.float64]:
+    return (rows if scale is None else rows @ scale).double().cpu().numpy()
+
+
+def probability_gap(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+    """By how much the target's probability exceeds every other: (n,)."""
+    probability = model(point).softmax(1)
+    others = probability.scatter(1, target[:, None], -torch.inf).amax(1)
+    return probability.gather(1, target[:, None])[:, 0] - others

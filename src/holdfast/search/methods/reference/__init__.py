@@ -1,0 +1,1 @@
+"""The arithmetic of other libraries, copied for the paper's study alone."""

@@ -1,0 +1,247 @@
+"""Searching among points that are really possible, one feature changed at a time, many rows at once.
+
+A gradient walks through the hull of a space, where a person may be a third of a tenant, and rounding where it ends
+loses the class or pays many times too much to keep it. Here every point is valid. Features are valid apart from one
+another, so a move takes one feature of a point from another valid point, a proposal. The gradient says which moves of a
+row look best, and those are tried: `reach` buys the target's margin for as little cost as it can until the class is
+there, `reduce` takes back what is not needed, `climb` raises any other aim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.gradients import SURE, Aim, Ball, margin, slope
+from holdfast.tabular.space import Space
+
+FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
+OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
+TRIED = 24  # moves a row that are tried at a time, of those that look best
+TINY = 1e-9
+FEWEST = 16  # rounds, where there are few features
+WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows at ``origin`` who want ``target``: valid points are wanted that are worth more than 0, and cheap.
+
+    A point costs the sum over columns of |moved|^norm, and lies in the ball if there is one.
+    """
+
+    model: Model
+    origin: Tensor  # (n, d)
+    target: Tensor  # (n,)
+    space: Space
+    norm: int = 2
+    worth: Aim = margin
+    ball: Ball | None = None
+    guard: Aim | None = None  # something else that may not fall
+    floor: Tensor | None = None  # below this (n,)
+
+    def of(self, rows: Tensor) -> Task:
+        """The same for some rows."""
+        return replace(
+            self,
+            origin=self.origin[rows],
+            target=self.target[rows],
+            ball=None if self.ball is None else self.ball.of(rows),
+            floor=None if self.floor is None else self.floor[rows],
+        )
+
+    def tried(self, aim: Aim, points: Tensor) -> Tensor:
+        """What t points of each row (n, t, d) are worth: (n, t)."""
+        with torch.no_grad():
+            count = points.shape[1]
+            target, origin = self.target.repeat_interleave(count), self.origin.repeat_interleave(count, 0)
+            return aim(self.model, points.flatten(0, 1), target, origin).view(points.shape[:2])
+
+    def enough(self, point: Tensor) -> Tensor:
+        """Which points (n, d) are worth more than 0: (n,)."""
+        return self.tried(self.worth, point[:, None])[:, 0] > SURE
+
+    def cost(self, point: Tensor) -> Tensor:
+        """What the points (n, d) cost: (n,)."""
+        moved = (point - self.origin).abs()
+        return (moved if self.norm == 1 else moved**2).sum(1)
+
+    def costs(self, points: Tensor) -> Tensor:
+        """What each feature of points (n, t, d) costs: (n, t, f)."""
+        moved = (points - self.origin[:, None]).abs()
+        return self.space.per_feature(moved if self.norm == 1 else moved**2)
+
+    def allowed(self, points: Tensor) -> Tensor:
+        """Which of the points (n, t, d) are near enough and keep the guard: (n, t)."""
+        near = self.near(points)
+        if self.guard is None or self.floor is None:
+            return near
+        return near & (self.tried(self.guard, points) >= self.floor[:, None])
+
+    def near(self, points: Tensor) -> Tensor:
+        """Which of the points (n, t, d) are near enough: (n, t)."""
+        return torch.ones_like(points[..., 0], dtype=torch.bool) if self.ball is None else self.ball.holds(points)
+
+
+def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
+    """From valid points towards the class: in every round the move that gains most margin for its cost.
+
+    ``hints`` are valid points of the same rows whose features are worth trying, such as what a relaxed search found.
+    """
+
+    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+        gain = torch.minimum(now[:, None] + change, torch.full_like(change, 2 * SURE)) - now[:, None]
+        enough = gain > WORTHWHILE * gain.amax(1, keepdim=True)
+        return torch.where((gain > 0) & enough, gain / extra.clamp_min(TINY), -torch.inf)
+
+    return _walk(task, task.worth, point, hints, wanted, rounds, until=SURE)
+
+
+def reduce(task: Task, point: Tensor, rounds: int | None = None) -> Tensor:
+    """From points that are worth enough to cheaper ones: in every round the move that saves most and keeps that."""
+    return _walk(task, task.worth, point, (), _saving, rounds)
+
+
+def climb(task: Task, aim: Aim, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
+    """From points that are worth enough to others that are and for which another aim is higher."""
+    return _walk(task, aim, point, hints, _rising, rounds)
+
+
+def undo(task: Task, point: Tensor) -> Tensor:
+    """Take back whole features that the points need not change, dearest first, as long as they are worth enough."""
+    return _walk(task, task.worth, point, (task.origin,), _saving, None, fractions=())
+
+
+def repair(task: Task, point: Tensor) -> Tensor:
+    """The nearest valid points, and where those have lost the class, valid ones that `reach` finds from there."""
+    snapped = task.space.snap(point, task.origin)
+    near = task.near(snapped[:, None])[:, 0]
+    start = torch.where(near[:, None], snapped, task.origin)
+    return torch.where((near & task.enough(snapped))[:, None], snapped, reach(task, start, (snapped,)))
+
+
+def settle(task: Task, point: Tensor) -> Tensor:
+    """Cheap valid points for what a relaxed search found: from where it ended and from home, the cheaper one.
+
+    Where neither way leads to the class, the nearest valid point.
+    """
+    snapped = task.space.snap(point, task.origin)
+    near = reach(task, snapped, (snapped,))
+    # From home at l1 prices in either norm: squares favour many small moves, which the other start has already.
+    afar = reach(replace(task, norm=1), task.origin, (snapped,))
+    best = cheaper(task, reduce(task, near), reduce(task, afar))
+    lost = torch.nonzero(~task.enough(best)).flatten()
+    if len(lost):
+        best[lost] = _last_way(task.of(lost), snapped[lost])
+    return best
+
+
+def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
+    """The cheaper of two points of each row, of those that are worth enough."""
+    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
+    return torch.where((costs[1] < costs[0])[:, None], other, one)
+
+
+def _last_way(task: Task, snapped: Tensor) -> Tensor:
+    """From home by the largest gains, whatever they cost; the nearest valid point if that does not lead there."""
+    end = reduce(task, _walk(task, task.worth, task.origin, (snapped,), _rising, None, until=SURE))
+    return torch.where(task.enough(end)[:, None], end, snapped)
+
+
+Wanted = Callable[[Tensor, Tensor, Tensor], Tensor]  # worth now (n,), its change, extra cost (n, t) -> rank (n, t)
+
+
+def _saving(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+    """Moves that keep what they must, by what they save."""
+    return torch.where((now[:, None] + change > SURE) & (extra < -TINY), -extra, -torch.inf)
+
+
+def _rising(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+    """Moves by how much they gain."""
+    return torch.where(change > TINY, change, -torch.inf)
+
+
+def _walk(
+    task: Task,
+    aim: Aim,
+    point: Tensor,
+    hints: tuple[Tensor, ...],
+    wanted: Wanted,
+    rounds: int | None,
+    until: float | None = None,
+    fractions: tuple[float, ...] = FRACTIONS,
+) -> Tensor:
+    """Take the best move of every row, round after round, until none is wanted."""
+    point = point.clone()
+    going = torch.arange(len(point) if len(task.space.features) else 0, device=point.device)
+    if until is not None:
+        going = going[task.of(going).tried(aim, point[going][:, None])[:, 0] <= until]
+    for _ in range(max(FEWEST, 2 * len(task.space.features)) if rounds is None else rounds):
+        if not len(going):
+            break
+        some, own_hints = task.of(going), [hint[going] for hint in hints]
+        moved, better, worth = _best_move(some, aim, point[going], own_hints, wanted, fractions)
+        point[going] = moved
+        going = going[better if until is None else better & (worth <= until)]
+    return point
+
+
+def _best_move(
+    task: Task, aim: Aim, point: Tensor, hints: list[Tensor], wanted: Wanted, fractions: tuple[float, ...]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The points after their best move, which of them have one, and what the aim is there."""
+    features = task.space.features
+    now, gradient = slope(aim, task.model, point, task.target, task.origin)
+    if fractions and aim is task.worth:
+        hints = [*hints, *_newton(task, point, now, gradient)]
+    proposals = _proposals(task, point, hints, fractions)  # (n, p, d)
+    expected = task.space.per_feature((proposals - point[:, None]) * gradient[:, None])  # (n, p, f)
+    extra = task.costs(proposals) - task.costs(point[:, None])
+    changed = task.space.per_feature((proposals != point[:, None]).to(point)) > 0
+    rank = torch.where(changed, wanted(now, expected.flatten(1), extra.flatten(1)).view_as(extra), -torch.inf)
+    rank = torch.where(changed & rank.isinf(), expected / (1 + extra.abs()) - 1e12, rank)  # a gradient may be wrong
+    best = rank.flatten(1).topk(min(TRIED, rank[0].numel()), dim=1)
+    moves = _applied(point, proposals, features, best.indices)  # (n, t, d)
+    after = task.tried(aim, moves)
+    change = after - now[:, None]
+    kept = task.allowed(moves) & (best.values > -torch.inf)
+    if aim is not task.worth:
+        kept &= task.tried(task.worth, moves) > SURE
+    final = torch.where(kept, wanted(now, change, extra.flatten(1).gather(1, best.indices)), -torch.inf)
+    value, place = final.max(1)
+    better = value > -torch.inf
+    rows = torch.arange(len(point), device=point.device)
+    worth = torch.where(better, after[rows, place], now)
+    return torch.where(better[:, None], moves[rows, place], point), better, worth
+
+
+def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> Tensor:
+    """The points after each of the moves (n, t), a move being proposal · f + feature: (n, t, d)."""
+    proposal, feature = moves // len(features), moves % len(features)
+    rows = torch.arange(len(point), device=point.device)[:, None]
+    return torch.where(features[feature], proposals[rows, proposal], point[:, None])
+
+
+def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:
+    """Valid points whose every number is where it alone would be worth just enough, as far as its slope tells."""
+    flat = gradient.abs() < TINY
+    missing = torch.where(flat, 0, (2 * SURE - now)[:, None] / torch.where(flat, 1, gradient))
+    low, high = task.space.bounds(task.origin)
+    return [
+        task.space.snap(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)
+        for share in OVERSHOOT
+    ]
+
+
+def _proposals(task: Task, point: Tensor, hints: list[Tensor], fractions: tuple[float, ...]) -> Tensor:
+    """Valid points to take features from: part of the way home and to the bounds, every level, the hints. (n, p, d)"""
+    if not fractions:
+        return torch.stack(hints, dim=1)
+    space, origin = task.space, task.origin
+    ways = [origin, *space.bounds(origin)]
+    part = [space.snap(point + share * (end - point), origin) for end in ways for share in fractions]
+    return torch.stack([*part, *space.levels(point, origin), *hints], dim=1)

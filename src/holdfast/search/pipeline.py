@@ -1,0 +1,43 @@
+"""Methods and stabilisers by name: "pgd", "min-l1+sns", "pgd+sns+sparse"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, Stabiliser
+from holdfast.search.methods import METHODS
+from holdfast.search.stabilisers import STABILISERS
+from holdfast.tabular.space import Space
+
+
+@dataclass(frozen=True)
+class Then:
+    """A method followed by stabilisers: a method itself."""
+
+    method: Method
+    stabilisers: tuple[Stabiliser, ...]
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        stabilisers = tuple(one.fit(x, y, space, seed) if isinstance(one, Fitted) else one for one in self.stabilisers)
+        return replace(self, method=self.method.fit(x, y, space, seed), stabilisers=stabilisers)
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        answer = self.method(model, x, target, space)
+        for stabiliser in self.stabilisers:
+            answer = stabiliser(model, answer, space)
+        return answer
+
+
+def named(name: str) -> Method:
+    """The method of that name with its defaults; ``+`` adds stabilisers: ``named("pgd+sns")``."""
+    first, *rest = name.split("+")
+    unknown = [word for word in [first] if word not in METHODS] + [word for word in rest if word not in STABILISERS]
+    if unknown:
+        raise ValueError(
+            f"'{name}': no {unknown[0]}; methods are {', '.join(METHODS)}, and + adds {', '.join(STABILISERS)}"
+        )
+    return Then(METHODS[first](), tuple(STABILISERS[word]() for word in rest)) if rest else METHODS[first]()

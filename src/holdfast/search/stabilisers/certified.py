@@ -1,0 +1,69 @@
+"""Where the class is proved for the largest change of all weights, or nearly so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.stabilisers.ascent import check_climb, uphill
+from holdfast.tabular.space import Space
+from holdfast.theory.certificates import Absolute, Change, check_layers, margin_bound
+from holdfast.theory.layers import Layers
+
+
+@dataclass(frozen=True)
+class Certified:
+    r"""Moves a counterfactual x_c to the nearby point that holds best when the worst happens to all weights at once.
+
+        maximize  min over networks within delta of the margin at x   over x in the space with ‖x − x_c‖ ≤ radius
+
+    with the minimum replaced by `theory.certificates.margin_bound`, which is never above it. With delta 0 this is
+    `Confidence` (of two classes). Where the bound ends above 0, no network within delta undoes the counterfactual.
+    Networks trained from new seeds are much further away than any delta that can be proved, and hold no more of what
+    this finds than of what `SNS` or `Confidence` find (bench/certificates.py). Perceptrons only.
+    """
+
+    source: ClassVar[str] = "a bound on all weights, as CROWN's on inputs (Zhang et al. 2018)"
+
+    radius: float | Tensor = 2.4
+    steps: int = 200
+    norm: float = 2  # of the ball: 1, 2 or infinity
+    patience: int | None = None  # stop after so many steps in which no row got better
+    delta: float = 0.001  # best where a bound above 0 can just be reached; beyond, all that counts is to be small
+    change: Change = field(default_factory=Absolute)  # what delta is measured in
+
+    def __post_init__(self) -> None:
+        check_climb(self.radius, self.steps, self.norm, self.patience)
+        if not 0 <= self.delta < torch.inf:
+            raise ValueError(f"delta must be 0 or more and finite, got {self.delta}")
+
+    def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
+        """The same rows with those that were found moved to where a larger margin is proved."""
+        layers = as_layers(model, start.origin)
+
+        def proved(model: Model, point: Tensor, target: Tensor, origin: Tensor) -> Tensor:
+            return margin_bound(layers, point, target, self.delta, self.change).to(point)
+
+        return uphill(model, start, space, proved, self.radius, self.steps, self.norm, self.patience)
+
+
+def as_layers(model: Model, x: Tensor) -> Layers:
+    """The layers of a model, if they are all there is to it."""
+    check_layers(model)
+    layers: Layers = model  # type: ignore[assignment]  # just checked
+    hidden = x[:16].detach()
+    for weight, bias in zip(layers.weights[:-1], layers.biases[:-1], strict=True):
+        hidden = torch.relu(hidden @ weight + bias)
+    with torch.no_grad():
+        same = torch.allclose(model(x[:16]), hidden @ layers.weights[-1] + layers.biases[-1], rtol=1e-3, atol=1e-3)
+    if not same:
+        raise TypeError(
+            f"{type(model).__name__} has weights and biases, but its logits are not those of a ReLU perceptron made of "
+            "them; a certificate would be of another network"
+        )
+    return layers

@@ -1,0 +1,154 @@
+"""A study's results on disk: one line of JSON per cell.
+
+    study, cell      the study's name, and a digest of all that decides the cell
+    dataset, base_seed, method
+    rows             one flat row per kind of change, with the keys of `Audit.rows` and what else a table needs
+    each             of the single counterfactuals: which rows were found ("1101"), and for those, in order, what they
+                     cost and how many members of each kind invalidate them
+
+A line is written whole and fsynced, so a run that is killed at any moment loses only the cell it was at. Files of
+earlier versions are read too: `WORDS` has what they call a key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.studies.study import Study
+from holdfast.utils.files import write_text
+
+FIELDS = {"study", "cell", "dataset", "base_seed", "method", "rows", "each"}
+WORDS = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "baseline_flips"}  # of before 0.2
+
+
+def join(parts: Sequence[str | Path], file: str | Path) -> Path:
+    """One file of several, written by as many processes: of the same study, or they are not joined."""
+    missing = [str(part) for part in parts if not Path(part).exists()]
+    if missing or not parts:
+        raise FileNotFoundError(f"no files to join: {', '.join(missing) or 'none were given'}")
+    lines = [line for part in parts for line in read_lines(Path(part), None)]
+    names = sorted({line["study"] for line in lines})
+    if len(names) > 1:
+        raise ValueError(f"these files hold the studies {', '.join(names)}; give each study a file of its own")
+    return write_text(Path(file), b"".join(map(_text, lines)).decode())
+
+
+def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:
+    """The flat rows of a study's file, also while it runs: one a cell and kind of change.
+
+    Where a setting was changed in between, the newer line of a cell counts; given the ``study``, only its own cells do.
+    """
+    return [row for line in _newest(Path(file), study) for row in line["rows"]]
+
+
+def frame(file: str | Path, study: Study | None = None) -> pd.DataFrame:
+    """The same as a table."""
+    return pd.DataFrame(read(file, study))
+
+
+def each(file: str | Path, study: Study | None = None) -> pd.DataFrame:
+    """One line a counterfactual: its cost, and for every kind of change the share of members that invalidate it.
+
+    NaN where nothing was found.
+    """
+    parts = [_each(line) for line in _newest(Path(file), study)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _each(line: dict[str, Any]) -> pd.DataFrame:
+    own, members = line["each"], {row["change"]: row["members"] for row in line["rows"]}
+    found = np.array([letter == "1" for letter in own["found"]])
+
+    def spread_out(values: Any) -> Any:
+        """From found rows to all rows."""
+        column = np.full(len(found), np.nan)
+        column[found] = values
+        return column
+
+    columns = {name: spread_out(own[name]) for name in ("cost_l1", "cost_l2")}
+    for kind, counts in own["invalidated"].items():
+        columns[f"invalidated_{kind}"] = spread_out(np.array(counts) / members[kind])
+    cell = {name: line[name] for name in ("dataset", "base_seed", "method")}
+    return pd.DataFrame({**cell, "row": np.arange(len(found)), "found": found, **columns})
+
+
+def _newest(path: Path, study: Study | None) -> list[dict[str, Any]]:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}; run(study, file) writes it")
+    own = None if study is None else {cell.key for cell in study.cells}
+    newest = {
+        (line["dataset"], line["base_seed"], line["method"]): line
+        for line in read_lines(path, None if study is None else study.name)
+        if own is None or line["cell"] in own
+    }
+    return list(newest.values())
+
+
+def read_lines(path: Path, study: str | None) -> Iterator[dict[str, Any]]:
+    """The whole lines of a file; what a killed writer left of its last one is passed over."""
+    *whole, _ = path.read_bytes().split(b"\n")
+    for number, text in enumerate(whole, start=1):
+        try:
+            line = json.loads(text)
+            ours = set(line) >= FIELDS
+        except (ValueError, TypeError):
+            ours = False
+        if not ours:
+            raise ValueError(
+                f"line {number} of {path} is not a valid study result (edited, or written by another program); "
+                "remove the line"
+            )
+        if study is not None and line["study"] != study:
+            raise ValueError(f"{path} holds study '{line['study']}', not '{study}'; give each study a file of its own")
+        yield _in_todays_words(line)
+
+
+def _in_todays_words(line: dict[str, Any]) -> dict[str, Any]:
+    return line | {"rows": [_renamed(row) for row in line["rows"]], "each": _renamed(line["each"])}
+
+
+def _renamed(values: dict[str, Any]) -> dict[str, Any]:
+    return {WORDS.get(name, name): value for name, value in values.items()}
+
+
+def cut_off_half_line(path: Path) -> None:
+    """Cut off what a killed writer left of its last line."""
+    if path.exists():
+        whole = path.read_bytes().rfind(b"\n") + 1
+        if whole < path.stat().st_size:
+            os.truncate(path, whole)
+
+
+def append_line(path: Path, line: dict[str, Any]) -> None:
+    """Add a line, whole or not at all."""
+    with open(path, "ab", buffering=0) as file:
+        start, rest = file.tell(), memoryview(_text(line))
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except BaseException:  # Ctrl-C and a full disk among them
+            file.truncate(start)
+            raise
+
+
+def _text(line: dict[str, Any]) -> bytes:
+    return (json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n").encode()
+
+
+def complete(study: Study, path: Path) -> None:
+    """When every cell is there: the file in the study's order, without cells of settings that are no more."""
+    if not path.exists():
+        return
+    lines = {line["cell"]: line for line in read_lines(path, study.name)}
+    if all(cell.key in lines for cell in study.cells):
+        text = b"".join(_text(lines[cell.key]) for cell in study.cells)
+        if text != path.read_bytes():
+            write_text(path, text.decode())

@@ -1,0 +1,158 @@
+"""Declared experiments: every method on every dataset, with every deployed network.
+
+A cell is one method on one dataset with one deployed network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from holdfast import datasets
+from holdfast.datasets.cards import Card
+from holdfast.families.changes import bootstrap, leave_one_out, seeds
+from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
+from holdfast.models.merged import Groups
+from holdfast.search.counterfactuals import Method
+from holdfast.search.pipeline import named
+from holdfast.studies.keys import FORMAT, described, versions_in_keys
+from holdfast.tabular.encoding import Scaling
+from holdfast.utils.digests import digest
+
+FIRST = 1000  # seed of the first retrained network; deployed ones have lower seeds, so the two never meet
+GROUPS: dict[str, Groups] = {"warfarin": ((0,), (1, 2))}  # the paper's: classes 1 and 2 count as the same
+
+# A kind of change -> its members, from how many there are, how many training rows, and the deployed network. New seeds
+# are the same for every deployed network, so that they are trained once.
+CHANGES: dict[str, Callable[[int, int, Retraining], list[Retraining]]] = {
+    "seeds": lambda members, rows, base: seeds(members, start=FIRST),
+    "leave-one-out": lambda members, rows, base: leave_one_out(members, rows, seed=base.init_seed, base=base),
+    "bootstrap": lambda members, rows, base: bootstrap(members, base=base),
+}
+
+Entry = str | tuple[str, Method | Callable[[str], Method]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one dataset with one deployed network. The key is a digest of all that decides the result."""
+
+    dataset: str
+    base_seed: int
+    method: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment: every method on every dataset, with every deployed network.
+
+    A method is a name with its defaults ("pgd+sns"), or a name and a value, or a name and a function of the dataset's
+    name that gives the value, where settings differ. Recipes and scalings are the paper's but where named.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    methods: tuple[Entry, ...]
+    changes: tuple[tuple[str, int], ...] = (("seeds", 100), ("leave-one-out", 100))  # kinds, and members of each
+    rows: int | None = None  # of the test split to explain, the first ones; None for all
+    base_seeds: tuple[int, ...] = (0,)  # one deployed network each
+    space: Literal["free", "schema"] = "free"
+    settings: str = "own"  # what to call these settings in the rows: "text", "release"
+    scalings: Mapping[str, Scaling] = field(default_factory=dict)  # by dataset, where not its own
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)  # by dataset, where not the paper's
+    splits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # training and test rows, where not its own
+    untargeted: tuple[str, ...] = ()  # datasets where a search may end in any other class, also one of the same group
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        names = self.names
+        for what, given in {"datasets": self.datasets, "methods": names, "base_seeds": self.base_seeds}.items():
+            if isinstance(given, str) or not len(given) or len(set(given)) < len(given):
+                raise ValueError(f"{what} must be a tuple of one or more different ones, got {given!r}")
+        for dataset in (*self.datasets, *self.scalings, *self.recipes, *self.splits, *self.untargeted):
+            datasets.card(dataset)
+        for dataset in self.datasets:
+            for name in names:
+                self.method(dataset, name)
+        kinds = [kind for kind, _ in self.changes]
+        unknown = [kind for kind in kinds if kind not in CHANGES]
+        if unknown or not kinds or len(set(kinds)) < len(kinds):
+            raise ValueError(f"changes must be different ones of {', '.join(CHANGES)}, got {kinds}")
+        if min(members for _, members in self.changes) < 1 or (self.rows is not None and self.rows < 1):
+            raise ValueError(f"members and rows must be 1 or more, got {self.changes} and {self.rows}")
+        for dataset, (known, asked) in self.splits.items():
+            rows = datasets.card(dataset).rows
+            if known < 1 or asked < 1 or known + asked > rows:
+                raise ValueError(
+                    f"the split of {dataset} is {known} and {asked} rows; give 1 or more of each, of {rows} in all"
+                )
+        if not all(0 <= seed < FIRST for seed in self.base_seeds):
+            raise ValueError(
+                f"base_seeds are {self.base_seeds}; choose from 0 to {FIRST - 1}, retrained networks have those above"
+            )
+        if self.space not in ("free", "schema"):
+            raise ValueError(f"space must be 'free' or 'schema', got {self.space!r}")
+
+    def method(self, dataset: str, name: str) -> Method:
+        """The method of that name as it is used on that dataset."""
+        entry = next((entry for entry in self.methods if _name(entry) == name), None)
+        if entry is None:
+            raise ValueError(f"study '{self.name}' has no method '{name}'; it has {', '.join(self.names)}")
+        if isinstance(entry, str):
+            return named(entry)
+        given: Any = entry[1]
+        found = given if isinstance(given, type) or hasattr(given, "fit") else given(dataset)
+        if isinstance(found, type) or not (callable(found) and hasattr(found, "fit")):
+            raise TypeError(
+                f"method '{name}' on {dataset} is {found!r}; give a value such as PGD(radius=3.0), or a function of "
+                "the dataset's name that returns one"
+            )
+        chosen: Method = found
+        return chosen
+
+    def recipe(self, dataset: str) -> Recipe:
+        return self.recipes.get(dataset, PAPER_RECIPES[dataset])
+
+    def scaling(self, dataset: str) -> Scaling:
+        return self.scalings.get(dataset, datasets.card(dataset).scaling)
+
+    def card(self, dataset: str) -> Card:
+        """The dataset, with the study's own split."""
+        card = datasets.card(dataset)
+        return replace(card, split=self.splits.get(dataset, card.split))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the methods."""
+        return tuple(map(_name, self.methods))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, in the study's own order."""
+        return tuple(
+            Cell(dataset, seed, name, self._key(dataset, seed, name))
+            for dataset in self.datasets
+            for seed in self.base_seeds
+            for name in self.names
+        )
+
+    def _key(self, dataset: str, base_seed: int, method: str) -> str:
+        """What was computed with another setting, another torch or from another file is another cell."""
+        decisive = {
+            "format": FORMAT,
+            "versions": versions_in_keys(),
+            "file": datasets.card(dataset).sha256,
+            "split": self.card(dataset).split,
+            "scaling": self.scaling(dataset),
+            "recipe": described(self.recipe(dataset)),
+            "groups": [GROUPS.get(dataset), dataset in self.untargeted],
+            "method": [method, described(self.method(dataset, method))],
+            "own": [dataset, base_seed, self.changes, FIRST, self.rows, self.space, self.settings, self.device],
+        }
+        return digest(decisive)[:20]
+
+
+def _name(entry: Entry) -> str:
+    return entry if isinstance(entry, str) else entry[0]

@@ -1,0 +1,1 @@
+"""Tables: what their columns mean, what a person can change, and the numbers they become."""

@@ -1,0 +1,111 @@
+"""Checking a table against a schema: every message names the column, shows the values and says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.tabular.feature import Feature, Level
+from holdfast.utils.messages import did_you_mean, plain, repeated, some
+
+if TYPE_CHECKING:
+    from holdfast.tabular.schema import Schema
+
+
+def check_against(table: pd.DataFrame, schema: Schema, labelled: bool) -> None:
+    """Raise a ValueError with everything that is wrong with a table, or return."""
+    check_table(table)
+    check_columns(table, (*schema.names, schema.label) if labelled else schema.names)
+    all_problems(
+        *(partial(check_feature, table[feature.name], feature) for feature in schema.features),
+        *([partial(check_label, table[schema.label], schema.label, schema.classes)] if labelled else []),
+    )
+
+
+def all_problems(*steps: Callable[[], Any]) -> list[Any]:
+    """Take every step and tell all that went wrong at once: nobody wants to mend a table column by column."""
+    results, problems = [], []
+    for step in steps:
+        try:
+            results.append(step())
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return results
+
+
+def check_table(table: pd.DataFrame) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(table).__name__}; wrap it with pd.DataFrame(...)")
+    unnamed = [name for name in table.columns if not isinstance(name, str)]
+    if unnamed:
+        raise ValueError(
+            f"columns {some(unnamed)} have names that are not text; rename them, for example with "
+            "table.columns = table.columns.astype(str)"
+        )
+    twice = repeated(table.columns)
+    if twice:
+        raise ValueError(f"columns {twice} appear more than once; rename or drop the copies")
+    if table.empty:
+        raise ValueError(f"the table is empty ({len(table)} rows, {len(table.columns)} columns); check how it was read")
+
+
+def check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        hints = "".join(did_you_mean(name, table.columns) for name in missing[:1])
+        raise ValueError(f"the table lacks columns {missing}{hints}; it has {some(list(table.columns), 12)}")
+
+
+def check_feature(column: pd.Series[Any], feature: Feature) -> None:
+    check_missing(column, feature.name)
+    if not feature.is_numeric:
+        return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        raise ValueError(
+            f"column '{feature.name}' should hold numbers but is {column.dtype}, {some(list(column.unique()))}; "
+            "convert it with pd.to_numeric, or make it categorical in the schema"
+        )
+    check_finite(column, feature.name)
+    if feature.kind == "integer":
+        broken = column[column != column.round()]
+        if len(broken):
+            raise ValueError(
+                f"column '{feature.name}' should hold whole numbers but has {some(list(broken))}; "
+                "round it, or make the feature 'real'"
+            )
+
+
+def check_label(column: pd.Series[Any], label: str, classes: tuple[Level, ...]) -> None:
+    check_missing(column, label)
+    check_levels(column, label, classes, "Schema(classes=...)")
+
+
+def check_missing(column: pd.Series[Any], name: str) -> None:
+    missing = column.isna()
+    if missing.any():
+        rows = some(list(column.index[missing]))
+        raise ValueError(
+            f"column '{name}' has {int(missing.sum())} missing values (rows {rows}); "
+            "fill them or drop those rows; a column of levels may have 'missing' as one"
+        )
+
+
+def check_finite(column: pd.Series[Any], name: str) -> None:
+    broken = column[~np.isfinite(column.to_numpy(dtype=np.float64))]
+    if len(broken):
+        raise ValueError(f"column '{name}' has values that are not finite: {some(list(broken))}; replace or drop them")
+
+
+def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], place: str) -> None:
+    extra = sorted({plain(value) for value in column.unique()} - set(levels), key=repr)
+    if extra:
+        raise ValueError(
+            f"column '{name}' has levels {some(extra)} that the schema does not list; "
+            f"it lists {some(list(levels), 12)}; add them with {place} or drop those rows"
+        )

@@ -1,0 +1,133 @@
+"""One column of a table: what it means, and what a person can change about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+from holdfast.utils.messages import plain
+
+Level = str | int | float | bool
+Kind = Literal["real", "integer", "binary", "ordinal", "categorical"]
+Direction = Literal["any", "rise", "fall"]
+
+KINDS: tuple[Kind, ...] = ("real", "integer", "binary", "ordinal", "categorical")
+DIRECTIONS: tuple[Direction, ...] = ("any", "rise", "fall")
+NUMERIC: tuple[Kind, ...] = ("real", "integer")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One raw column: its kind, and what a person may do about it.
+
+    kind        "real" or "integer" (one number), "binary" (two levels, one 0/1 column), "ordinal" (levels
+                in their order, one column that counts them) or "categorical" (one column a level)
+    mutable     False: no counterfactual ever changes it
+    lower/upper of a number; what the training rows show when left out
+    levels      what a binary, ordinal or categorical column can hold, in order
+    direction   "rise" or "fall" when a person can only move it one way
+    step        the grid of a number: 100 for "in hundreds"; an integer has 1 unless told otherwise
+    zero_level  the level of a categorical column that is written as all zeros rather than as a column
+    avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
+    """
+
+    name: str
+    kind: Kind
+    mutable: bool = True
+    lower: float | None = None
+    upper: float | None = None
+    levels: tuple[Level, ...] = ()
+    direction: Direction = "any"
+    step: float | None = None
+    zero_level: Level | None = None
+    avoid: tuple[Level, ...] = ()
+
+    def __post_init__(self) -> None:
+        for problem in self._type_problems():
+            raise TypeError(f"feature '{self.name}': {problem}")
+        object.__setattr__(self, "levels", tuple(map(plain, self.levels)))
+        object.__setattr__(self, "avoid", tuple(map(plain, self.avoid)))
+        for field in ("lower", "upper", "step", "zero_level"):
+            object.__setattr__(self, field, plain(getattr(self, field)))
+        for problem in self._problems():
+            raise ValueError(f"feature '{self.name}': {problem}")
+
+    def _type_problems(self) -> Iterable[str]:
+        if not isinstance(self.mutable, bool):
+            yield f"mutable is {self.mutable!r}; it must be True or False"
+        for field in ("levels", "avoid"):
+            value = getattr(self, field)
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                yield f"{field} is {value!r}; give a tuple, such as ({value!r},)"
+        for field in ("lower", "upper", "step"):
+            value = getattr(self, field)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value)
+            ):
+                yield f"{field} is {value!r}; it must be a finite number, or None"
+
+    def _problems(self) -> Iterable[str]:
+        if self.kind not in KINDS:
+            yield f"kind is {self.kind!r}; choose one of {', '.join(KINDS)}"
+        if self.direction not in DIRECTIONS:
+            yield f"direction is {self.direction!r}; choose one of {', '.join(DIRECTIONS)}"
+        if self.is_numeric:
+            yield from self._numeric_problems()
+        else:
+            yield from self._level_problems()
+
+    def _numeric_problems(self) -> Iterable[str]:
+        if self.levels or self.avoid or self.zero_level is not None:
+            yield f"levels are for columns of levels, not for {self.kind!r}; use lower and upper"
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            yield f"lower {self.lower} is above upper {self.upper}; swap them"
+        if self.step is not None and not self.step > 0:
+            yield f"step is {self.step}; it must be above 0"
+        if self.kind == "integer" and self.step is not None and self.step != int(self.step):
+            yield f"step is {self.step}, which is not whole; make the feature 'real' or the step whole"
+
+    def _level_problems(self) -> Iterable[str]:
+        if self.lower is not None or self.upper is not None or self.step is not None:
+            yield f"lower, upper and step are for numbers, not for {self.kind!r}; restrict levels instead"
+        if len(set(self.levels)) != len(self.levels):
+            yield f"levels {list(self.levels)} repeat one another; list each once"
+        if self.kind == "binary" and len(self.levels) != 2:
+            yield f"a binary feature has two levels, got {list(self.levels)}"
+        if self.kind == "ordinal" and len(self.levels) < 2:
+            yield f"an ordinal feature has at least two levels, got {list(self.levels)}"
+        if self.kind == "categorical" and not self.levels:
+            yield "a categorical feature needs its levels; list them in levels=(...)"
+        if self.kind == "categorical" and self.direction != "any":
+            yield "categories have no direction; make the feature 'ordinal' if its levels have an order"
+        if self.zero_level is not None and self.kind != "categorical":
+            yield f"zero_level is for categorical features, not for {self.kind!r}"
+        if self.zero_level is not None and self.zero_level in self.levels:
+            yield f"zero_level {self.zero_level!r} stands among levels too; take it out of levels"
+        if self.avoid and (self.kind != "categorical" or not set(self.avoid) <= set(self.values)):
+            yield f"avoid {list(self.avoid)} must be levels of a categorical feature, here of {list(self.values)}"
+        if self.avoid and set(self.avoid) == set(self.values):
+            yield "avoid leaves no level to move to; set mutable=False instead"
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.kind in NUMERIC
+
+    @property
+    def width(self) -> int:
+        """How many encoded columns it takes."""
+        return len(self.levels) if self.kind == "categorical" else 1
+
+    @property
+    def values(self) -> tuple[Level, ...]:
+        """Every level the raw column may hold, the one written as zeros included."""
+        return self.levels if self.zero_level is None else (*self.levels, self.zero_level)
+
+    @property
+    def grid(self) -> float | None:
+        """The step between neighbouring values in raw units; None for a free real number."""
+        if self.kind == "real":
+            return self.step
+        return None if self.kind == "categorical" else float(self.step or 1)

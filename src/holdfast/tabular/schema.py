@@ -1,0 +1,149 @@
+"""What the columns of a table mean, and what a person can change about them.
+
+Loads without pandas: a schema is read, written and listed where no table is at hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from holdfast.tabular.feature import Feature, Level
+from holdfast.utils.files import write_text
+from holdfast.utils.messages import did_you_mean, repeated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features of a table in their order, its label column, and the classes in theirs."""
+
+    features: tuple[Feature, ...]
+    label: str
+    classes: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        twice = repeated(self.names)
+        if not self.features:
+            raise ValueError("a schema needs at least one feature")
+        if twice:
+            raise ValueError(f"features {twice} are listed twice; keep one of each")
+        if self.label in self.names:
+            raise ValueError(f"'{self.label}' is both the label and a feature; drop the feature")
+        if len(set(self.classes)) < 2 or repeated(self.classes):
+            raise ValueError(f"a schema needs two or more different classes, got {list(self.classes)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    @property
+    def width(self) -> int:
+        """How many encoded columns the features take together."""
+        return sum(feature.width for feature in self.features)
+
+    def __str__(self) -> str:
+        """A line a feature, to look over."""
+        lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
+        for feature in self.features:
+            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind")}
+            lines.append(
+                f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
+            )
+        return "\n  ".join(lines)
+
+    def __getitem__(self, name: str) -> Feature:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise KeyError(f"no feature '{name}'{did_you_mean(name, self.names)}")
+
+    def revise(self, *names: str, **changes: Any) -> Schema:
+        """The same schema with other settings for some features: ``schema.revise("age", mutable=False)``."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f'name the features one by one, revise("age", "sex", mutable=False); got {names}')
+        unknown = [name for name in changes if name not in _SETTINGS]
+        if unknown:
+            raise TypeError(
+                f"no setting '{unknown[0]}'{did_you_mean(unknown[0], _SETTINGS)}; there are {', '.join(_SETTINGS)}"
+            )
+        revised = {name: dataclasses.replace(self[name], **changes) for name in names}
+        features = tuple(revised.get(feature.name, feature) for feature in self.features)
+        return dataclasses.replace(self, features=features)
+
+    @classmethod
+    def infer(cls, table: pd.DataFrame, label: str) -> Schema:
+        """Read a schema off a table. Look it over: no table says what a person can change.
+
+        Text and unordered categories become categorical, ordered categories ordinal, two-valued columns
+        binary, whole numbers integer (also when kept as floats) and other numbers real. Everything starts out
+        mutable. The classes are the label's values in sorted order.
+        """
+        from holdfast.tabular.inference import infer  # loads pandas, which a schema alone does not need
+
+        features, classes = infer(table, label)
+        return cls(features, label, classes)
+
+    def check(self, table: pd.DataFrame, labelled: bool = False) -> None:
+        """Raise a ValueError that names the column, shows the values and says what to do, or return."""
+        from holdfast.tabular.checks import check_against
+
+        check_against(table, self, labelled)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "classes": list(self.classes),
+            "features": [_compact(feature) for feature in self.features],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Schema:
+        try:
+            features = tuple(Feature(**item) for item in values["features"])
+            return cls(features, values["label"], tuple(values["classes"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"this does not read as a schema ({error}); it needs 'label', 'classes' and a list of 'features', "
+                f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}"
+            ) from error
+
+    def save(self, path: str | Path) -> Path:
+        """Write as TOML, or as JSON when the name ends in .json."""
+        path = Path(path)
+        text = json.dumps(self.to_dict(), indent=2) if path.suffix == ".json" else tomli_w.dumps(self.to_dict())
+        return write_text(path, text)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        path = Path(path)
+        text = path.read_text(encoding="utf-8")
+        try:
+            return cls.from_dict(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+_SETTINGS = tuple(field.name for field in dataclasses.fields(Feature) if field.name != "name")
+_OPTIONAL = tuple(field.name for field in dataclasses.fields(Feature) if field.default is not dataclasses.MISSING)
+
+
+def _compact(feature: Feature) -> dict[str, Any]:
+    """Only what differs from the defaults: TOML has no null, and short files get read."""
+    item: dict[str, Any] = {"name": feature.name, "kind": feature.kind}
+    for field in dataclasses.fields(feature):
+        value = getattr(feature, field.name)
+        if field.name in _OPTIONAL and value != field.default:
+            item[field.name] = list(value) if isinstance(value, tuple) else value
+    return item

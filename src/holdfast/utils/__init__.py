@@ -1,0 +1,1 @@
+"""Files, progress and threads: what has nothing to do with counterfactuals."""

@@ -1,0 +1,194 @@
+"""Files in, an audit out: the same numbers as with the library's own values."""
+
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+from commands import holdfast
+from holdfast import (
+    PGD,
+    Encoding,
+    Family,
+    Recipe,
+    Retraining,
+    audit,
+    load_audit,
+    other_class,
+    save_family,
+    seeds,
+    train,
+)
+from holdfast.auditing.audit_files import audit_files, read_data, read_models
+from holdfast.datasets import card
+from holdfast.families.external_models import read_perceptron
+from holdfast.models.model import predict
+
+RECIPE = Recipe((16,), epochs=20, batch=32)
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    """A deployed network, six retrained ones and PGD's counterfactuals, as values and as files."""
+    folder = tmp_path_factory.mktemp("german")
+    table, schema = card("german").load()
+    known, asked = card("german").divide(table)
+    asked = asked.iloc[:30]
+    encoding = Encoding.fit(known, schema, card("german").scaling)
+    x, y = encoding.encode(known), encoding.labels(known)
+    family = train(x, y, RECIPE, [Retraining(), *seeds(6)])
+    rows = encoding.encode(asked)
+    found = PGD(radius=10.0)(family[0], rows, other_class(family[0], rows), encoding.space)
+    save_family(family, folder / "family")
+    points = found.to_frame(encoding, asked)
+    points.to_csv(folder / "points.csv")
+    points.to_parquet(folder / "points.parquet")
+    known.to_csv(folder / "known.csv")
+    asked.to_csv(folder / "people.csv")
+    schema.save(folder / "schema.toml")
+    return folder, asked, encoding, family, found
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_command_gives_what_the_library_gives(ending, german, tmp_path):
+    folder, asked, _, family, found = german
+    done = holdfast(
+        "audit", "--data", "german", "--counterfactuals", folder / f"points.{ending}", "--models", folder / "family",
+        "--out", "results", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    expected = audit(found, family[1:])
+    assert f"{int(found.found.sum())} of 30 counterfactuals are valid and were audited" in done.stdout
+    assert f"{expected.rate:.1%} invalidated" in done.stdout
+    kept = load_audit(tmp_path / "results" / "audit")
+    assert kept.rate == expected.rate
+    order = asked.index.argsort()  # the rows of the data that are named, in the data's order
+    table = pd.read_csv(tmp_path / "results" / "rows.csv", index_col="row").loc[asked.index]
+    assert table["invalidated"].tolist() == pytest.approx(expected.per_row.tolist(), nan_ok=True)
+    assert (table["low"].fillna(0) <= table["invalidated"].fillna(0)).all()
+    assert len(order) == len(pd.read_csv(tmp_path / "results" / "rows.csv"))
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["audit", "problems.csv", "rows.csv"]
+
+
+def test_a_table_of_ones_own_with_models_in_files(german, tmp_path):
+    """Modules saved as torch names their layers, a schema file, people who are not in the training table."""
+    folder, _, _, family, found = german
+    for place in range(7):
+        network = family[place]
+        module = nn.Sequential(nn.Linear(61, 16), nn.ReLU(), nn.Linear(16, 2))
+        for layer, weight, bias in zip((module[0], module[2]), network.weights, network.biases, strict=True):
+            layer.weight.data, layer.bias.data = weight.T.contiguous(), bias
+        safetensors.torch.save_file(module.state_dict(), tmp_path / f"model_{place}.safetensors")
+    models = [word for place in range(1, 7) for word in ("--models", f"model_{place}.safetensors")]
+    done = holdfast(
+        "audit", "--data", folder / "known.csv", "--schema", folder / "schema.toml", "--people", folder / "people.csv",
+        "--counterfactuals", folder / "points.csv", "--deployed", "model_0.safetensors", *models, "--constrained",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = load_audit(tmp_path / "holdfast-audit" / "audit")
+    expected = audit(found, family[1:])
+    assert kept.rate == pytest.approx(expected.rate)
+    assert kept.success == pytest.approx(expected.success)
+    assert kept.kinds == ("own",) * 6
+
+
+def test_without_models_networks_are_retrained(german, tmp_path):
+    folder = german[0]
+    done = holdfast(
+        "audit", "--data", folder / "known.csv", "--label", "risk", "--people", folder / "people.csv",
+        "--counterfactuals", folder / "points.csv", "--hidden", "8", "--epochs", 3, "--members", 2, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = load_audit(tmp_path / "holdfast-audit" / "audit")
+    assert kept.kinds == ("seeds",) * 2 + ("leave-one-out",) * 2
+    assert "not valid for the model" in done.stdout  # they were found for another network
+    problems = pd.read_csv(tmp_path / "holdfast-audit" / "problems.csv")
+    assert (problems["problem"] == "not valid for the model").sum() == 30 - kept.counterfactuals.found.sum()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--data", "germany"), "no dataset is called 'germany' (there are german, "),
+        (("--data", "nowhere.csv"), "there is no file nowhere.csv"),
+        (("--data", "{folder}/known.csv"), "needs a label: name its column (--label NAME)"),
+        (("--data", "{folder}/known.csv", "--label", "risk"), "no models to audit with"),
+        (("--data", "german", "--target", "splendid"), "no class is called 'splendid'; the classes are"),
+        (("--data", "german", "--hidden", "8,many"), "--hidden is '8,many'; give widths"),
+        (("--data", "german", "--models", "{folder}/people.csv"), "say which model the counterfactuals were found for"),
+        (
+            ("--data", "german", "--models", "{folder}/people.csv", "--deployed", "{folder}/people.csv"),
+            "does not read as a safetensors file",
+        ),
+        (("--data", "german", "--counterfactuals", "{folder}/schema.toml"), "use .csv or .parquet"),
+    ],
+)
+def test_what_cannot_be_done_ends_in_a_sentence_and_writes_nothing(words, message, german, tmp_path):
+    folder = german[0]
+    given = [str(word).format(folder=folder) for word in words]
+    if "--counterfactuals" not in given:
+        given += ["--counterfactuals", folder / "points.csv"]
+    done = holdfast("audit", *given, cwd=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "holdfast-audit").iterdir())
+
+
+def test_rows_that_were_asked_and_not_answered_count_as_not_found(german):
+    folder, asked, _, _, found = german
+    data = read_data("german")
+    points = found.to_frame(data.encoding, asked).iloc[:10]
+    some = audit_files(data, points, models=[folder / "family"])
+    everybody = audit_files(data, points, people=asked, models=[folder / "family"])
+    assert len(some.audit.counterfactuals) == 10
+    assert len(everybody.audit.counterfactuals) == 30
+    assert everybody.audit.success == pytest.approx(some.audit.success / 3)
+    assert everybody.audit.rate == some.audit.rate
+
+
+def test_a_family_must_say_which_model_is_deployed(german, tmp_path):
+    family = german[3]
+    save_family(family[1:], tmp_path / "retrained")
+    with pytest.raises(ValueError, match="holds 0 members of kind 'base'"):
+        read_models([tmp_path / "retrained"])
+    with pytest.raises(ValueError, match="one folder of a family, or safetensors files"):
+        read_models([tmp_path / "retrained", tmp_path / "retrained"])
+
+
+def test_layers_are_read_in_the_order_of_their_numbers(tmp_path):
+    torch.manual_seed(0)
+    module = nn.Sequential(*(part for _ in range(11) for part in (nn.Linear(4, 4), nn.ReLU())), nn.Linear(4, 3))
+    safetensors.torch.save_file(module.state_dict(), tmp_path / "deep.safetensors")
+    x = torch.randn(50, 4)
+    torch.testing.assert_close(read_perceptron(tmp_path / "deep.safetensors")(x), module(x))
+
+
+def test_files_that_are_no_perceptron_are_refused(tmp_path):
+    parts = {
+        "norm": nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)),
+        "fork": nn.ModuleDict({"a": nn.Linear(4, 3), "b": nn.Linear(5, 2)}),
+        "bare": nn.Sequential(nn.Linear(4, 2, bias=False)),
+    }
+    for name, module in parts.items():
+        safetensors.torch.save_file(module.state_dict(), tmp_path / f"{name}.safetensors")
+        with pytest.raises(ValueError, match=r"does not hold linear layers one after another.*like=module"):
+            read_perceptron(tmp_path / f"{name}.safetensors")
+
+
+def test_some_members_in_any_order(german):
+    family = german[3]
+    x = torch.randn(20, 61)
+    turned = family.chosen([4, 1, 6])
+    assert turned.kinds == ("seeds",) * 3
+    assert torch.equal(turned.predict(x), torch.stack([predict(family[place], x) for place in (4, 1, 6)]))
+    assert isinstance(turned, Family)
+
+
+def test_a_plan_is_a_number_of_networks(tmp_path):
+    done = holdfast("plan", "--width", 0.05, "--rate", 0.02, "--spread", 0.01, cwd=tmp_path)
+    assert done.returncode == 0
+    assert int(done.stdout.split()[0]) > 50
+    assert "width must lie between 0 and 1" in holdfast("plan", "--width", 5, cwd=tmp_path).stderr

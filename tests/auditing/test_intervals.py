@@ -1,0 +1,324 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from holdfast.auditing import intervals
+from holdfast.auditing.intervals import (
+    BETS,
+    FEWEST_INVALIDATED,
+    bootstrap_interval,
+    clopper_pearson,
+    mean_interval,
+    members_needed,
+    running_interval,
+)
+
+
+def test_clopper_pearson_is_scipys_exact_interval():
+    for trials in (1, 7, 100):
+        low, high = clopper_pearson(np.arange(trials + 1), trials, 0.9)
+        for count in range(trials + 1):
+            exact = stats.binomtest(count, trials).proportion_ci(0.9, method="exact")
+            assert (low[count], high[count]) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+DRAWS = {
+    "rare, over 60 rows": (lambda draw, n: draw.binomial(60, 0.003, n) / 60, 0.003),
+    "seldom, over 200 rows": (lambda draw, n: draw.binomial(200, 0.07, n) / 200, 0.07),
+    "all or nothing": (lambda draw, n: draw.binomial(1, 0.1, n), 0.1),
+    "skewed": (lambda draw, n: draw.beta(0.5, 2, n), 0.2),
+    "narrow": (lambda draw, n: draw.beta(70, 30, n), 0.7),
+    "coin": (lambda draw, n: draw.binomial(1, 0.5, n), 0.5),
+}
+
+
+@pytest.mark.parametrize("members", [1, 10, 100])
+@pytest.mark.parametrize("name", DRAWS)
+def test_mean_interval_covers(name, members):
+    sample, mean = DRAWS[name]
+    draw = np.random.default_rng(0)
+    limits = np.array([mean_interval(sample(draw, members)) for _ in range(300)])
+    covered = ((limits[:, 0] <= mean) & (mean <= limits[:, 1])).mean()
+    assert covered > 0.93
+
+
+def test_the_interval_holds_for_draws_of_different_means():
+    draw = np.random.default_rng(0)
+    means = np.linspace(0, 0.6, 50)
+    limits = np.array([mean_interval(draw.binomial(1, means)) for _ in range(300)])
+    assert ((limits[:, 0] <= means.mean()) & (means.mean() <= limits[:, 1])).mean() > 0.93
+
+
+def test_the_interval_adapts_to_the_spread_and_to_the_number():
+    def width(values):
+        low, high = mean_interval(values)
+        return high - low
+
+    draw = np.random.default_rng(1)
+    narrow, wide = draw.beta(70, 30, 100), draw.binomial(1, 0.7, 100)
+    assert width(narrow) < 0.4 * width(wide)
+    assert width(np.tile(narrow, 10)) < 0.5 * width(narrow)
+    assert width(wide) < 2 * 1.36 / np.sqrt(100) * 1.5  # not far above Hoeffding's, which ignores the spread
+
+
+def test_extremes():
+    low, high = mean_interval(np.zeros(100))
+    assert low == 0
+    assert stats.beta.ppf(0.975, 1, 100) < high < 0.05  # never below the exact limit of 0 in 100
+    assert mean_interval(np.ones(100)) == pytest.approx((1 - high, 1))
+
+
+def test_order_does_not_matter_and_turning_turns():
+    values = np.random.default_rng(2).beta(1, 3, 40)
+    assert mean_interval(values) == mean_interval(values[::-1])
+    low, high = mean_interval(values)
+    assert mean_interval(1 - values) == pytest.approx((1 - high, 1 - low))
+    assert low < values.mean() < high
+    wider = mean_interval(values, 0.99)
+    assert wider[0] < low < high < wider[1]
+
+
+def test_what_is_no_rate_is_refused():
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        mean_interval([0.5, 1.5])
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        mean_interval([0.5, np.nan])
+    with pytest.raises(ValueError, match="one draw or more"):
+        mean_interval([])
+    with pytest.raises(ValueError, match="confidence must lie between"):
+        mean_interval([0.5], confidence=95)
+
+
+def bisected(draws, tail):
+    """The lower limit as it is defined: the m at which the mixed capital is 1/tail."""
+    low, high = 0.0, draws.mean()
+    for _ in range(100):
+        middle = (low + high) / 2
+        growth = np.log(1 - BETS[:, None] + BETS[:, None] * draws / middle).sum(1) if middle else np.full(1, np.inf)
+        refuted = np.logaddexp.reduce(growth) - np.log(len(BETS)) >= -np.log(tail)
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("members", [1, 2, 30, 300])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 1 - 1e-9])
+def test_the_limits_are_those_of_a_plain_bisection(members, confidence):
+    draw = np.random.default_rng(3)
+    samples = [sample(draw, members) for sample, _ in DRAWS.values()]
+    samples += [
+        draw.beta(1e-3, 1, members),
+        draw.beta(1e5, 3e5, members),
+        np.full(members, 1e-12),
+        np.full(members, 0.5),
+    ]
+    for values in samples:
+        expected = bisected(values, (1 - confidence) / 2), 1 - bisected(1 - values, (1 - confidence) / 2)
+        assert mean_interval(values, confidence) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+def test_the_running_interval_is_the_intersection_of_the_intervals_so_far():
+    draw = np.random.default_rng(4)
+    for values in (draw.beta(1, 3, 60), draw.binomial(1, 0.2, 60), draw.binomial(50, 0.01, 60) / 50, np.full(60, 0.4)):
+        so_far = np.array([mean_interval(values[: number + 1], 0.9) for number in range(60)])
+        low, high = running_interval(values, 0.9)
+        np.testing.assert_allclose(low, np.maximum.accumulate(so_far[:, 0]), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(high, np.minimum.accumulate(so_far[:, 1]), rtol=0, atol=1e-9)
+
+
+def test_the_running_interval_narrows_and_does_not_know_the_future():
+    values = np.random.default_rng(5).beta(2, 5, 150)
+    low, high = running_interval(values)
+    assert low.shape == high.shape == (150,)
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) <= 0).all()
+    last = mean_interval(values)
+    assert last[0] - 1e-9 <= low[-1] < high[-1] <= last[1] + 1e-9
+    for limits, first in zip((low, high), running_interval(values[:40]), strict=True):
+        np.testing.assert_allclose(limits[:40], first, rtol=0, atol=1e-9)
+    turned = running_interval(1 - values)
+    np.testing.assert_allclose(turned, (1 - high, 1 - low), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["seldom, over 200 rows", "skewed", "coin"])
+def test_the_running_interval_holds_at_every_look(name):
+    sample, mean = DRAWS[name]
+    draw = np.random.default_rng(6)
+    held = 0
+    for _ in range(300):
+        low, high = running_interval(sample(draw, 60))
+        held += (low <= mean).all() and (mean <= high).all()
+    assert held / 300 >= 0.93
+
+
+def test_looking_again_and_again_with_an_interval_for_one_look_does_not_hold():
+    """Why there is a running interval: Clopper-Pearson is right at each number of draws but not at all of them."""
+    draw, looks = np.random.default_rng(7), np.arange(10, 301)
+    limits = [clopper_pearson(np.arange(number + 1), int(number)) for number in looks]
+    every, last = 0, 0
+    for _ in range(300):
+        counts = np.cumsum(draw.random(300) < 0.5)[looks - 1]
+        held = [low[count] <= 0.5 <= high[count] for count, (low, high) in zip(counts, limits, strict=True)]
+        every, last = every + all(held), last + held[-1]
+    assert last / 300 >= 0.93
+    assert every / 300 < 0.85
+
+
+def test_a_running_interval_at_the_edges():
+    low, high = running_interval(np.zeros(100))
+    assert (low == 0).all()
+    assert high[-1] == pytest.approx(mean_interval(np.zeros(100))[1], abs=1e-12)
+    low, high = running_interval([1.0])
+    assert (low[0], high[0]) == pytest.approx(mean_interval([1.0]))
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        running_interval([0.5, -0.1])
+    with pytest.raises(ValueError, match="one draw or more"):
+        running_interval([])
+    with pytest.raises(ValueError, match="confidence must lie between"):
+        running_interval([0.5], confidence=95)
+
+
+def test_a_mean_that_moves_is_reported():
+    with pytest.warns(UserWarning, match="no mean is left after 1"):
+        low, high = running_interval(np.repeat([0.0, 1.0], 100))
+    assert low[-1] > high[-1]
+    running_interval(np.tile([0.0, 1.0], 100))
+
+
+def invalidated_at_random(members, rows, seed=0):
+    """Uneven rows, uneven members."""
+    draw = np.random.default_rng(seed)
+    return draw.random((members, rows)) < draw.beta(1, 3, rows) * draw.beta(4, 1, (members, 1))
+
+
+def test_the_bootstrap_is_a_plain_loop_over_resampled_tables():
+    invalidated, draws = invalidated_at_random(7, 30), intervals.AT_ONCE + 20
+    means = []
+    for members, rows in intervals._weights(7, 30, draws, seed=5):
+        assert (members.sum(1) == 7).all()
+        assert (rows.sum(1) == 30).all()
+        for often, frequent in zip(members.astype(int), rows.astype(int), strict=True):
+            means.append(np.repeat(np.repeat(invalidated, often, axis=0), frequent, axis=1).mean())
+    assert len(means) == draws
+    expected = np.quantile(means, [0.05, 0.95])
+    assert bootstrap_interval(invalidated, 0.9, draws, seed=5) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_the_weights_are_multinomial():
+    members, rows = (np.concatenate(parts) for parts in zip(*intervals._weights(4, 20, 20_000, seed=1), strict=True))
+    for weights, size in ((members, 4), (rows, 20)):
+        np.testing.assert_allclose(weights.mean(0), 1, atol=0.04)
+        np.testing.assert_allclose(np.cov(weights.T), np.eye(size) - 1 / size, atol=0.06)
+
+
+def test_the_bootstrap_sees_both_kinds_of_spread():
+    """For a table of row effects alone, or of member effects alone, the spread of the mean is known."""
+    rows = np.tile(np.arange(100) < 30, (20, 1))  # rows that are always or never invalidated
+    members = np.tile(np.arange(20) < 8, (100, 1)).T
+    for table, rate, draws in ((rows, 0.3, 100), (members, 0.4, 20)):
+        low, high = bootstrap_interval(table, draws=20_000)
+        assert (low, high) == pytest.approx(tuple(stats.binom.ppf([0.025, 0.975], draws, rate) / draws), abs=1e-9)
+
+
+def test_the_order_of_rows_and_members_and_the_seed_move_the_bootstrap_hardly():
+    invalidated = invalidated_at_random(50, 80)
+    low, high = bootstrap_interval(invalidated)
+    assert low < invalidated.mean() < high
+    assert bootstrap_interval(invalidated) == (low, high)
+    draw = np.random.default_rng(8)
+    for other in (
+        bootstrap_interval(invalidated, seed=1),
+        bootstrap_interval(invalidated[draw.permutation(50)]),
+        bootstrap_interval(invalidated[:, draw.permutation(80)]),
+    ):
+        assert other == pytest.approx((low, high), abs=0.15 * (high - low))
+    turned = bootstrap_interval(~invalidated)
+    assert turned == pytest.approx((1 - high, 1 - low), abs=1e-12)
+    wider = bootstrap_interval(invalidated, 0.99)
+    assert wider[0] < low < high < wider[1]
+
+
+def test_the_bootstrap_is_withheld_where_it_would_say_nothing():
+    invalidated = np.zeros((30, 200), dtype=bool)
+    assert bootstrap_interval(invalidated) is None
+    assert bootstrap_interval(~invalidated) is None
+    invalidated[0, : FEWEST_INVALIDATED - 1] = True
+    invalidated[:5, 0] = True  # more members, no more rows
+    assert bootstrap_interval(invalidated) is None
+    assert bootstrap_interval(~invalidated) is None
+    invalidated[7, FEWEST_INVALIDATED - 1] = True
+    assert bootstrap_interval(invalidated) is not None
+    assert bootstrap_interval(invalidated[:1]) is None  # one member has no spread to show
+    assert bootstrap_interval(invalidated[:, :0]) is None  # nothing was found
+
+
+def test_the_bootstrap_refuses_what_is_no_table_of_pairs():
+    for table in (np.zeros(5, dtype=bool), np.zeros((3, 20, 2), dtype=bool), np.full((3, 20), 0.5)):
+        with pytest.raises(ValueError, match=r"\(members, rows\) table of booleans"):
+            bootstrap_interval(table)
+    with pytest.raises(ValueError, match="draws must be 1 or more, got 0"):
+        bootstrap_interval(invalidated_at_random(5, 50), draws=0)
+
+
+PLANS = {
+    "worst case": ({"width": 0.15}, lambda draw, n: draw.binomial(1, 0.5, n)),
+    "worst case, seldom": ({"width": 0.1, "rate": 0.05}, lambda draw, n: draw.binomial(1, 0.05, n)),
+    "spread": ({"width": 0.06, "rate": 0.2, "spread": 0.1}, lambda draw, n: draw.beta(3, 12, n)),
+    "skewed": ({"width": 0.1, "rate": 0.1, "spread": 0.15}, lambda draw, n: draw.beta(0.3, 2.7, n)),
+    "at 80 %": ({"width": 0.05, "rate": 0.7, "spread": 0.1, "confidence": 0.8}, lambda draw, n: draw.beta(14, 6, n)),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_audits_of_the_planned_size_have_the_planned_width(name):
+    plan, sample = PLANS[name]
+    members, draw = members_needed(**plan), np.random.default_rng(9)
+    limits = np.array([mean_interval(sample(draw, members), plan.get("confidence", 0.95)) for _ in range(200)])
+    assert np.median(limits[:, 1] - limits[:, 0]) == pytest.approx(plan["width"], rel=0.06)
+
+
+def test_the_plans_of_the_documentation():
+    assert members_needed(0.1) == 1253
+    assert members_needed(0.1, rate=0.1) == 420
+    assert members_needed(0.1, rate=0.1, spread=0.05) == 54
+    assert members_needed(0.05, rate=0.1, spread=0.05) == 124
+
+
+def test_the_plan_is_the_fewest_members_that_are_enough():
+    members = members_needed(0.05, 0.3, 0.0)
+
+    def width(number):
+        low, high = mean_interval(np.full(number, 0.3))
+        return high - low
+
+    assert width(members) <= 0.05 < width(members - 1)
+    low, high = mean_interval(np.zeros(48))
+    assert members_needed(high - low + 1e-9, 0.0) == 48
+
+
+def test_narrower_intervals_and_more_spread_need_more_members():
+    needed = [members_needed(0.1, 0.3, spread) for spread in (0, 1e-9, 0.01, 0.1, 0.3, 0.45, None)]
+    assert needed == sorted(needed)
+    assert needed[0] == needed[1] < needed[3] < needed[4] < needed[6]
+    needed = [members_needed(width) for width in (0.9, 0.5, 0.2, 0.1, 0.05)]
+    assert needed == sorted(needed)
+    assert needed[0] < needed[1] < needed[4]
+    assert members_needed(0.1, 0.2) == members_needed(0.1, 0.8) == members_needed(0.1, 0.2, 0.4)
+    assert members_needed(0.1, 0.2) < members_needed(0.1, 0.2, confidence=0.99)
+    assert members_needed(0.1, 1e-9, 1e-7) == members_needed(0.1, 0)
+
+
+def test_a_plan_that_cannot_be_made_says_what_to_try():
+    with pytest.raises(ValueError, match="got 5; five points are 0.05"):
+        members_needed(5)
+    with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\], got 30"):
+        members_needed(0.1, 30)
+    with pytest.raises(ValueError, match="a spread from 0 to 0.3, got 0.4; leave it out"):
+        members_needed(0.1, 0.1, 0.4)
+    with pytest.raises(ValueError, match="a spread from 0 to"):
+        members_needed(0.1, 0.1, float("nan"))
+    with pytest.raises(ValueError, match="even 100 members leave an interval .* ask for a wider one"):
+        members_needed(0.01, most=100)
+    with pytest.raises(ValueError, match="most must be 1 or more, got 0"):
+        members_needed(0.1, most=0)
+    with pytest.raises(ValueError, match="confidence must lie between"):
+        members_needed(0.1, confidence=95)

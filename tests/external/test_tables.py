@@ -1,0 +1,570 @@
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import EVERYTHING, everything, linear
+
+from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, audit, merged, other_class, seeds, train
+from holdfast.external.alibi import from_alibi
+from holdfast.external.dice import from_dice
+from holdfast.external.tables import from_paired, from_tables
+from holdfast.tabular.reading import read_table
+
+SCHEMA = Schema(
+    (
+        Feature("income", "real", lower=0, upper=100, direction="rise"),
+        Feature("loan", "integer", lower=0, upper=50, step=10),
+        Feature("age", "integer", mutable=False),
+        Feature("job", "categorical", levels=("clerk", "baker", "none"), avoid=("none",)),
+    ),
+    "risk",
+    ("bad", "good"),
+)
+DATA = pd.DataFrame(
+    {
+        "income": [10.1, 20.0, 30.0, 60.3],
+        "loan": [10, 20, 30, 40],
+        "age": [30, 40, 50, 60],
+        "job": ["clerk", "baker", "none", "clerk"],
+    },
+    index=["ann", "bob", "cid", "dot"],
+)
+ENCODING = Encoding.fit(DATA, SCHEMA, "none")
+
+
+def model(x):  # good from an income of 50 on
+    return torch.stack([50 - x[:, 0], x[:, 0] - 50], 1)
+
+
+def points(**incomes):
+    """Everybody as they are, but for some incomes."""
+    return DATA.assign(income=[incomes.get(name, own) for name, own in DATA["income"].items()])
+
+
+def told(brought, problem):
+    table = brought.problems[brought.problems["problem"] == problem]
+    return dict(zip(table["row"], table["detail"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def german(loaded):
+    table, schema = loaded("german")
+    table = table.iloc[:200].set_axis(range(1000, 1200))
+    encoding = Encoding.fit(table, schema)
+    x, y = encoding.encode(table), encoding.labels(table)
+    family = train(x, y, Recipe((16,), epochs=20), [Retraining(), *seeds(3, start=5)])
+    asked = table.iloc[:60]
+    rows = encoding.encode(asked)
+    answer = PGD(radius=4.0)(family[0], rows, other_class(family[0], rows), encoding.space)
+    assert 0 < answer.found.sum() < len(answer)
+    return asked, encoding, family, answer
+
+
+def test_our_own_answers_come_back_as_they_were(german):
+    asked, encoding, family, answer = german
+    table = answer.to_frame(encoding, asked)
+    brought = from_tables(asked, table, encoding, family[0])
+    back = brought.counterfactuals
+    assert torch.equal(back.found, answer.found)
+    assert torch.equal(back.origin, answer.origin)
+    assert torch.equal(back.point[back.found], answer.point[back.found])
+    assert torch.equal(back.point[~back.found], answer.origin[~back.found])
+    assert torch.equal(back.target, answer.target)
+    assert back.classes == 2
+    assert back.seen == answer.seen == {family[0].fingerprint}
+    assert brought.labels.equals(asked.index)
+    assert set(brought.problems["problem"]) == {"without a counterfactual"}
+    assert brought.problems["row"].tolist() == asked.index[~answer.found.numpy()].tolist()
+    strict = from_tables(asked, table, encoding, family[0], space=encoding.space, target=answer.target)
+    assert torch.equal(strict.counterfactuals.found, answer.found)
+
+
+def test_a_csv_file_loses_nothing(german, tmp_path):
+    asked, encoding, family, answer = german
+    asked.to_csv(tmp_path / "asked.csv")
+    answer.to_frame(encoding, asked).to_csv(tmp_path / "points.csv")
+    asked, points = read_table(tmp_path / "asked.csv"), read_table(tmp_path / "points.csv")
+    back = from_tables(asked, points, encoding, family[0]).counterfactuals
+    assert torch.equal(back.found, answer.found)
+    assert torch.equal(back.point[back.found], answer.point[back.found])
+
+
+def test_the_order_of_the_points_does_not_matter_and_an_audit_takes_them(german):
+    asked, encoding, family, answer = german
+    table = answer.to_frame(encoding, asked)
+    one = from_tables(asked, table, encoding, family[0])
+    other = from_tables(asked, table.sample(frac=1, random_state=0), encoding, family[0])
+    assert torch.equal(one.counterfactuals.point, other.counterfactuals.point)
+    assert audit(one.counterfactuals, family[1:]).rate == audit(answer, family[1:]).rate
+    with pytest.raises(ValueError, match="networks that the search has seen"):
+        audit(one.counterfactuals, family)
+
+
+def test_every_kind_of_feature_comes_back(encoding, rows, family):
+    table, (x, _) = everything(), rows
+    answer = PGD(radius=4.0)(family[0], x, other_class(family[0], x), encoding.space)
+    back = from_tables(table, answer.to_frame(encoding, table), encoding, family[0], space=encoding.space)
+    assert torch.equal(back.counterfactuals.found, answer.found)
+    assert torch.equal(back.counterfactuals.point[answer.found], answer.point[answer.found])
+
+
+def test_every_row_is_found_or_reported():
+    brought = from_tables(DATA, points(ann=55.5, bob=49.0).drop("cid"), ENCODING, model)
+    assert brought.counterfactuals.found.tolist() == [True, False, False, False]
+    assert brought.counterfactuals.point[:, 0].tolist() == [55.5, 49.0, 30.0, pytest.approx(60.3)]
+    assert brought.counterfactuals.target.tolist() == [1, 1, 1, 0]
+    assert told(brought, "not valid for the model") == {
+        "bob": "the model gives it class 'bad', not 'good'",
+        "dot": "the model gives it class 'good', not 'bad'",
+    }
+    assert told(brought, "without a counterfactual") == {"cid": "nothing was brought for this row"}
+    assert list(brought.problems.columns) == ["row", "problem", "detail"]
+    assert brought.problems["row"].tolist() == ["bob", "cid", "dot"]  # in the order of the data
+    assert (
+        repr(brought)
+        == "ImportedCounterfactuals(1 of 4 rows found; 2 not valid for the model, 1 without a counterfactual)"
+    )
+
+
+def test_where_all_is_well_there_is_nothing_to_say():
+    brought = from_tables(DATA[:2], points(ann=55.0, bob=51.0)[:2], ENCODING, model)
+    assert repr(brought) == "ImportedCounterfactuals(2 of 2 rows found)"
+    assert brought.problems.empty
+
+
+def test_rows_are_matched_by_label():
+    brought = from_tables(DATA, points(ann=55.0, bob=56.0).loc[["bob", "ann"]], ENCODING, model)
+    assert brought.counterfactuals.point[:2, 0].tolist() == [55, 56]
+    strangers = points(ann=55.0).rename(index={"bob": "eve", "cid": "fay"})
+    brought = from_tables(DATA, strangers, ENCODING, model)
+    assert told(brought, "for no row").keys() == {"eve", "fay"}
+    assert told(brought, "without a counterfactual").keys() == {"bob", "cid"}
+    assert len(brought.counterfactuals) == 4
+    assert "2 for no row" in repr(brought)
+    with pytest.raises(ValueError, match=r"no label of points is one of data: points has 0, 1, 2, 3 \(int64\)"):
+        from_tables(DATA, points().reset_index(drop=True), ENCODING, model)
+    twice = DATA.rename(index={"bob": "ann"})
+    with pytest.raises(ValueError, match="labels 'ann' stand for several rows of data"):
+        from_tables(twice, points(), ENCODING, model)
+
+
+def test_a_row_may_have_several():
+    several = pd.concat([points(bob=70.0), points(bob=40.0).loc[["bob"]], points(bob=80.0).loc[["bob"]]])
+    brought = from_tables(DATA, several.drop("cid"), ENCODING, model, target=["good", "good", "bad", "good"])
+    assert brought.labels.tolist() == ["ann", "bob", "bob", "bob", "cid", "dot"]
+    answer = brought.counterfactuals
+    assert answer.point[1:4, 0].tolist() == [70, 40, 80]  # in the order they came
+    assert answer.origin[1:4, 0].tolist() == [20, 20, 20]
+    assert answer.found.tolist() == [False, True, False, True, False, True]
+    assert answer.target.tolist() == [1, 1, 1, 1, 0, 1]
+    assert answer.to_frame(ENCODING, DATA.loc[brought.labels]).index.tolist() == brought.labels.tolist()
+
+
+def test_a_method_that_found_nothing_is_no_error():
+    for none in (points()[:0], pd.DataFrame(), points().assign(found=False)):
+        brought = from_tables(DATA, none, ENCODING, model)
+        assert repr(brought) == "ImportedCounterfactuals(0 of 4 rows found; 4 without a counterfactual)"
+        assert torch.equal(brought.counterfactuals.point, brought.counterfactuals.origin)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "says"),
+    [
+        ("job", "pilot", "'job' holds 'pilot', not one of 'clerk', 'baker', 'none'"),
+        ("income", "much", "'income' holds 'much', not a finite number"),
+        ("income", np.nan, "'income' is empty"),
+        ("income", np.inf, "'income' holds inf, not a finite number"),
+        ("income", 1e300, "'income' holds too large a number"),
+        ("income", True, "'income' holds True, not a finite number"),
+        ("job", None, "'job' is empty"),
+        ("job", ["clerk"], "'job' holds ['clerk'], not one of 'clerk', 'baker', 'none'"),
+        ("found", "maybe", "'found' holds 'maybe', not one of False, True"),
+    ],
+)
+def test_one_bad_cell_costs_one_row(column, cell, says):
+    table = points(ann=55.0, bob=56.0).assign(found=True).astype({column: object})
+    table.at["ann", column] = cell
+    brought = from_tables(DATA, table, ENCODING, model, target="good")
+    assert brought.counterfactuals.found.tolist() == [False, True, False, True]
+    assert told(brought, "cannot be read") == {"ann": says}
+    assert torch.equal(brought.counterfactuals.point[0], brought.counterfactuals.origin[0])
+
+
+def test_an_empty_cell_is_no_level_called_nan():
+    schema = Schema((Feature("a", "binary", levels=("nan", "b")), Feature("n", "integer")), "y", (0, 1))
+    data = pd.DataFrame({"a": ["nan", "b"], "n": [1, 2]})
+    table = pd.DataFrame({"a": ["nan", np.nan], "n": [1, 2]}, dtype=object)
+    brought = from_tables(data, table, Encoding.fit(data, schema, "none"), linear(torch.ones(2), -1.5), target=1)
+    assert told(brought, "cannot be read") == {1: "'a' is empty"}
+
+
+def test_all_that_is_wrong_with_a_row_is_said_once():
+    table = points(ann=55.0).astype(object)
+    table.loc["ann", ["job", "loan"]] = ["pilot", "few"]
+    brought = from_tables(DATA, table, ENCODING, model)
+    assert told(brought, "cannot be read") == {
+        "ann": "'loan' holds 'few', not a finite number; 'job' holds 'pilot', not one of 'clerk', 'baker', 'none'"
+    }
+    assert brought.problems["row"].tolist().count("ann") == 1
+
+
+def test_a_row_of_empty_cells_is_no_counterfactual():
+    table = points(ann=55.0, bob=56.0)
+    table.loc["ann", ["income", "loan", "job"]] = np.nan
+    brought = from_tables(DATA, table, ENCODING, model)
+    assert told(brought, "without a counterfactual") == {"ann": "its cells are empty"}
+    assert brought.counterfactuals.found.tolist() == [False, True, False, False]
+
+
+def test_text_is_read_as_what_it_spells():
+    """One bad cell makes a whole column of a file text; a file knows no difference between 1 and '1'."""
+    schema = Schema(
+        (
+            Feature("n", "integer"),
+            Feature("code", "categorical", levels=("1", "2")),
+            Feature("level", "ordinal", levels=(0, 1, 2)),
+            Feature("yes", "binary", levels=(False, True)),
+        ),
+        "y",
+        (0, 1),
+    )
+    data = pd.DataFrame({"n": [1, 2, 3], "code": ["1", "2", "1"], "level": [0, 1, 2], "yes": [True, False, True]})
+    encoding = Encoding.fit(data, schema, "none")
+    table = pd.DataFrame(
+        {"n": ["1", "2.0", "3"], "code": [1.0, 2, "1"], "level": ["0", "1.0", 2.0], "yes": ["True", "0", 1]}
+    )
+    brought = from_tables(data, table, encoding, linear(torch.ones(encoding.width), -2.5), target=1)
+    assert "cannot be read" not in set(brought.problems["problem"])
+    assert torch.equal(brought.counterfactuals.point, encoding.encode(data))
+
+
+def test_missing_columns_are_an_error_unless_no_one_can_change_them():
+    whole = from_tables(DATA, points(ann=55.0), ENCODING, model)
+    without = from_tables(DATA, points(ann=55.0).drop(columns="age"), ENCODING, model)
+    assert torch.equal(whole.counterfactuals.point, without.counterfactuals.point)
+    with pytest.raises(ValueError, match="points lacks columns") as error:
+        from_tables(DATA, points().rename(columns={"loan": "Loan"}), ENCODING, model)
+    for part in (
+        "lacks columns ['loan']",
+        "expected 'income', 'loan'",
+        "got 'income', 'Loan'",
+        "points['loan'] = data",
+    ):
+        assert part in str(error.value)
+
+
+def test_columns_that_are_no_features_are_told_once():
+    table = points(ann=55.0).assign(score=1.0, note="x", risk="good", found=True)
+    brought = from_tables(DATA[:1], table[:1], ENCODING, model)
+    assert brought.problems.to_dict("records") == [
+        {
+            "row": None,
+            "problem": "columns passed over",
+            "detail": "columns 'score', 'note' are no features of the schema",
+        }
+    ]
+    assert repr(brought) == "ImportedCounterfactuals(1 of 1 rows found; columns passed over)"
+
+
+def test_a_feature_called_found_is_a_feature():
+    schema = Schema((Feature("found", "integer"),), "y", (0, 1))
+    data = pd.DataFrame({"found": [0, 1]})
+    encoding = Encoding.fit(data, schema, "none")
+    brought = from_tables(data, pd.DataFrame({"found": [1, 0]}), encoding, linear(torch.ones(1), -0.5))
+    assert brought.counterfactuals.found.all()
+
+
+def test_points_are_judged_as_they_are():
+    """Between two steps of the grid, out of bounds, backwards, an age moved: as they came, to the last bit."""
+    table = DATA.assign(income=[120.5, 5.25, 51.0, 49.0], loan=[12.5, 20, 30, 40], age=[31, 40, 50, 60])
+    brought = from_tables(DATA, table, ENCODING, model)
+    assert brought.counterfactuals.point[:, 0].tolist() == [120.5, 5.25, 51, 49]
+    assert brought.counterfactuals.point[0].tolist() == [120.5, 12.5, 31, 1, 0, 0]
+    assert brought.counterfactuals.found.tolist() == [True, False, True, True]
+    strict = from_tables(DATA, table, ENCODING, model, space=ENCODING.space)
+    assert torch.equal(strict.counterfactuals.point, brought.counterfactuals.point)
+    assert strict.counterfactuals.found.tolist() == [False, False, True, False]
+    assert told(strict, "violates the constraints") == {
+        "ann": "'income' from 10.1 to 120.5 (allowed from 0 to 100); 'loan' from 10 to 12.5 (goes in steps of "
+        "10); 'age' from 30 to 31 (may not change)",
+        "bob": "'income' from 20 to 5.25 (may only rise)",
+        "dot": "'income' from 60.3 to 49 (may only rise)",
+    }
+    assert told(strict, "not valid for the model").keys() == {"bob"}
+    assert "1 not valid for the model, 3 violates the constraints" in repr(strict)
+
+
+def test_a_level_that_no_one_is_moved_to_violates_the_space():
+    table = points(ann=55.0, bob=55.0, cid=55.0).assign(job=["none", "clerk", "none", "clerk"])
+    brought = from_tables(DATA, table, ENCODING, model, space=ENCODING.space)
+    assert brought.counterfactuals.found.tolist() == [False, True, True, False]
+    assert told(brought, "violates the constraints") == {"ann": "'job' from 'clerk' to 'none' (not a level to move to)"}
+
+
+def test_targets_are_named_counted_or_left_to_the_model():
+    table = points(ann=55.0, bob=20.0)
+    for good in ("good", ["good"] * 4, np.array(["good"] * 4), torch.ones(4, dtype=torch.long)):
+        brought = from_tables(DATA, table, ENCODING, model, target=good)
+        assert brought.counterfactuals.found.tolist() == [True, False, False, True]
+    each = pd.Series({"dot": "bad", "cid": "bad", "bob": "bad", "ann": "good"})  # matched by label
+    assert from_tables(DATA, table, ENCODING, model, target=each).counterfactuals.target.tolist() == [1, 0, 0, 0]
+    for wrong in ("fine", ["good"] * 3, each.drop("dot")):
+        with pytest.raises(ValueError, match=r"target names \d classes for 4 rows of data.*of 'bad', 'good'"):
+            from_tables(DATA, table, ENCODING, model, target=wrong)
+    for wrong in (torch.ones(3, dtype=torch.long), torch.ones(4), torch.full((4,), 2), torch.full((4,), -1)):
+        with pytest.raises(ValueError, match=r"expected \(4,\), one class index from 0 to 1"):
+            from_tables(DATA, table, ENCODING, model, target=wrong)
+
+
+def test_of_more_classes_any_other_will_do():
+    def three(x):  # below 25, below 50, above
+        return torch.stack([25 - x[:, 0], 5 - (x[:, 0] - 37).abs(), x[:, 0] - 50], 1)
+
+    assert three(ENCODING.encode(DATA)).argmax(1).tolist() == [0, 0, 1, 2]
+    brought = from_tables(DATA, points(ann=37.0, bob=70.0), ENCODING, three)
+    answer = brought.counterfactuals
+    assert answer.classes == 3
+    assert answer.found.tolist() == [True, True, False, False]
+    assert answer.target[:2].tolist() == [1, 2]
+    assert (answer.target != torch.tensor([0, 0, 1, 2])).all()
+    assert told(brought, "not valid for the model")["cid"].startswith("the model gives it class 1, not ")
+    with pytest.raises(ValueError, match="the model has 3 classes but the schema 2, so a class cannot be named"):
+        from_tables(DATA, points(), ENCODING, three, target="good")
+    joined = merged(three, ((0,), (1, 2)))
+    assert from_tables(DATA, points(ann=37.0), ENCODING, joined, target="good").counterfactuals.found[0]
+
+
+def test_models_that_cannot_judge():
+    table = points(ann=55.0)
+    nowhere = from_tables(DATA, table, ENCODING, lambda x: torch.full((len(x), 2), torch.nan), target="good")
+    assert not nowhere.counterfactuals.found.any()
+    assert set(told(nowhere, "not valid for the model").values()) == {"the model's answer is not finite"}
+
+    def unsure_of_ann(x):
+        return torch.where(x[:, :1] < 15, torch.nan, model(x))
+
+    unsure = from_tables(DATA, table, ENCODING, unsure_of_ann)
+    assert not unsure.counterfactuals.found[0]
+    assert told(unsure, "not valid for the model")["ann"].endswith("for the person as they are is not finite")
+    assert from_tables(DATA, table, ENCODING, unsure_of_ann, target="good").counterfactuals.found[0]
+    with pytest.raises(ValueError, match="differently when asked twice; call model.eval"):
+        from_tables(DATA, table, ENCODING, lambda x: torch.randn(len(x), 2))
+    with pytest.raises(ValueError, match="does not take rows of 6 columns"):
+        from_tables(DATA, table, ENCODING, torch.nn.Linear(5, 2))
+    with pytest.raises(ValueError, match=r"expected a tensor \(4, classes\)"):
+        from_tables(DATA, table, ENCODING, lambda x: x[:, 0])
+    with pytest.raises(TypeError, match="a str, which cannot be called"):
+        from_tables(DATA, table, ENCODING, "model.pt")
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(TypeError, match="expected a pandas DataFrame, got list; read_table"):
+        from_tables(DATA, [[1]], ENCODING, model)
+    with pytest.raises(TypeError, match="expected an Encoding, got Schema"):
+        from_tables(DATA, points(), SCHEMA, model)
+    with pytest.raises(ValueError, match="columns 'age' appear more than once"):
+        from_tables(DATA, pd.concat([points(), DATA[["age"]]], axis=1), ENCODING, model)
+    with pytest.raises(ValueError, match="'job' has levels 'pilot'"):
+        from_tables(DATA.assign(job="pilot"), points(), ENCODING, model)
+
+
+def paired(**columns):
+    table = DATA.add_suffix("_before").assign(income_after=[55.0, 49.0, 51.0, np.nan])
+    return table.assign(**columns)
+
+
+def test_one_table_with_both():
+    brought = from_paired(paired(), ENCODING, model)
+    answer = brought.counterfactuals
+    assert answer.found.tolist() == [True, False, True, False]
+    assert torch.equal(answer.origin, ENCODING.encode(DATA))
+    assert torch.equal(answer.point[:, 1:], answer.origin[:, 1:])  # no column after: no change
+    assert answer.point[:3, 0].tolist() == [55, 49, 51]
+    assert told(brought, "without a counterfactual") == {"dot": "its cells are empty"}
+    assert brought.labels.tolist() == list(DATA.index)
+    more = from_paired(paired(found=[False, True, True, True], score=1, risk="bad"), ENCODING, model)
+    assert more.counterfactuals.found.tolist() == [False, False, True, False]
+    assert told(more, "columns passed over") == {None: "columns 'score' are no features of the schema"}
+    prefixed = paired().rename(columns=lambda name: f"new_{name[:-6]}" if name.endswith("_after") else name[:-7])
+    same = from_paired(prefixed, ENCODING, model, before="{}", after="new_{}")
+    assert torch.equal(same.counterfactuals.point, answer.point)
+    again = from_paired(paired().set_axis(["a", "a", "b", "b"]), ENCODING, model)
+    assert again.labels.tolist() == ["a", "a", "b", "b"]
+    assert torch.equal(again.counterfactuals.point, answer.point)
+
+
+def test_pairs_that_cannot_be_told_apart():
+    with pytest.raises(ValueError, match=r"lacks columns \['income_vorher', .* expected columns like 'income_vorher'"):
+        from_paired(paired(), ENCODING, model, before="{}_vorher")
+    with pytest.raises(ValueError, match=r"lacks columns \['income_new', .* say how they are named with before="):
+        from_paired(paired(), ENCODING, model, after="{}_new")
+    with pytest.raises(
+        ValueError, match=r"after is '_after'; write \{\} where the feature stands, such as '\{\}_after'"
+    ):
+        from_paired(paired(), ENCODING, model, after="_after")
+    with pytest.raises(ValueError, match="before is"):
+        from_paired(paired(), ENCODING, model, before="{}", after="{}")
+
+
+def dice(*answers, data=DATA):
+    """In the shape of DiCE's result; tests/peers/test_brought_dice.py asks DiCE itself."""
+    held = [
+        SimpleNamespace(
+            data_interface=SimpleNamespace(outcome_name="outcome"),
+            test_instance_df=data.iloc[[place]].reset_index(drop=True).assign(outcome=0),
+            final_cfs_df=answer,
+            final_cfs_df_sparse=None if answer is None else answer.reset_index(drop=True).assign(outcome=1),
+        )
+        for place, answer in enumerate(answers)
+    ]
+    return SimpleNamespace(cf_examples_list=held)
+
+
+def test_dice_may_answer_often_or_not_at_all():
+    two = pd.concat([points(bob=70.0), points(bob=80.0)]).loc[["bob"]]
+    result = dice(points(ann=np.float32(55.1)).loc[["ann"]], two, None, DATA.loc[["dot"]][:0])
+    brought = from_dice(DATA, result, ENCODING, model)
+    assert brought.labels.tolist() == ["ann", "bob", "bob", "cid", "dot"]
+    assert brought.counterfactuals.found.tolist() == [True, True, True, False, False]
+    assert brought.counterfactuals.point[1:3, 0].tolist() == [70, 80]
+    assert told(brought, "without a counterfactual").keys() == {"cid", "dot"}
+    assert len(brought.problems) == 2
+    nothing = from_dice(DATA, dice(None, None, None, None), ENCODING, model)
+    assert repr(nothing) == "ImportedCounterfactuals(0 of 4 rows found; 4 without a counterfactual)"
+
+
+def test_the_answer_that_dice_shows_is_taken():
+    result = dice(points(ann=55.0)[:1], data=DATA[:1])
+    result.cf_examples_list[0].final_cfs_df = points(ann=99.0)[:1]
+    assert from_dice(DATA[:1], result, ENCODING, model).counterfactuals.point[0, 0] == 55
+    result.cf_examples_list[0].final_cfs_df_sparse = None
+    assert from_dice(DATA[:1], result, ENCODING, model).counterfactuals.point[0, 0] == 99
+
+
+def test_dices_single_precision_is_no_change():
+    data = DATA.assign(income=[1e6 + 1 / 3, 1e6 + 2 / 3, 1e6 + 0.1, 1e6 + 0.7])  # a spread far below the numbers
+    encoding = Encoding.fit(data, SCHEMA.revise("income", upper=None, lower=None))
+    copies = data.assign(income=data["income"].astype(np.float32).astype(float), job="baker")
+    assert not torch.equal(encoding.encode(copies)[:, 0], encoding.encode(data)[:, 0])
+    result = dice(*(copies.iloc[[place]] for place in range(4)), data=data)
+    answer = from_dice(data, result, encoding, linear(torch.ones(encoding.width), 0.0)).counterfactuals
+    assert torch.equal(answer.origin, encoding.encode(data))
+    assert torch.equal(answer.point, encoding.encode(data.assign(job="baker")))
+
+
+def test_what_is_not_dices_answer_is_refused():
+    with pytest.raises(TypeError, match=r"expected what DiCE's generate_counterfactuals returns, .* got DataFrame"):
+        from_dice(DATA, DATA, ENCODING, model)
+    with pytest.raises(ValueError, match="DiCE answered for 1 rows but data has 4"):
+        from_dice(DATA, dice(None), ENCODING, model)
+    with pytest.raises(ValueError, match="row 'bob' has loan = .*20.* but DiCE .*30.*; pass the rows in DiCE's order"):
+        shuffled = DATA.assign(income=DATA["income"].iloc[0] + np.arange(4) / 1000)
+        from_dice(shuffled, dice(*[None] * 4, data=shuffled.iloc[[0, 2, 1, 3]]), ENCODING, model)
+    with pytest.raises(ValueError, match=r"DiCE's answers lack columns \['age'\]"):
+        from_dice(DATA[:1], dice(points().drop(columns="age")[:1], data=DATA[:1]), ENCODING, model)
+    with pytest.raises(ValueError, match="'result.json' is not JSON text .* for a file, its read_text"):
+        from_dice(DATA, "result.json", ENCODING, model)
+    with pytest.raises(ValueError, match="it has no 'feature_names_including_target', only 'metadata'"):
+        from_dice(DATA, '{"metadata": 1}', ENCODING, model)
+    with pytest.raises(ValueError, match="this JSON is not what DiCE.s to_json.. writes: it is a list"):
+        from_dice(DATA, "[]", ENCODING, model)
+
+
+def alibi(row):
+    return SimpleNamespace(cf=None if row is None else {"X": np.array([row], dtype=np.float32)})
+
+
+def test_alibi_answers_in_encoded_rows():
+    x = ENCODING.encode(DATA)
+    far = [55.5, 12.5, 30, 0.25, 0.75, 0]
+    broken = [np.nan, 20, 40, 0, 1, 0]
+    explanations = [alibi(far), alibi(None), None, alibi(broken)]
+    brought = from_alibi(DATA, explanations, ENCODING, model)
+    assert brought.counterfactuals.found.tolist() == [True, False, False, False]
+    assert brought.counterfactuals.point[0].tolist() == far  # a soft level stays soft
+    assert torch.equal(brought.counterfactuals.point[1:], x[1:])
+    assert told(brought, "without a counterfactual").keys() == {"bob", "cid"}
+    assert told(brought, "cannot be read") == {"dot": "'income' is not a finite number"}
+    for rows in (x, x.numpy(), x.double().numpy()):
+        same = from_alibi(rows, explanations, ENCODING, model)
+        assert torch.equal(same.counterfactuals.point, brought.counterfactuals.point)
+        assert same.labels.tolist() == [0, 1, 2, 3]
+    strict = from_alibi(DATA, explanations, ENCODING, model, space=ENCODING.space)
+    assert not strict.counterfactuals.found.any()
+    assert told(strict, "violates the constraints").keys() == {"ann"}
+    text = json.dumps({"meta": {}, "data": {"cf": {"X": [far]}}})
+    assert from_alibi(DATA[:1], text, ENCODING, model).counterfactuals.point[0].tolist() == far
+    assert from_alibi(DATA[:1], alibi(far), ENCODING, model).counterfactuals.found.all()
+
+
+def test_what_is_not_alibis_answer_is_refused():
+    with pytest.raises(TypeError, match="or None, got dict, which has no 'cf'"):
+        from_alibi(DATA[:1], [{}], ENCODING, model)
+    with pytest.raises(ValueError, match="3 explanations for 4 rows of data"):
+        from_alibi(DATA, [None] * 3, ENCODING, model)
+    with pytest.raises(ValueError, match=r"shape \(1, 4\), expected \(1, 6\) .* ohe=True"):
+        from_alibi(DATA[:1], [alibi([1, 2, 3, 4])], ENCODING, model)
+    with pytest.raises(ValueError, match=r"expected encoded rows of 6 columns, got shape \(2, 5\)"):
+        from_alibi(torch.zeros(2, 5), [None] * 2, ENCODING, model)
+    with pytest.raises(ValueError, match="it has no data with a 'cf'"):
+        from_alibi(DATA[:1], "{}", ENCODING, model)
+
+
+def test_reading_a_table(tmp_path):
+    file = tmp_path / "table.csv"
+    table = pd.DataFrame({"id": ["a", "b"], "x": [0.1 + 0.2, 1e-300], "level": ["NA", "none"], "n": [1, 2]})
+    table.to_csv(file, index=False)
+    pd.testing.assert_frame_equal(read_table(file), table)
+    assert read_table(str(file), index="id").index.tolist() == ["a", "b"]
+    table.set_index("id").rename_axis(None).to_csv(file)
+    assert read_table(file).index.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="no column 'name' to take the labels from; it has 'x', 'level', 'n'"):
+        read_table(file, index="name")
+    file.write_text("x,y\n1,\n")
+    assert read_table(file)["y"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "says"),
+    [
+        ("gone.csv", None, FileNotFoundError, "there is no file"),
+        ("empty.csv", b"", ValueError, "does not read as a CSV file"),
+        ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "does not read as a CSV file"),
+        ("latin.csv", b"a\n\xff\n", ValueError, "does not read as a CSV file"),
+        ("german.csv", b"a;b\n1;2\n", ValueError, "not separated by commas; read it with pd.read_csv"),
+        ("table.xlsx", b"", ValueError, "end in '.xlsx' are not read; use .csv or .parquet"),
+        ("table", b"", ValueError, "end in 'nothing' are not read"),
+    ],
+)
+def test_files_that_cannot_be_read(name, content, error, says, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=re.escape(says)):
+        read_table(tmp_path / name)
+
+
+def test_parquet_is_read_or_what_it_needs_is_named(tmp_path):
+    file = tmp_path / "table.parquet"
+    file.write_bytes(b"no parquet")
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        with pytest.raises(ImportError, match="reading Parquet needs the package pyarrow"):
+            read_table(file)
+    else:
+        with pytest.raises(ValueError, match="does not read as a Parquet file"):
+            read_table(file)
+        DATA.to_parquet(file)
+        pd.testing.assert_frame_equal(read_table(file), DATA)
+
+
+def test_schemas_without_whole_numbers_are_read_too():
+    schema = EVERYTHING.revise("age", "debt", kind="real")
+    table = everything()
+    encoding = Encoding.fit(table, schema)
+    brought = from_tables(table, table, encoding, linear(torch.ones(encoding.width), 0.0))
+    assert torch.equal(brought.counterfactuals.point, encoding.encode(table))

@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+from holdfast import METHODS, PGD, SNS, STABILISERS, MinCost, Space, named, other_class
+from holdfast.search.pipeline import Then
+from holdfast.studies.release import ReleasedSNS
+
+
+def test_a_name_is_a_method_and_plus_adds_to_it(family, rows):
+    model, x = family[0], rows[0]
+    target, space = other_class(model, x), Space.free(x)
+    together = named("pgd+sns")(model, x, target, space)
+    apart = SNS()(model, PGD()(model, x, target, space), space)
+    assert torch.equal(together.point, apart.point)
+    assert named("min-l1") == MinCost(norm=1)
+    both = named("min-l2+sns+sparse")
+    assert [type(stabiliser).__name__ for stabiliser in both.stabilisers] == ["SNS", "Sparse"]
+
+
+def test_what_is_composed_hands_the_data_on(rows, encoding):
+    x, y = rows
+    assert named("prototype+sns").fit(x, y, encoding.space).method.rows is not None
+    fitted = Then(PGD(), (ReleasedSNS(radius=1.0), SNS())).fit(x, y, encoding.space)
+    assert torch.equal(fitted.stabilisers[0].low, x.amin(0))
+    assert fitted.stabilisers[1] == SNS()
+
+
+@pytest.mark.parametrize("name", ["", "pgb", "pgd+sms", "sns+pgd", "pgd+"])
+def test_a_name_that_is_none_is_told_with_those_that_are(name):
+    with pytest.raises(ValueError, match=r"methods are min-l1, min-l2, pgd.*and \+ adds sns"):
+        named(name)
+
+
+def test_every_entry_says_where_it_comes_from():
+    for make in (*METHODS.values(), *STABILISERS.values()):
+        method = make()
+        assert method.source
+        assert method.__doc__
+        assert hash(method) == hash(make())  # a frozen value
