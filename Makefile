@@ -1,19 +1,34 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
+# Test processes: auto is one per core.
+PYTEST_WORKERS ?= auto
+# Which tests: fast leaves out those marked slow, all runs everything.
+TESTS ?= fast
 VENV   := .venv
 PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 PEER_ENVS := .venv-art .venv-alibi .venv-dice
+# Not part of `make bench`: what needs a GPU or hours, and what needs the reference libraries (`make fidelity`).
+APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py
 
-.PHONY: demo test check format bench peers fidelity results lock clean
+.PHONY: demo test test-all pytest check format bench peers fidelity results listing dist lock clean
 
-demo: $(STAMP)  ## the whole road on German Credit
+demo: $(STAMP)  ## the whole package on German Credit
 	$(BIN)/holdfast demo
 
-test: check  ## everything that must be true
-	$(BIN)/pytest
+test: check pytest  ## format, lint, types and the tests (TESTS=all: the slow ones too)
+
+test-all:  ## the same with every test
+	$(MAKE) test TESTS=all
+
+pytest: $(STAMP)
+ifeq ($(TESTS),all)
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
+else
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not slow"
+endif
 
 check: $(STAMP)  ## format, lint, types
 	$(BIN)/ruff format --check .
@@ -24,17 +39,26 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## every benchmark, in full
-	for script in $(filter-out bench/paper_device.py bench/seizure.py,$(wildcard bench/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+bench: $(STAMP)  ## every benchmark that runs on a CPU in minutes, in full
+	for script in $(filter-out $(APART),$(wildcard bench/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
 
 peers: $(PEERS)/.installed  ## comparisons with the real reference libraries, in an environment of their own
 	$(PEERS)/bin/pytest tests/peers --override-ini addopts=-q --override-ini filterwarnings=default
 
 fidelity: $(STAMP) $(PEERS)/.installed $(PEER_ENVS:%=%/.installed)  ## our searches against the reference libraries
 	$(BIN)/python bench/fidelity.py
+	$(BIN)/python bench/schema_dice.py
 
 results: $(STAMP)  ## docs/results.md and its figures, from results/
 	$(BIN)/python docs/make_results.py --figures
+
+listing: $(STAMP)  ## what `holdfast methods` shows, from the methods themselves
+	$(BIN)/python tools/write_listing.py
+
+dist: $(STAMP)  ## the wheel and the sdist, each installed into an empty environment and run there
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/python tools/check_dist.py dist
 
 lock:  ## make requirements.lock anew from pyproject.toml
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
@@ -44,7 +68,7 @@ lock:  ## make requirements.lock anew from pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) holdfast-demo
+	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) dist holdfast-demo
 
 # The stamp is written last, so an install that was cut off is done again.
 $(STAMP): requirements.lock pyproject.toml
@@ -59,7 +83,7 @@ $(PEERS)/.installed: requirements.lock peers.lock pyproject.toml
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# One environment a library: their pins contradict one another. torch first, or pip would choose another build of it.
+# One environment per library: their pins contradict one another. torch first, or pip would choose another build of it.
 .venv-%/.installed: peers/%.lock
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	! grep -q '^torch==' $< || .venv-$*/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)

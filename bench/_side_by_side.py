@@ -11,29 +11,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from holdfast import Audit, Encoding
-from holdfast.datasets import card
+from holdfast import Audit
 from holdfast.utils.files import write_text
 
 
-def flags(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a smaller run that shows the same columns")
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the flags that every benchmark takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a run of seconds that shows the same columns")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
-    return parser.parse_args()
+    return parser
 
 
-def divided(name: str) -> tuple[Encoding, pd.DataFrame, pd.DataFrame]:
-    """A dataset as the paper divides and scales it: its encoding, the training rows, the test rows."""
-    dataset = card(name)
-    table, schema = dataset.load()
-    known, asked = dataset.divide(table)
-    return Encoding.fit(known, schema, dataset.scaling), known, asked
+def flags(description: str | None) -> argparse.Namespace:
+    return parser_of(description).parse_args()
+
+
+def check_device(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("torch finds no CUDA device here; run with --device cpu")
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:

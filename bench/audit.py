@@ -1,8 +1,8 @@
 """How long an audit takes, and what it holds in memory: counterfactuals × retrained networks of HELOC's size.
 
-The networks are drawn, not trained: an audit does the same work for both. Each line is a fresh process, so that what
-it held at most is its own. The loop asks each network by itself, one row chunk after another, as one would without
-a family of stacked tensors; it is timed on twenty networks.
+The networks are drawn, not trained: an audit does the same work for both. Each row of the table is a fresh process, so
+that its memory is its own. The loop asks each network by itself, as one would without a family of stacked tensors; it
+is timed on twenty networks. Linux only.
 """
 
 from __future__ import annotations

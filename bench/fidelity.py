@@ -5,8 +5,8 @@ as the paper does, and answer points. Their points and ours are judged by the sa
 Costs are means over the rows that both found, in the norm of the method; ratios above 1 are in our favour. Each side
 is timed once warm; ours is the median of three. Rows outside the box of the training rows are left out, since foolbox
 takes none. Where `ours` is "copy" we follow the peer's own arithmetic step by step, not our own search; `same` is the
-share of rows on which both end within 0.001 (l2) of one another or find nothing. A peer whose environment is not there
-is skipped and named. Datasets are found through HOLDFAST_DATA.
+share of rows on which both end within 0.001 (l2) of one another or find nothing. A library without its environment is
+skipped and named; `make fidelity` builds all environments. Datasets are found through HOLDFAST_DATA.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _side_by_side import divided, flags, show, timed
+from _side_by_side import flags, show, timed
 from torch import Tensor
 
 from holdfast import (
@@ -37,6 +37,7 @@ from holdfast import (
     train,
 )
 from holdfast.datasets import card
+from holdfast.datasets.prepared import prepare
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 
 HERE = Path(__file__).parent
@@ -109,9 +110,9 @@ def python(peer: str) -> Path:
 
 
 def ask(name: str, count: int) -> Question:
-    encoding, known, asked = divided(name)
-    x, y = encoding.encode(known), encoding.labels(known)
-    model, space, rows = train(x, y, PAPER_RECIPES[name], [Retraining()])[0], Space.free(x), encoding.encode(asked)
+    data = prepare(name)
+    (x, y), rows = data.rows, data.question()
+    model, space = train(x, y, PAPER_RECIPES[name], [Retraining()])[0], Space.free(x)
     rows = rows[((rows >= space.lower) & (rows <= space.upper)).all(1)][:count]
     return Question(name, model, x, y, rows, other_class(model, rows), space)
 
@@ -138,13 +139,13 @@ def write(question: Question, file: Path) -> None:
 
 def theirs(question: Question, peer: str) -> dict[str, np.ndarray]:
     with tempfile.TemporaryDirectory() as folder:
-        asked, told = Path(folder, "question.npz"), Path(folder, "answer.npz")
+        asked, answered = Path(folder, "question.npz"), Path(folder, "answer.npz")
         write(question, asked)
         script = HERE / "_peers" / f"with_{peer}.py"
-        ran = subprocess.run([python(peer), script, asked, told], capture_output=True, text=True)
+        ran = subprocess.run([python(peer), script, asked, answered], capture_output=True, text=True)
         if ran.returncode:
             raise SystemExit(f"{peer} failed on {question.name}:\n{ran.stderr[-3000:]}")
-        with np.load(told) as held:
+        with np.load(answered) as held:
             return dict(held)
 
 
@@ -160,8 +161,8 @@ def ours(pair: Pair, question: Question, count: int) -> tuple[Counterfactuals, f
     return runs[0][0], statistics.median(seconds for _, seconds in runs)
 
 
-def compare(pair: Pair, question: Question, told: dict[str, np.ndarray]) -> dict[str, Any]:
-    point, seconds = torch.from_numpy(told[f"{pair.method}_point"]), float(told[f"{pair.method}_seconds"])
+def compare(pair: Pair, question: Question, answered: dict[str, np.ndarray]) -> dict[str, Any]:
+    point, seconds = torch.from_numpy(answered[f"{pair.method}_point"]), float(answered[f"{pair.method}_seconds"])
     count = len(point)
     answer = assess(question.model, question.rows[:count], point, question.target[:count], question.space)
     found, quick = ours(pair, question, count)
@@ -197,19 +198,19 @@ def main() -> None:
     options = flags(__doc__ or "")
     here = [peer for peer in ENVIRONMENTS if python(peer).exists()]
     for peer in (peer for peer in ENVIRONMENTS if peer not in here):
-        print(f"{peer} is skipped: there is no {ENVIRONMENTS[peer]}")
+        print(f"{peer} is skipped: there is no environment {ENVIRONMENTS[peer]}")
+    if not here:
+        raise SystemExit("no reference library to compare with; build their environments with: make fidelity")
     names = [name for name in RADII if card(name).state() == "here" or print(name, card(name).how_to_get())]
     rows = []
     for name in names[:1] if options.quick else names:
         question = ask(name, 20 if options.quick else ROWS)
-        told = {peer: theirs(question, peer) for peer in here}
+        answered = {peer: theirs(question, peer) for peer in here}
         rows += [
-            compare(pair, question, told[pair.peer])
+            compare(pair, question, answered[pair.peer])
             for pair in PAIRS
-            if f"{pair.method}_point" in told.get(pair.peer, {})
+            if f"{pair.method}_point" in answered.get(pair.peer, {})
         ]
-    if not rows:
-        raise SystemExit("no peer is there to compare with")
     show("Our searches against the reference libraries, in the free space", rows, options.json)
     for pair in PAIRS:
         print(f"{pair.peer} {pair.method}: {pair.settings}")

@@ -23,7 +23,7 @@ METHODS = ("pgd", "pgd+sns", "pgd+confidence", "margin-matched", "margin")
 
 
 def compared(single: pd.DataFrame) -> list[dict[str, Any]]:
-    """One line a dataset and method: what is invalidated and what it costs, on common rows, averaged over networks."""
+    """One row per dataset and method: what is invalidated and what it costs, on common rows, averaged over networks."""
     keys = ["dataset", "base_seed", "row"]
     common = single.groupby(keys)["found"].transform("all")
     means = (
@@ -52,7 +52,7 @@ def main() -> None:
     study = replace(PAPER["text"], name="matched", changes=(("seeds", 100),), rows=1000)
     study = replace(study, methods=tuple(entry for entry in study.methods if entry[0] in METHODS))
     if options.quick:
-        small = {"datasets": ("german",), "rows": 30, "base_seeds": (0, 1), "changes": (("seeds", 10),)}
+        small = {"datasets": ("german",), "rows": 10, "base_seeds": (0, 1), "changes": (("seeds", 3),)}
         study = replace(study, name="matched-quick", **small)
     file = run(study, Path("holdfast-matched") / f"{study.name}.jsonl", progress=True)
     show("At SNS's price", compared(each(file, study)), options.json)

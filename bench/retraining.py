@@ -7,7 +7,8 @@ a few are timed, before and after ours, and the others counted at the same cost.
 networks in float64, where all weights must agree to 1e-6, or the script fails.
 
 Three more tables: any torch module through torch.func.vmap against the perceptron's own path; how the cost grows with
-networks and rows; how memory grows with networks. Datasets are found through HOLDFAST_DATA.
+networks and rows (HELOC); how memory grows with networks (German Credit). Datasets are found through HOLDFAST_DATA.
+With --quick everything is a few small networks of German Credit. Linux only.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import Any
 
 import joblib
 import torch
-from _side_by_side import divided, flags, keep, resident, show, timed
+from _side_by_side import flags, keep, resident, show, timed
 from joblib.externals.loky import get_reusable_executor
 from torch import Tensor, nn
 
 from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, seeds, train
 from holdfast.datasets import DATASETS
+from holdfast.datasets.prepared import prepare
 from holdfast.families.workers import in_workers
 
 AGREE = 1e-6
@@ -78,7 +80,7 @@ def in_two_processes(x: Tensor, y: Tensor, recipe: Recipe, start: Family) -> Non
 
 
 def keras_networks(x: Any, y: Any, sizes: tuple[int, ...], epochs: int, batch: int) -> float:
-    """Seconds a network, from building it to the end of `fit`; what TensorFlow does once is not counted."""
+    """Seconds per network, from building it to the end of `fit`; what TensorFlow does once is not counted."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import keras
 
@@ -114,13 +116,13 @@ def difference(x: Tensor, y: Tensor, recipe: Recipe) -> float:
 
 
 def floating_point(sizes: tuple[int, ...], rows: int) -> int:
-    """Operations of one epoch: three products a layer, but for the gradient of the inputs."""
+    """Operations of one epoch: three products per layer, but for the gradient of the inputs."""
     products = [inputs * outputs for inputs, outputs in pairwise(sizes)]
     return 2 * rows * (3 * sum(products) - products[0])
 
 
 def sgemm() -> float:
-    """Operations a second of one large product, on all cores."""
+    """Operations per second of one large product, on all cores."""
     one, other = torch.randn(2, 2048, 2048)
     torch.mm(one, other)
     best = min(timed(lambda: torch.mm(one, other))[1] for _ in range(10))
@@ -128,11 +130,11 @@ def sgemm() -> float:
 
 
 def compare(name: str, quick: bool) -> dict[str, Any]:
-    encoding, known, _ = divided(name)
-    x, y = encoding.encode(known), encoding.labels(known)
-    recipe, networks = PAPER_RECIPES[name], 10 if quick else NETWORKS
+    data = prepare(name)
+    x, y = data.rows
+    recipe, networks = PAPER_RECIPES[name], 4 if quick else NETWORKS
     recipe = replace(recipe, epochs=2) if quick else recipe
-    exact = difference(encoding.encode(known, torch.float64), y, replace(recipe, epochs=2))
+    exact = difference(data.encoding.encode(data.train, torch.float64), y, replace(recipe, epochs=2))
     if exact > AGREE:
         raise SystemExit(f"{name}: the two sides differ by {exact:.2g} after two epochs, more than {AGREE}")
     start = initial(x, y, recipe, seeds(2 * LOOPED))
@@ -178,11 +180,9 @@ class Layers(nn.Sequential):
 
 
 def compare_paths(name: str, quick: bool) -> dict[str, Any]:
-    encoding, known, _ = divided(name)
-    x, y = encoding.encode(known), encoding.labels(known)
-    networks, recipe = (4, 1) if quick else (20, 10), PAPER_RECIPES[name]
-    networks, epochs = networks
-    recipe = replace(recipe, epochs=epochs)
+    x, y = prepare(name).rows
+    networks, epochs = (2, 1) if quick else (20, 10)
+    recipe = replace(PAPER_RECIPES[name], epochs=epochs)
     sizes = recipe.sizes(x.shape[1], int(y.max()) + 1)
     stacked = replace(recipe, network=lambda: Layers(sizes))
     start = initial(x, y, recipe, seeds(2))
@@ -201,11 +201,11 @@ def compare_paths(name: str, quick: bool) -> dict[str, Any]:
 
 
 def growth(quick: bool) -> list[dict[str, Any]]:
-    encoding, known, _ = divided("heloc")
-    x, y = encoding.encode(known), encoding.labels(known)
-    recipe = replace(PAPER_RECIPES["heloc"], epochs=1 if quick else 5)
+    name, epochs, sizes = ("german", 1, (2, 4)) if quick else ("heloc", 5, (25, 50, 100, 200))
+    x, y = prepare(name).rows
+    recipe = replace(PAPER_RECIPES[name], epochs=epochs)
     train(x, y, recipe, seeds(4), workers=2)  # warm
-    cells = [(networks, len(x)) for networks in (25, 50, 100, 200)] + [(100, len(x) // part) for part in (4, 2)]
+    cells = [(networks, len(x)) for networks in sizes] + [(sizes[-1] // 2, len(x) // part) for part in (4, 2)]
     rows = []
     for networks, count in cells:
         _, seconds = timed(lambda n=networks, m=count: train(x[:m], y[:m], recipe, seeds(n), workers=2))
@@ -216,8 +216,7 @@ def growth(quick: bool) -> list[dict[str, Any]]:
 
 def peak(networks: int) -> tuple[float, float]:
     """Megabytes that this process held before training, and at most during it (Linux)."""
-    encoding, known, _ = divided("german")
-    x, y = encoding.encode(known), encoding.labels(known)
+    x, y = prepare("german").rows
     recipe = replace(PAPER_RECIPES["german"], epochs=1)
     train(x, y, recipe, seeds(2), workers=1)
     Path("/proc/self/clear_refs").write_text("5")  # the highest so far is what is held now
@@ -229,7 +228,7 @@ def peak(networks: int) -> tuple[float, float]:
 
 def memory(quick: bool) -> list[dict[str, Any]]:
     rows = []
-    for networks in (50, 200) if quick else (100, 500, 1000, 2000):
+    for networks in (4,) if quick else (100, 500, 1000, 2000):
         with get_context("spawn").Pool(1) as process:
             before, after = process.apply(peak, (networks,))
         family = 4e-6 * networks * sum((i + 1) * o for i, o in pairwise((61, 128, 64, 16, 2)))
@@ -243,6 +242,7 @@ def memory(quick: bool) -> list[dict[str, Any]]:
 def main() -> None:
     options = flags(__doc__ or "")
     names = [name for name, card in DATASETS.items() if card.state() == "here" or print(name, card.how_to_get())]
+    names = names[:1] if options.quick else names
     compared = [compare(name, options.quick) for name in names]
     columns = {key: None for row in compared for key in row}
     show(
@@ -253,10 +253,10 @@ def main() -> None:
         mean = math.exp(sum(math.log(row[side]) for row in compared) / len(compared))
         print(f"geometric mean of {side.replace('_', ' ')}: {mean:.1f}")
     paths = [compare_paths(name, options.quick) for name in names if name in ("german", "heloc")]
-    show("Any module, milliseconds a network", paths)
+    show("Any module, milliseconds per network", paths)
     grown, held = growth(options.quick), memory(options.quick)
-    show("How the cost grows (HELOC)", grown)
-    show("How memory grows (German)", held)
+    show("How the cost grows", grown)
+    show("How memory grows", held)
     if options.json is not None:
         keep(options.json, {"compared": compared, "paths": paths, "growth": grown, "memory": held})
 

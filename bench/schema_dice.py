@@ -5,7 +5,7 @@ and for each row the ranges and levels that the schema leaves it, narrowed by th
 its random and its genetic search are asked for four counterfactuals each. All its points are encoded and judged by the
 same `assess` as ours in the schema space, which first moves them to the nearest possible point, whole numbers and steps
 among them: DiCE knows no grid but decimals. The cheapest that is found counts, so theirs is the best of two methods in
-either norm while ours is one search a norm. Costs are means over the rows that both found; `cost_ratio` is ours over
+either norm while ours is one search per norm. Costs are means over the rows that both found; `cost_ratio` is ours over
 theirs, and `dearer` counts the rows on which ours costs more by over a tenth. Rows on which a method of DiCE fails are
 named; `late` is how often one ran out of its time for a row. Neither counts as found, both count as time. Its times are
 those of four counterfactuals, ours of one, taken warm. Datasets are found through HOLDFAST_DATA.
@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from _side_by_side import divided, flags, show, timed
+from _side_by_side import flags, show, timed
 from torch import Tensor
 
 from holdfast import PAPER_RECIPES, Encoding, Model, Retraining, Space, assess, merged, named, other_class, train
 from holdfast.datasets import DATASETS
+from holdfast.datasets.prepared import prepare
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.feature import Feature
 
@@ -52,21 +53,21 @@ class Question:
 
 
 def ask(name: str, count: int) -> Question:
-    encoding, known, asked = divided(name)
-    x, y, asked = encoding.encode(known), encoding.labels(known), asked[:count]
+    data = prepare(name)
+    (x, y), asked, encoding = data.rows, data.test[:count], data.encoding
     network = train(x, y, PAPER_RECIPES[name], [Retraining()])[0]
     groups = MERGED.get(name, ((0,), (1,)))
-    model, rows = merged(network, groups) if name in MERGED else network, encoding.encode(asked)
+    model, rows = merged(network, groups) if name in MERGED else network, data.question(count)
     layers = {
         f"{part}_{place}": values.numpy()
         for part, held in (("weight", network.weights), ("bias", network.biases))
         for place, values in enumerate(held)
     }
     target = other_class(model, rows)
-    return Question(name, encoding, layers, groups, model, known, asked, rows, target, encoding.space.to(rows))
+    return Question(name, encoding, layers, groups, model, data.train, asked, rows, target, encoding.space.to(rows))
 
 
-# ---- raw rows as the peer reads them: one number a feature ----
+# ---- raw rows as the peer reads them: one number per feature ----
 
 
 def in_levels(feature: Feature) -> bool:
@@ -145,20 +146,20 @@ def write(question: Question, file: Path) -> None:
 
 def theirs(question: Question) -> dict[str, np.ndarray]:
     with tempfile.TemporaryDirectory() as folder:
-        asked, told = Path(folder, "question.npz"), Path(folder, "answer.npz")
+        asked, answered = Path(folder, "question.npz"), Path(folder, "answer.npz")
         write(question, asked)
         script = HERE / "_peers" / "with_dice_schema.py"
-        ran = subprocess.run([PYTHON, script, asked, told], capture_output=True, text=True)
+        ran = subprocess.run([PYTHON, script, asked, answered], capture_output=True, text=True)
         if ran.returncode:
             raise SystemExit(f"DiCE failed on {question.name}:\n{ran.stderr[-3000:]}")
-        with np.load(told) as held:
+        with np.load(answered) as held:
             return dict(held)
 
 
-def judged(question: Question, told: dict[str, np.ndarray], method: str, norm: int) -> tuple[Tensor, Tensor]:
+def judged(question: Question, answered: dict[str, np.ndarray], method: str, norm: int) -> tuple[Tensor, Tensor]:
     """The cheapest point of one of DiCE's methods for each row (n, d), and its cost, infinite where there is none."""
     point, least = question.rows.clone(), torch.full((len(question.rows),), torch.inf)
-    whose, values = told[f"{method}_row"], told[f"{method}_values"]
+    whose, values = answered[f"{method}_row"], answered[f"{method}_values"]
     if len(values):
         found = question.encoding.encode(readable(values, question.encoding))
         answer = assess(question.model, question.rows[whose], found, question.target[whose], question.space)
@@ -174,14 +175,14 @@ def ours(question: Question, norm: int) -> tuple[Counterfactuals, float]:
     return timed(lambda: method(question.model, rows, target, question.space))
 
 
-def compare(question: Question, told: dict[str, np.ndarray], norm: int) -> dict[str, Any]:
-    costs = torch.stack([judged(question, told, method, norm)[1] for method in THEIRS])  # (2, n)
+def compare(question: Question, answered: dict[str, np.ndarray], norm: int) -> dict[str, Any]:
+    costs = torch.stack([judged(question, answered, method, norm)[1] for method in THEIRS])  # (2, n)
     best, count = costs.amin(0), len(question.rows)
     answer, seconds = ours(question, norm)
     cost = answer.cost(norm)
     both = answer.found & best.isfinite()
     their_cost, our_cost = (float(values[both].double().mean()) for values in (best, cost))
-    random, genetic = (1000 * float(told[f"{method}_seconds"]) / count for method in THEIRS)
+    random, genetic = (1000 * float(answered[f"{method}_seconds"]) / count for method in THEIRS)
     return {
         "dataset": question.name,
         "norm": norm,
@@ -198,24 +199,26 @@ def compare(question: Question, told: dict[str, np.ndarray], norm: int) -> dict[
         "ms_random": random,
         "ms_genetic": genetic,
         "ms_ours": 1000 * seconds / count,
-        "late": sum(int(told[f"{method}_late"]) for method in THEIRS),
+        "late": sum(int(answered[f"{method}_late"]) for method in THEIRS),
     }
 
 
 def main() -> None:
     options = flags(__doc__ or "")
     if not PYTHON.exists():
-        raise SystemExit(f"there is no {PYTHON.parent.parent.name} to ask DiCE in; make fidelity builds it")
+        raise SystemExit(
+            f"DiCE cannot be asked: there is no environment {PYTHON.parent.parent.name}; build it with: make fidelity"
+        )
     names = [name for name, card in DATASETS.items() if card.state() == "here"]
     rows = []
     for name in ["german"] if options.quick else names:
         question = ask(name, 10 if options.quick else 50)
-        told = theirs(question)
-        for problem in (problem for method in THEIRS for problem in told[f"{method}_failed"]):
+        answered = theirs(question)
+        for problem in (problem for method in THEIRS for problem in answered[f"{method}_failed"]):
             print(f"{name}: DiCE failed on {problem}")
-        rows += [compare(question, told, norm) for norm in OURS]
+        rows += [compare(question, answered, norm) for norm in OURS]
     if not rows:
-        raise SystemExit("no dataset is there to compare on; point HOLDFAST_DATA at them")
+        raise SystemExit("there is no dataset to compare on; point HOLDFAST_DATA at a folder that has them")
     show("Our searches against DiCE, in the schema space", rows, options.json)
 
 

@@ -1,7 +1,7 @@
 """Counterfactuals that people can really become: how many each search finds in the schema space, and at what cost.
 
 For the six datasets with the constraints their cards declare: plain PGD whose end is rounded, PGD on a relaxation that
-is annealed towards valid points, and our methods, which search among valid points (`holdfast.moves`). Beside them is
+is annealed towards valid points, and our methods, which search among valid points (`holdfast.search.moves`). Beside is
 how many rows have a valid point of the class at all, as far as random valid points and all searches together can tell.
 Costs are means over the rows that both the method and min-l1 found. Datasets are found through HOLDFAST_DATA.
 """
@@ -11,14 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from _side_by_side import divided, flags, keep, show, timed
+from _side_by_side import flags, keep, show, timed
 from torch import Tensor
 
 from holdfast import PAPER_RECIPES, PGD, Model, Retraining, Space, assess, merged, named, other_class, train
 from holdfast.datasets import DATASETS
+from holdfast.datasets.prepared import prepare
+from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.search.failures import random_points
-from holdfast.search.gradients import Ball, log_odds, slope, unit
+from holdfast.search.gradients import Ball, slope, unit
 
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")
 RADII = {"german": 10.0, "seizure": 10.0, "ctg": 2.0, "warfarin": 3.0, "heloc": 3.0, "taiwan": 3.0}
@@ -66,18 +68,18 @@ def there_is_one(model: Model, x: Tensor, target: Tensor, space: Space, tries: i
     return found
 
 
-def compare(name: str, count: int, tries: int) -> list[dict[str, Any]]:
-    encoding, known, asked = divided(name)
-    x, y, space = encoding.encode(known), encoding.labels(known), encoding.space.to(encoding.encode(known))
+def compare(name: str, methods: tuple[str, ...], count: int, tries: int) -> list[dict[str, Any]]:
+    data = prepare(name)
+    (x, y), rows = data.rows, data.question(count)
+    space = data.encoding.space.to(x)
     network = train(x, y, PAPER_RECIPES[name], [Retraining()])[0]
     model = merged(network, ((0,), (1, 2))) if name == "warfarin" else network
-    rows = encoding.encode(asked)[:count]
     target = other_class(model, rows)
     searches = {
         "rounded": lambda: rounded(model, rows, target, space, RADII[name]),
         "annealed": lambda: annealed(model, rows, target, space, RADII[name]),
     }
-    for method in METHODS:
+    for method in methods:
         search = PGD(radius=RADII[name]) if method == "pgd" else named(method).fit(x, y, space)
         searches[method] = lambda search=search: search(model, rows, target, space)
     answers = {method: timed(search) for method, search in searches.items()}
@@ -111,7 +113,7 @@ def main() -> None:
     names = [name for name, card in DATASETS.items() if card.state() == "here"]
     rows = []
     for name in names[:1] if options.quick else names:
-        found = compare(name, 40 if options.quick else 200, 1000 if options.quick else 20_000)
+        found = compare(name, METHODS[:3], 10, 500) if options.quick else compare(name, METHODS, 200, 20_000)
         show(f"Valid counterfactuals: {name}", found)
         rows += found
     if options.json is not None:

@@ -1,9 +1,9 @@
-"""Make docs/results.md from results/ and the words of results.template.md; with --figures, the figures as well.
+"""Make docs/results.md from results/ and the words of results.template.md; with --figures, make the figures as well.
 
     python docs/make_results.py --figures
 
-The tables, the shares and the list of cells out of tolerance come from the files in results/; the words of the template
-speak of the same figures. A cell out of tolerance for which no reason is written stops the page from being made.
+The tables, the shares and the list of cells out of tolerance come from the files in results/. The page is not made if a
+cell is out of tolerance and `REASONS` has no reason for it.
 """
 
 from __future__ import annotations
@@ -48,13 +48,17 @@ REASONS = {
 }
 
 
+# What a column of a file in results/ is called on the page.
+HEADINGS = {"undone": "invalidated", "drawn anew": "drawn again"}
+
+
 def flat(name: str) -> pd.DataFrame:
     lines = (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return pd.DataFrame([json.loads(line) for line in lines])
 
 
 def per_base(rows: pd.DataFrame) -> pd.DataFrame:
-    """Which judged cells are within tolerance, a column for each deployed network."""
+    """Which judged cells are within tolerance: one column per deployed model."""
     columns = {}
     for seed, own in rows.groupby("base_seed"):
         cells = beside(own).set_index(["dataset", "method", "quantity"])["within"]
@@ -75,8 +79,8 @@ def shares(reading: str, rows: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def told(reading: str, rows: pd.DataFrame) -> dict[str, str]:
-    """Single figures that the words speak of."""
+def counts(reading: str, rows: pd.DataFrame) -> dict[str, str]:
+    """How many cells of some groups are within tolerance, for the sentences of the page."""
     cells = beside(rows)
     judged = cells[cells["within"].notna()]
     sns = judged[judged["method"].str.endswith("+sns")]
@@ -89,14 +93,14 @@ def told(reading: str, rows: pd.DataFrame) -> dict[str, str]:
 
 
 def reason(dataset: str, method: str, quantity: str) -> str:
-    for patterns, told in REASONS.items():
+    for patterns, heading in REASONS.items():
         if all(fnmatch(one, pattern) for one, pattern in zip((dataset, method, quantity), patterns, strict=True)):
-            return told
+            return heading
     raise SystemExit(f"{dataset} {method} {quantity} is out of tolerance and REASONS says nothing about it")
 
 
 def out_of_tolerance(rows: pd.DataFrame) -> str:
-    """One line a cell, by reason."""
+    """One row per cell, sorted by reason."""
     comparison, within = beside(rows), per_base(rows).sum(axis=1)
     words = {"iv_loo": "IV, leave one out", "iv_seeds": "IV, new seeds", "cost_l1": "l1 cost", "cost_l2": "l2 cost"}
     lines = []
@@ -107,17 +111,17 @@ def out_of_tolerance(rows: pd.DataFrame) -> str:
                 "reason": f"[{reason(*key)}](#{reason(*key)})",
                 "dataset": key[0],
                 "method": key[1],
-                "of": words[key[2]],
+                "quantity": words[key[2]],
                 "ours": f"{cell['ours']:.2f} ± {cell['over_bases']:.2f}",
                 "paper": f"{cell['printed']:.2f} ± {cell['printed_spread']:.2f}",
-                "within": f"{within[key]} of {rows['base_seed'].nunique()} bases",
+                "within": f"{within[key]} of {rows['base_seed'].nunique()}",
             }
         )
     return table(sorted(lines, key=lambda line: line["reason"]))
 
 
 def with_kept_batches(rows: pd.DataFrame) -> dict[str, str]:
-    """How many cells would be within tolerance if left-out rows kept the base's batches on CTG, HELOC and Taiwan."""
+    """How many cells would be within tolerance if left-out rows kept the deployed model's batches on three datasets."""
     kept = {(row["dataset"], row["method"]): row["masked"] for row in saved("left_out") if row["dataset"] != "german"}
     cells = beside(rows)
     judged = cells[cells["within"].notna()]
@@ -133,7 +137,7 @@ def with_kept_batches(rows: pd.DataFrame) -> dict[str, str]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Rows as Markdown."""
-    lines = [list(rows[0]), ["---"] * len(rows[0])]
+    lines = [[HEADINGS.get(name, name) for name in rows[0]], ["---"] * len(rows[0])]
     lines += [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -144,11 +148,11 @@ def saved(name: str) -> list[dict[str, Any]]:
 
 
 def fitting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The paper's line and the variants that tell something about it, of German's min-l2."""
-    told = ("paper", "margin, free, rate 0.01", "class, free, rate 0.01, decay 2", "class, capped, rate 0.001, decay 2")
-    told += ("class, capped, rate 0.05, decay 0.5",)
+    """The paper's row and the variants that explain something about it: German, min-l2."""
+    shown = ("paper", "margin, free, rate 0.01", "class, free, rate 0.01, decay 2")
+    shown += ("class, capped, rate 0.001, decay 2", "class, capped, rate 0.05, decay 0.5")
     own = [row for row in rows if row["dataset"] == "german" and row["norm"] == 2]
-    return [row for row in own if row["variant"].startswith(told)]
+    return [row for row in own if row["variant"].startswith(shown)]
 
 
 def _telling(row: dict[str, Any]) -> bool:
@@ -163,7 +167,7 @@ def page() -> str:
     values = {"legend": LEGEND.replace("*", r"\*"), "out": out_of_tolerance(readings["release"])}
     for name, own in readings.items():
         titles = ("table_1", "settings", "iv_table", "costs", "shares")
-        values |= shares(name, own) | told(name, own)
+        values |= shares(name, own) | counts(name, own)
         values |= {
             f"{name}_{title}": markdown(replace(sheet, title=f"{sheet.title} ({name})"))
             for title, sheet in zip(titles, sheets(own, PAPER[name]), strict=True)

@@ -1,18 +1,100 @@
-"""The command line in a process of its own."""
+"""The command line, in this process or in one of its own."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import PIPE, CompletedProcess, Popen
+
+import pytest
+from typer.testing import CliRunner
+
+HANG = 3600  # seconds; it only ends a test that hangs, and no result depends on it
+TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-def holdfast(*words, cwd, **environment):
+def holdfast(*words, cwd, **environment) -> CompletedProcess[str]:
+    """Run a command as a user does: a new process, which takes seconds to import torch."""
     return subprocess.run(
         [sys.executable, "-m", "holdfast", *map(str, words)],
         capture_output=True,
         text=True,
         cwd=cwd,
-        timeout=300,
-        env=os.environ | {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"} | environment,
+        timeout=HANG,
+        env=os.environ | TERMINAL | environment,
     )
+
+
+def invoke(*words, cwd, **environment) -> CompletedProcess[str]:
+    """Run a command in this process. An error that the command does not turn into a sentence is raised here."""
+    from holdfast.cli.app import app
+
+    given = [str(word) for word in words]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["holdfast", *given])
+        done = CliRunner().invoke(app, given, env=TERMINAL | environment, catch_exceptions=False)
+    return CompletedProcess(given, done.exit_code, done.stdout, done.stderr)
+
+
+# Runs a command in which one function, after so many calls, says so and waits for ever.
+PAUSING = """
+import sys, time
+from importlib import import_module
+
+(module, name), after, calls = sys.argv[1].split(":"), int(sys.argv[2]), 0
+original = getattr(import_module(module), name)
+
+def pausing(*given):
+    global calls
+    calls += 1
+    if calls <= after:
+        return original(*given)
+    print("paused", flush=True)
+    while True:
+        time.sleep(1)
+
+setattr(import_module(module), name, pausing)
+sys.argv = ["holdfast", *sys.argv[3:]]
+from holdfast.cli import main
+main()
+"""
+
+
+def interrupt(*words, at: str, after: int = 0, cwd, **environment) -> CompletedProcess[str]:
+    """Run a command in a process of its own and send it Ctrl-C at a known point.
+
+    That is the call of ``at`` ("module:function") that follows the first ``after`` ones; a worker process may make it.
+    """
+    program = [sys.executable, "-c", PAUSING, at, str(after), *map(str, words)]
+    with started(program, cwd=cwd, env=os.environ | TERMINAL | environment) as running:
+        if "paused\n" not in iter(running.stdout.readline, ""):
+            pytest.fail(f"the command ended and never came to {at}:\n{running.stderr.read()}")
+        running.send_signal(signal.SIGINT)
+        output, errors = running.communicate()
+    return CompletedProcess(program, running.returncode, output, errors)
+
+
+@contextmanager
+def started(command, **settings) -> Iterator[Popen[str]]:
+    """A process with pipes for its output, in a group of its own. Nothing of the group outlives the block or a hang."""
+    with Popen(command, stdout=PIPE, stderr=PIPE, text=True, start_new_session=True, **settings) as running:
+        guard = threading.Timer(HANG, _kill_group, [running.pid])
+        guard.start()
+        try:
+            yield running
+        finally:
+            guard.cancel()
+            _kill_group(running.pid)
+
+
+def _kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # all of them have ended
+        return

@@ -259,7 +259,7 @@ def test_a_repr_gives_limits_for_these_rows_and_for_new_ones(result):
     wider = audited.interval_of_new_rows()
     both = f"95 % interval {low:.1%} to {high:.1%}; for new rows too, about {wider[0]:.1%} to {wider[1]:.1%}"
     assert both in repr(audited)
-    assert f"± {audited.spread:.1%} between networks" in repr(audited)
+    assert f"± {audited.spread:.1%} between models" in repr(audited)
     assert "new rows" not in repr(result)
     assert "nan" not in repr(result)
     assert f"found and held: {result.found_and_held:.1%} of all pairs" in repr(result)
@@ -316,7 +316,7 @@ def test_rows_are_asked_about_in_pieces(family, rows, monkeypatch):
     x, _ = rows
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
     whole = audit(found, family[1:])
-    monkeypatch.setattr("holdfast.families.family.ROWS", 7)
+    monkeypatch.setattr("holdfast.families.family.ROWS_AT_ONCE", 7)
     asked = []
     pieces = type(family)._in_pieces
     monkeypatch.setattr(type(family), "_in_pieces", lambda self, x: asked.append(len(x)) or pieces(self, x))

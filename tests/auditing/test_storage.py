@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
 import signal
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -20,6 +18,7 @@ import torch
 
 from holdfast import PGD, Audit, Counterfactuals, Space, __version__, audit, other_class
 from holdfast.auditing.storage import FORMAT, load_audit, save_audit
+from killing import FORK, calls_of, forks, killed_at, posix
 
 
 def made(dtype=torch.float32, rows=30, members=6, seed=0, classes=3) -> Audit:
@@ -308,19 +307,9 @@ def test_what_cannot_be_kept_is_refused_and_the_old_one_stays(spoil, error, mess
 
 # ---- killed ----
 
-posix = pytest.mark.skipif(os.name == "nt", reason="fork and SIGKILL are POSIX")
-forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-
-def _started(target, *args):
-    run = multiprocessing.get_context("fork").Process(target=target, args=args)
-    run.start()
-    return run
-
-
-def _save_until_killed(folder):
-    audits = [made(), made(torch.float64, seed=1)]
-    while True:
+def _save_in_turn(audits, folder, times):
+    for _ in range(times):
         for result in audits:
             save_audit(result, folder)
 
@@ -329,16 +318,9 @@ def _save_until_killed(folder):
 @forks
 def test_killed_at_random_moments_it_leaves_the_old_one_or_the_new_one(tmp_path):
     valid = [made(), made(torch.float64, seed=1)]
-    start = time.perf_counter()
-    for result in valid:
-        save_audit(result, tmp_path)
-    both, moments, seen = time.perf_counter() - start, random.Random(0), []
+    both, moments, seen = calls_of(_save_in_turn, valid, tmp_path, 1), random.Random(0), []
     for _ in range(12):
-        run = _started(_save_until_killed, tmp_path)
-        run.join(moments.uniform(both / 4, 3 * both))
-        run.kill()
-        run.join()
-        assert run.exitcode == -signal.SIGKILL
+        assert killed_at(moments.randrange(both // 4, 3 * both), _save_in_turn, valid, tmp_path, 10)
         left = load_audit(tmp_path)
         seen.append([same(left, result) for result in valid])
         assert sum(seen[-1]) == 1
@@ -370,7 +352,8 @@ def test_killed_before_each_file_operation_it_leaves_the_old_one_or_the_new_one(
     left = []
     for moment in range(100):
         folder = save_audit(old, tmp_path / str(moment))
-        run = _started(_save_and_die, new, folder, moment)
+        run = FORK.Process(target=_save_and_die, args=(new, folder, moment))
+        run.start()
         run.join()
         back = load_audit(folder)
         left.append("new" if same(back, new) else "old" if same(back, old) else "neither")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.studies.paper import PAPER
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")

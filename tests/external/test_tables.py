@@ -349,7 +349,7 @@ def test_models_that_cannot_judge():
 
     unsure = from_tables(DATA, table, ENCODING, unsure_of_ann)
     assert not unsure.counterfactuals.found[0]
-    assert told(unsure, "not valid for the model")["ann"].endswith("for the person as they are is not finite")
+    assert told(unsure, "not valid for the model")["ann"].endswith("for the person themselves is not finite")
     assert from_tables(DATA, table, ENCODING, unsure_of_ann, target="good").counterfactuals.found[0]
     with pytest.raises(ValueError, match="differently when asked twice; call model.eval"):
         from_tables(DATA, table, ENCODING, lambda x: torch.randn(len(x), 2))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import signal
-import time
 
 import pytest
 import safetensors.torch
@@ -18,6 +14,7 @@ from holdfast.families import store as store_module
 from holdfast.families import training
 from holdfast.families.entries import Entry, StoreError, entries, find
 from holdfast.families.store import finish_entry, finished_members
+from killing import calls_of, forks, killed_at, posix
 
 RECIPE = Recipe((16, 8), epochs=8, batch=16)
 MEMBERS = [
@@ -117,23 +114,13 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, stacks, monkeypatch):
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="fork and SIGKILL are POSIX")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@posix
+@forks
 def test_killed_at_twenty_moments_it_ends_with_the_same_bytes(tmp_path):
-    recipe = Recipe((16, 8), epochs=40, batch=16)
-    start = time.perf_counter()
-    ask(tmp_path / "whole", recipe)
-    whole = time.perf_counter() - start
-    moments, killed = random.Random(0), 0
-    for _ in range(20):
-        run = multiprocessing.get_context("fork").Process(target=ask, args=(tmp_path / "cut", recipe))
-        run.start()
-        run.join(moments.uniform(0, whole / 12))
-        run.kill()
-        run.join()
-        killed += run.exitcode == -signal.SIGKILL
-    assert killed >= 10  # on a quiet machine all twenty
-    ask(tmp_path / "cut", recipe)
+    calls, moments = calls_of(ask, tmp_path / "whole"), random.Random(0)
+    killed = [killed_at(moments.randrange(1, calls // 5), ask, tmp_path / "cut") for _ in range(20)]
+    assert sum(killed) >= 10
+    ask(tmp_path / "cut")
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 

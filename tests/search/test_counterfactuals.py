@@ -53,7 +53,6 @@ def test_costs_are_distances_and_nan_where_nothing_was_found():
     assert answer.cost(1)[0] == 7
     assert answer.cost(2)[0] == 5
     assert answer.cost(torch.inf)[0] == 4
-    assert answer.cost(1, weights=torch.tensor([1.0, 0.5]))[0] == 5
     assert answer.cost()[1].isnan()
     assert answer.sparsity.tolist() == [2, 2]
     assert answer.success == 0.5

@@ -1,12 +1,19 @@
+import re
 from dataclasses import replace
 
+import pytest
 import torch
 from conftest import linear
 
-from holdfast import PGD, Space, other_class, why_not
+from holdfast import PGD, Space, other_class, predict, why_not
 from holdfast.search.failures import random_points
 
 W = torch.tensor([1.0, 1.0])
+
+
+def in_class(model, points, target):
+    """Which points (tries, n, d) have their row's target class: (tries, n)."""
+    return torch.stack([predict(model, each) for each in points]) == target
 
 
 def test_each_failure_has_its_reason():
@@ -27,12 +34,22 @@ def test_each_failure_has_its_reason():
     assert "does not depend on what may change" in why_not(constant, PGD()(constant, x, target, wide), wide)[0]
 
 
-def test_the_distance_it_names_is_that_of_a_point_of_the_class(family, rows, encoding):
+def test_the_distance_it_names_is_that_of_the_nearest_random_point_of_the_class(family, rows, encoding):
     model, x, space = family[0], rows[0], encoding.space
     answer = PGD(radius=0.01)(model, x, other_class(model, x), space)
-    reasons = why_not(model, answer, space)
+    reasons = why_not(model, answer, space, tries=500, seed=3)
     assert [reason is None for reason in reasons] == answer.found.tolist()
-    assert any(reason and "allow more radius" in reason for reason in reasons)
+    points = random_points(space, x, 500, seed=3)
+    away = torch.where(in_class(model, points, answer.target), (points - x).norm(dim=-1), torch.inf).amin(0)
+    named = 0
+    for reason, nearest in zip(reasons, away.tolist(), strict=True):
+        if reason is not None and nearest < torch.inf:
+            assert "allow more radius" in reason
+            assert float(re.search(r"distance ([\d.e+]+)", reason)[1]) == pytest.approx(nearest, rel=0.005)  # 3 digits
+            named += 1
+        elif reason is not None:
+            assert "none of 500 random valid points has the class" in reason
+    assert named > 10
 
 
 def test_random_points_are_valid_and_reach_every_level(rows, encoding):

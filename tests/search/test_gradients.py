@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from holdfast import search
+from holdfast.search import gradients
 from holdfast.search.gradients import Ball, by_rows
 
 NORMS = [1, 2, math.inf]
@@ -58,7 +58,7 @@ def test_some_rows_are_the_same_rows():
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
 def test_rows_searched_some_at_a_time_are_joined_in_their_order(count, monkeypatch):
-    monkeypatch.setattr(search, "ROWS", 3)
+    monkeypatch.setattr(gradients, "ROWS_AT_ONCE", 3)
     sizes = []
 
     def shifted(x, by):
@@ -76,6 +76,6 @@ def test_a_device_is_given_more_rows_at_a_time():
     """Meta tensors have no numbers, but they are not on a CPU."""
     sizes = {}
     for device in ("cpu", "meta"):
-        x = torch.empty(search.ON_DEVICE + 1, 1, device=device)
+        x = torch.empty(gradients.ROWS_AT_ONCE_ON_DEVICE + 1, 1, device=device)
         by_rows(lambda x: sizes.setdefault(x.device.type, []).append(len(x)) or x, x)
-    assert sizes == {"cpu": [search.ROWS] * 16 + [1], "meta": [search.ON_DEVICE, 1]}
+    assert sizes == {"cpu": [gradients.ROWS_AT_ONCE] * 16 + [1], "meta": [gradients.ROWS_AT_ONCE_ON_DEVICE, 1]}

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from holdfast import Sparse, assess, other_class, predict
-from holdfast.search.gradients import SURE, Ball, log_odds, margin
-from holdfast.search.moves import Task, climb, reach, reduce, repair, settle, undo
+from holdfast.models.scores import log_odds, margin
+from holdfast.search.gradients import LEAST_SCORE, Ball
+from holdfast.search.moves import Task, climb, prune, reach, reduce, repair, settle
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +59,11 @@ def test_reduce_lowers_the_cost_and_keeps_the_class(task):
 def test_undo_leaves_no_change_that_could_be_taken_back(task):
     start = reach(task, task.origin)
     there = task.enough(start)
-    end = undo(task, start)
+    end = prune(task, start)
     assert task.enough(end)[there].all()
     for mask in task.space.features:
         back = torch.where(mask, task.origin, end)
-        needed = (back == end).all(1) | (margin(task.model, back, task.target) <= SURE + 1e-5)
+        needed = (back == end).all(1) | (margin(task.model, back, task.target) <= LEAST_SCORE + 1e-5)
         assert needed[there].all()
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,6 +43,7 @@ from holdfast.studies.results import each, frame, join, read
 from holdfast.studies.runner import run
 from holdfast.studies.study import FIRST, Study
 from holdfast.studies.trials import anywhere_else, trial
+from killing import FORK, calls_of, forks, killed_at, posix
 
 FAST = PGD(levels=3, steps=10)
 RECIPE = Recipe((8,), epochs=2, batch=64)
@@ -509,16 +508,6 @@ def test_a_line_that_was_cut_is_dropped(cut, tmp_path, store, searches, whole):
     assert but_for_seconds(file) == but_for_seconds(whole)
 
 
-posix = pytest.mark.skipif(os.name == "nt", reason="fork and SIGKILL are POSIX")
-forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-
-
-def _started(target, *args):
-    process = multiprocessing.get_context("fork").Process(target=target, args=args)
-    process.start()
-    return process
-
-
 def _run(file, store):
     run(TINY, file, store=store, workers=1)
 
@@ -526,20 +515,14 @@ def _run(file, store):
 @posix
 @forks
 def test_killed_at_random_moments_it_ends_with_the_same_file(tmp_path, whole):
-    begin = time.perf_counter()
-    process = _started(_run, tmp_path / "measured.jsonl", tmp_path / "one")
-    process.join()
-    took, moments, seen = time.perf_counter() - begin, random.Random(0), [0]
-    assert process.exitcode == 0
-    file, store, killed = tmp_path / "tiny.jsonl", tmp_path / "other", 0
+    calls, moments = calls_of(_run, tmp_path / "measured.jsonl", tmp_path / "one"), random.Random(0)
+    file, store, killed, seen = tmp_path / "tiny.jsonl", tmp_path / "other", 0, [0]
     for _ in range(12):
-        process = _started(_run, file, store)
-        process.join(moments.uniform(0, took / 2))
-        process.kill()
-        process.join()
-        killed += process.exitcode == -signal.SIGKILL
+        killed += killed_at(moments.randrange(1, calls), _run, file, store)
         seen.append(len(read(file)) if file.exists() else 0)
+    print(seen, killed, calls)
     assert killed
+    assert len(set(seen)) > 2, (seen, killed, calls)  # so there was work left to lose
     assert seen == sorted(seen)  # nothing that was there is lost
     run(TINY, file, store=store, workers=1)
     assert but_for_seconds(file) == but_for_seconds(whole)
@@ -585,7 +568,8 @@ def test_killed_while_writing_it_ends_with_the_same_file(tmp_path, store, whole)
         (_run_and_die_half_way, (1,), 3),
         (_run_and_die_at_the_rename, (), 6),
     ]:
-        process = _started(target, file, store, *args)
+        process = FORK.Process(target=target, args=(file, store, *args))
+        process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
         assert len(read(file)) == 2 * left

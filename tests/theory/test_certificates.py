@@ -306,7 +306,7 @@ def test_batched_is_one_by_one(monkeypatch):
     net, x = drawn(6, 12, 8, 3), points(25, 6)
     target, delta = predict(net, x), torch.linspace(0, 0.1, 25)
     radius, bound = certified_radius(net, x, target), margin_bound(net, x, target, delta)
-    monkeypatch.setattr(certificates, "ROWS", 4)
+    monkeypatch.setattr(certificates, "ROWS_AT_ONCE", 4)
     torch.testing.assert_close(certified_radius(net, x, target), radius)
     torch.testing.assert_close(margin_bound(net, x, target, delta), bound)
     torch.testing.assert_close(margin_bound(net, x, target, 0.02), margin_bound(net, x, target, delta * 0 + 0.02))

@@ -6,6 +6,7 @@ from conftest import linear
 
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
+from holdfast.models.scores import logit, margin, probability
 from holdfast.theory import influence as module
 from holdfast.theory.influence import (
     Ball,
@@ -15,9 +16,6 @@ from holdfast.theory.influence import (
     gradient,
     in_unit_ball,
     influence,
-    logit,
-    margin,
-    probability,
 )
 
 W = torch.tensor([3.0, -4.0, 1.0], dtype=torch.float64)
@@ -50,7 +48,7 @@ def relu_network(sizes, seed=0):
 
 EVERY = [
     Line(ZERO, 1),
-    Line(ZERO, 7, "gauss"),
+    Line(ZERO, 7, "trapezoid"),
     Line(X.flip(0), 3, "trapezoid"),
     Ball(2.0, 5),
     Gaussian(0.3, 4, seed=9),
@@ -81,7 +79,7 @@ def incompleteness(model, x, target, interest, quantity):
 
 
 @pytest.mark.parametrize("quantity", [logit, probability])
-def test_on_smooth_models_riemann_halves_its_gap_and_gauss_closes_it(quantity):
+def test_on_smooth_models_riemann_halves_its_gap_and_the_trapezoid_quarters_it(quantity):
     target = torch.tensor([0, 1, 2, 0, 1, 2])
     start = draw(3, seed=3)
 
@@ -90,11 +88,9 @@ def test_on_smooth_models_riemann_halves_its_gap_and_gauss_closes_it(quantity):
 
     assert gap(400, "riemann") == pytest.approx(gap(200, "riemann") / 2, rel=0.05)
     assert gap(400, "trapezoid") == pytest.approx(gap(200, "trapezoid") / 4, rel=0.05)
-    assert gap(12, "gauss") < gap(400, "riemann") / 100
-    assert gap(40, "gauss") < 1e-10
 
 
-@pytest.mark.parametrize("rule", ["riemann", "trapezoid", "gauss"])
+@pytest.mark.parametrize("rule", ["riemann", "trapezoid"])
 def test_on_relu_networks_the_gap_goes_to_nothing(rule):
     model, x = relu_network((5, 12, 8, 3)), draw(20, 5, seed=2)
     target = torch.arange(20) % 3

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from holdfast.auditing.audit import Audit, as_html
+from holdfast.auditing.correlation import r_squared
 from holdfast.auditing.intervals import mean_interval
 
-WORDS = {True: "yes", False: "no"}
+YES_NO = {True: "yes", False: "no"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +103,7 @@ class Comparison:
         pooled = [(a.counterfactuals.cost(self.norm).double().cpu().numpy(), a.per_row) for a in self.audits.values()]
         cost, rate = (np.concatenate(values) for values in zip(*pooled, strict=True))
         known = ~np.isnan(rate)
-        if known.sum() < 3 or not np.ptp(cost[known]) or not np.ptp(rate[known]):
-            return float("nan")
-        return float(np.corrcoef(cost[known], rate[known])[0, 1] ** 2)
+        return float("nan") if known.sum() < 3 else r_squared(cost[known], rate[known])
 
     def __repr__(self) -> str:
         table, differences = self.table(), self.differences()
@@ -143,7 +142,7 @@ def _front(cost: np.ndarray, rate: np.ndarray) -> np.ndarray:
 
 
 def _as_words(frame: pd.DataFrame) -> dict[str, Any]:
-    return {str(name): values.map(WORDS) for name, values in frame.items() if values.dtype == bool}
+    return {str(name): values.map(YES_NO) for name, values in frame.items() if values.dtype == bool}
 
 
 def _check_alike(audits: Mapping[str, Audit]) -> None:

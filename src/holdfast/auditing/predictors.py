@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import Audit
+from holdfast.auditing.correlation import correlation, r_squared, ranks, varies
 from holdfast.families.perceptron import Network
 from holdfast.models.model import Model
+from holdfast.models.scores import log_odds
+from holdfast.models.scores import probability as target_probability
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.gradients import log_odds, slope
+from holdfast.search.gradients import slope
 from holdfast.search.plausibility import neighbour_distance
 from holdfast.search.stabilisers.sns import SNS
 from holdfast.theory.certificates import Relative, certified_radius
 from holdfast.theory.influence import Line, influence
-from holdfast.theory.influence import probability as target_probability
 from holdfast.theory.lipschitz import lipschitz_bound, sampled_lipschitz
 from holdfast.theory.regions import boundary_distance_inside
 
@@ -133,10 +135,10 @@ def _line(
     return {
         "predictor": name,
         "rows": len(rate),
-        "spearman": _correlation(_ranks(values), _ranks(rate)),
+        "spearman": correlation(ranks(values), ranks(rate)),
         "low": low,
         "high": high,
-        "r2": _correlation(values, rate) ** 2,
+        "r2": r_squared(values, rate),
     }
 
 
@@ -144,35 +146,14 @@ def _limits(
     values: Floats, rate: Floats, person: NDArray[np.int64], confidence: float, seed: int
 ) -> tuple[float, float]:
     """Percentiles over resampled people."""
-    if len(rate) < 3 or not _varies(values) or not _varies(rate):
+    if len(rate) < 3 or not varies(values) or not varies(rate):
         return float("nan"), float("nan")
     draw = np.random.default_rng(seed)
     people, place = np.unique(person, return_inverse=True)
     drawn = []
     for _ in range(DRAWS):
         times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
-        drawn.append(_correlation(_ranks(np.repeat(values, times)), _ranks(np.repeat(rate, times))))
+        drawn.append(correlation(ranks(np.repeat(values, times)), ranks(np.repeat(rate, times))))
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def _ranks(values: Floats) -> Floats:
-    """Places in order, ties at their mean."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = count.cumsum()
-    ranks: Floats = (last - (count - 1) / 2)[place]
-    return ranks
-
-
-def _correlation(a: Floats, b: Floats) -> float:
-    """NaN where one of them does not vary, or is not finite."""
-    if not _varies(a) or not _varies(b) or not np.isfinite([a, b]).all():
-        return float("nan")
-    a, b = a - a.mean(), b - b.mean()
-    return float((a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()))
-
-
-def _varies(values: Floats) -> bool:
-    """By comparing: the mean of equal numbers need not equal them to the last bit."""
-    return bool((values != values[:1]).any())

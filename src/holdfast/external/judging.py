@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,25 +79,21 @@ def judged(
     """Row i of point is for row place[i] of the question; ``told`` has the rows without a point to judge, and why."""
     origin, labels, space = question.x[place], question.index[place], question.space
     wanted, sure = _wanted(question, point, torch.as_tensor(place))
-    # `assess` alone decides what found means; in a space without constraints it moves nothing.
-    edge = torch.full((point.shape[1],), torch.inf)
-    answer = assess(question.model, origin, point, wanted, Space.box(-edge, edge))
-    absent = torch.zeros(len(point), dtype=torch.bool)
+    absent, broken = torch.zeros(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
     absent[[row for row, _ in told]] = True
-    valid, broken = answer.found & sure, torch.zeros_like(point, dtype=torch.bool)
-    told = told + [
-        (row, (labels[row], INVALID, detail))
-        for row, detail in _other_classes(question, answer, ~valid & ~absent).items()
-    ]
+    wrong = _wrong_classes(question, point, wanted, sure)
+    told = told + [(row, (labels[row], INVALID, detail)) for row, detail in wrong.items() if not absent[row]]
     if space is not None:
         space.check_origin(question.x)
         broken = space.violations(point, origin)
         rules = _broken_rules(space.to(point), broken, point, origin, question.encoding)
         told += [(row, (labels[row], VIOLATES, detail)) for row, detail in rules.items()]
-    answer = replace(answer, found=valid & ~absent & ~broken.any(1))
-    return ImportedCounterfactuals(
-        answer, problem_table(problems + [problem for _, problem in sorted(told, key=lambda one: one[0])]), labels
-    )
+    # `assess` alone decides what found means; in a space without constraints it moves nothing.
+    edge = torch.full((point.shape[1],), torch.inf)
+    also = sure & ~absent & ~broken.any(1)
+    answer = assess(question.model, origin, point, wanted, Space.box(-edge, edge), also=also)
+    in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
+    return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
 
 
 def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,19 +155,19 @@ def _within(target: Tensor, classes: int) -> bool:
     return int(target.min()) >= 0 and int(target.max()) < classes
 
 
-def _other_classes(question: Question, answer: Counterfactuals, rows: Tensor) -> dict[int, str]:
-    """What the model says of points that it does not give the wanted class."""
-    logits, names = _logits(question.model, answer.point), question.encoding.schema.classes
+def _wrong_classes(question: Question, point: Tensor, wanted: Tensor, sure: Tensor) -> dict[int, str]:
+    """What the model says of the points that it does not give the wanted class."""
+    logits, names = _logits(question.model, point), question.encoding.schema.classes
     called = list(names) if len(names) == logits.shape[1] else list(range(logits.shape[1]))
-    sure, said = logits.isfinite().all(1), logits.argmax(1)
+    finite, said = logits.isfinite().all(1), logits.argmax(1)
     told = {}
-    for row in torch.nonzero(rows).flatten().tolist():
-        if not sure[row]:
+    for row in torch.nonzero(~(finite & sure & (said == wanted))).flatten().tolist():
+        if not finite[row]:
             told[row] = "the model's answer is not finite"
-        elif said[row] == answer.target[row]:
-            told[row] = "the model's answer for the person as they are is not finite"
+        elif said[row] == wanted[row]:
+            told[row] = "the model's answer for the person themselves is not finite"
         else:
-            told[row] = f"the model gives it class {called[said[row]]!r}, not {called[answer.target[row]]!r}"
+            told[row] = f"the model gives it class {called[said[row]]!r}, not {called[wanted[row]]!r}"
     return told
 
 

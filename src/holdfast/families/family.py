@@ -19,7 +19,7 @@ from holdfast.models.merged import Groups, as_groups, merge_logits
 from holdfast.models.model import Model
 from holdfast.utils.threads import one_thread
 
-ROWS = 4096  # asked about at a time, so that memory does not grow with their number
+ROWS_AT_ONCE = 4096  # asked about at a time, so that memory does not grow with their number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,7 +153,8 @@ class Family:
         """The class every member gives every row: (k, n)."""
         with torch.no_grad(), one_thread():
             parts = [
-                self._in_order([logits.argmax(-1) for logits in self._in_pieces(rows)]) for rows in torch.split(x, ROWS)
+                self._in_order([logits.argmax(-1) for logits in self._in_pieces(rows)])
+                for rows in torch.split(x, ROWS_AT_ONCE)
             ]
         return torch.cat(parts, dim=1)
 

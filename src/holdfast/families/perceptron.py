@@ -13,6 +13,7 @@ from torch import Tensor
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
+from holdfast.theory.layers import logits_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,9 +26,7 @@ class Network:
     fingerprint: str | None = None  # of all that decides its weights
 
     def __call__(self, x: Tensor) -> Tensor:
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = torch.relu(x @ weight + bias)
-        return x @ self.weights[-1] + self.biases[-1]
+        return logits_of(self, x)
 
     def __repr__(self) -> str:
         sizes = (self.weights[0].shape[0], *(weight.shape[1] for weight in self.weights))

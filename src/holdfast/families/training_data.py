@@ -10,7 +10,7 @@ from torch import Tensor
 from holdfast.families.architecture import State
 from holdfast.families.recipe import Retraining
 
-ROWS, LABELS, WEIGHTS = range(3)  # what a seed draws; each has a stream of its own
+ROW_STREAM, LABEL_STREAM, WEIGHT_STREAM = range(3)  # of random numbers: what a seed draws has one each
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def needs_more(retraining: Retraining) -> bool:
 
 def rows_of(retraining: Retraining, pool: Pool) -> Tensor:
     """Which rows of the pool a member sees, in order and with repetitions: (m,)."""
-    draw = _draw(retraining, ROWS)
+    draw = _draw(retraining, ROW_STREAM)
     rows = torch.arange(*((0, 0) if retraining.continued else retraining.window or (0, pool.old)))
     if retraining.left_out is not None:
         rows = rows[rows != retraining.left_out]
@@ -60,7 +60,7 @@ def labels_of(retraining: Retraining, pool: Pool) -> Tensor:
     """The label of every row of the pool as a member sees it: (old + new,)."""
     if not retraining.label_noise:
         return pool.y
-    draw = _draw(retraining, LABELS)
+    draw = _draw(retraining, LABEL_STREAM)
     wrong = torch.rand(len(pool.y), generator=draw) < retraining.label_noise
     other = torch.randint(1, pool.classes, pool.y.shape, generator=draw)
     return torch.where(wrong.to(pool.y.device), (pool.y + other.to(pool.y.device)) % pool.classes, pool.y)
@@ -70,7 +70,7 @@ def disturbed(state: State, retraining: Retraining) -> State:
     """One trained network with its weight noise added; biases, and what else is a single row of numbers, stay."""
     if not retraining.weight_noise:
         return state
-    draw = _draw(retraining, WEIGHTS)
+    draw = _draw(retraining, WEIGHT_STREAM)
     return {
         name: tensor + retraining.weight_noise * tensor.std() * torch.randn(tensor.shape, generator=draw).to(tensor)
         if tensor.ndim > 1 and tensor.is_floating_point()
@@ -95,5 +95,5 @@ def check_material(retraining: Retraining, pool: Pool) -> int:
     return rows
 
 
-def _draw(retraining: Retraining, what: int) -> torch.Generator:
-    return torch.Generator().manual_seed(3 * retraining.data_seed + what)
+def _draw(retraining: Retraining, stream: int) -> torch.Generator:
+    return torch.Generator().manual_seed(3 * retraining.data_seed + stream)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.auditing.correlation import r_squared_of_sums
 from holdfast.studies.paper import DATASETS
 from holdfast.studies.printed import METHODS, printed
 
@@ -102,8 +103,7 @@ def r2(rows: pd.DataFrame) -> pd.Series[float]:
     """
     own = rows[rows["method"].isin(METHODS)].drop_duplicates("cell")  # a cell's sums are the same in all its rows
     sums = own.groupby(["dataset", "base_seed"], sort=False)[["found", *SUMS]].sum()
-    n, c, u, cc, cu, uu = (sums[name] for name in ("found", *SUMS))
-    squared = (cu - c * u / n) ** 2 / ((cc - c**2 / n) * (uu - u**2 / n))
+    squared = r_squared_of_sums(*(sums[name] for name in ("found", *SUMS)))
     mean: pd.Series[float] = squared.groupby("dataset", sort=False).mean()
     return mean
 

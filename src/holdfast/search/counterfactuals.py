@@ -41,12 +41,10 @@ class Counterfactuals:
         """Share of rows for which a counterfactual was found."""
         return float(self.found.double().mean())
 
-    def cost(self, norm: float = 2, weights: Tensor | None = None) -> Tensor:
-        """Distance moved, in the encoded space, optionally weighted per column: (n,); NaN where nothing was found."""
-        moved = self.point - self.origin
-        if weights is not None:
-            moved = moved * weights.to(moved)
-        return torch.where(self.found, torch.linalg.vector_norm(moved, norm, dim=1), torch.nan)
+    def cost(self, norm: float = 2) -> Tensor:
+        """Distance moved, in the encoded space: (n,); NaN where nothing was found."""
+        moved = torch.linalg.vector_norm(self.point - self.origin, norm, dim=1)
+        return torch.where(self.found, moved, torch.nan)
 
     @property
     def sparsity(self) -> Tensor:
@@ -106,14 +104,21 @@ class Fitted(Stabiliser, Protocol):
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self: ...
 
 
-def assess(model: Model, origin: Tensor, point: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-    """Snap the points to what is possible; found is what then keeps the space and has the target class."""
+def assess(
+    model: Model, origin: Tensor, point: Tensor, target: Tensor, space: Space, also: Tensor | None = None
+) -> Counterfactuals:
+    """Snap the points to what is possible; found is what then keeps the space and has the target class.
+
+    ``also`` (n,) says of which rows whatever else a method asks for is true; only those can be found.
+    """
     point = space.snap(point, origin)
     kept = ~space.violations(point, origin).any(1)
     with torch.no_grad():
         logits, before = checked_logits(model(point), len(point)), checked_logits(model(origin), len(origin))
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
     found = kept & sure & (logits.argmax(1) == target)
+    if also is not None:
+        found &= also
     fingerprint = getattr(model, "fingerprint", None)
     seen = frozenset() if fingerprint is None else frozenset({fingerprint})
     return Counterfactuals(origin, point, target, found, logits.shape[1], seen, before.argmax(1))

@@ -9,7 +9,7 @@ from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.space import Space
 
-ROWS = 64  # looked into at a time
+ROWS_AT_ONCE = 64
 
 
 def why_not(
@@ -18,7 +18,7 @@ def why_not(
     """A sentence for each row that was not found, None for the others."""
     reasons: list[str | None] = [None] * len(answer)
     missed = torch.nonzero(~answer.found).flatten()
-    for rows in torch.split(missed, ROWS):
+    for rows in torch.split(missed, ROWS_AT_ONCE):
         told = _reasons(model, answer.origin[rows], answer.target[rows], space.to(answer.origin), tries, seed)
         for row, reason in zip(rows.tolist(), told, strict=True):
             reasons[row] = reason

@@ -1,4 +1,4 @@
-"""Small pure pieces that searches share."""
+"""Gradients, balls and the search for a constant: small pure functions that searches share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import Score
 
-SURE = 1e-4  # logits by which a margin must exceed 0, so that the last bit of a product decides nothing
-ROWS = 2048  # searched at a time, so that memory does not grow with their number;
-ON_DEVICE = 16 * ROWS  # a GPU has room for more, and takes no longer for them
+LEAST_SCORE = 1e-4  # by which a score must exceed 0, so that the last bit of a product decides nothing
+ROWS_AT_ONCE = 2048  # searched together, so that memory does not grow with their number;
+ROWS_AT_ONCE_ON_DEVICE = 16 * ROWS_AT_ONCE  # a GPU has room for more, and takes no longer for them
 
-# model, points (n, d), targets (n,), where the rows started (n, d) -> what the points are worth (n,)
-Aim = Callable[[Model, Tensor, Tensor, Tensor], Tensor]
 # constants (n,) -> the points of a search step by step (n, d), and which are inside the class (n,)
 Iterates = Callable[[Tensor], Iterable[tuple[Tensor, Tensor]]]
 
@@ -82,31 +81,13 @@ def _threshold(size: Tensor, radius: Tensor) -> Tensor:
     return if_so_many.gather(1, last)
 
 
-def margin(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
-    """By how much the target's logit exceeds every other: (n,); above 0 where the class is the target's."""
-    own, others = _apart(model, point, target)
-    return own - others.amax(1)
-
-
-def log_odds(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
-    """log p/(1 − p) of the target's probability p: (n,). For two classes the same as `margin`."""
-    own, others = _apart(model, point, target)
-    return own - others.logsumexp(1)
-
-
-def _apart(model: Model, point: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The target's logit (n,), and all logits with the target's at minus infinity (n, c)."""
-    logits = model(point)
-    return logits.gather(1, target[:, None])[:, 0], logits.scatter(1, target[:, None], -torch.inf)
-
-
-def slope(aim: Aim, model: Model, point: Tensor, target: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
-    """What each point is worth, and the gradient of that: (n,), (n, d)."""
+def slope(score: Score, model: Model, point: Tensor, target: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
+    """The score of each point, and its gradient: (n,), (n, d)."""
     with torch.enable_grad():
         point = point.detach().requires_grad_()
-        worth = aim(model, point, target, origin)
-        (gradient,) = torch.autograd.grad(worth.sum(), point)
-    return worth.detach(), gradient
+        value = score(model, point, target, origin)
+        (gradient,) = torch.autograd.grad(value.sum(), point)
+    return value.detach(), gradient
 
 
 def shrink(away: Tensor, threshold: float | Tensor) -> Tensor:
@@ -136,7 +117,7 @@ def least_constant(iterates: Iterates, cost: Callable[[Tensor], Tensor], x: Tens
 
 def by_rows(search: Callable[..., Tensor], *rows: Tensor) -> Tensor:
     """Search some rows at a time and join what is found: (n, d)."""
-    most = ROWS if rows[0].device.type == "cpu" else ON_DEVICE
+    most = ROWS_AT_ONCE if rows[0].device.type == "cpu" else ROWS_AT_ONCE_ON_DEVICE
     if len(rows[0]) <= most:
         return search(*rows)
     pieces = zip(*(torch.split(tensor, most) for tensor in rows), strict=True)

@@ -4,7 +4,7 @@ A gradient walks through the hull of a space, where a person may be a third of a
 loses the class or pays many times too much to keep it. Here every point is valid. Features are valid apart from one
 another, so a move takes one feature of a point from another valid point, a proposal. The gradient says which moves of a
 row look best, and those are tried: `reach` buys the target's margin for as little cost as it can until the class is
-there, `reduce` takes back what is not needed, `climb` raises any other aim.
+there, `reduce` takes back what is not needed, `climb` raises any other score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.gradients import SURE, Aim, Ball, margin, slope
+from holdfast.models.scores import Score, margin
+from holdfast.search.gradients import LEAST_SCORE, Ball, slope
 from holdfast.tabular.space import Space
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
@@ -29,7 +30,7 @@ WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to th
 
 @dataclass(frozen=True)
 class Task:
-    """Rows at ``origin`` who want ``target``: valid points are wanted that are worth more than 0, and cheap.
+    """Rows at ``origin`` who want ``target``: wanted are valid points that score above 0, and cheap ones.
 
     A point costs the sum over columns of |moved|^norm, and lies in the ball if there is one.
     """
@@ -39,9 +40,9 @@ class Task:
     target: Tensor  # (n,)
     space: Space
     norm: int = 2
-    worth: Aim = margin
+    score: Score = margin
     ball: Ball | None = None
-    guard: Aim | None = None  # something else that may not fall
+    guard: Score | None = None  # another score that may not fall
     floor: Tensor | None = None  # below this (n,)
 
     def of(self, rows: Tensor) -> Task:
@@ -54,16 +55,16 @@ class Task:
             floor=None if self.floor is None else self.floor[rows],
         )
 
-    def tried(self, aim: Aim, points: Tensor) -> Tensor:
-        """What t points of each row (n, t, d) are worth: (n, t)."""
+    def tried(self, score: Score, points: Tensor) -> Tensor:
+        """The scores of t points of each row (n, t, d): (n, t)."""
         with torch.no_grad():
             count = points.shape[1]
             target, origin = self.target.repeat_interleave(count), self.origin.repeat_interleave(count, 0)
-            return aim(self.model, points.flatten(0, 1), target, origin).view(points.shape[:2])
+            return score(self.model, points.flatten(0, 1), target, origin).view(points.shape[:2])
 
     def enough(self, point: Tensor) -> Tensor:
-        """Which points (n, d) are worth more than 0: (n,)."""
-        return self.tried(self.worth, point[:, None])[:, 0] > SURE
+        """Which points (n, d) score above 0: (n,)."""
+        return self.tried(self.score, point[:, None])[:, 0] > LEAST_SCORE
 
     def cost(self, point: Tensor) -> Tensor:
         """What the points (n, d) cost: (n,)."""
@@ -93,27 +94,27 @@ def reach(task: Task, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int
     ``hints`` are valid points of the same rows whose features are worth trying, such as what a relaxed search found.
     """
 
-    def wanted(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
-        gain = torch.minimum(now[:, None] + change, torch.full_like(change, 2 * SURE)) - now[:, None]
+    def gain_per_cost(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
+        gain = torch.minimum(now[:, None] + change, torch.full_like(change, 2 * LEAST_SCORE)) - now[:, None]
         enough = gain > WORTHWHILE * gain.amax(1, keepdim=True)
         return torch.where((gain > 0) & enough, gain / extra.clamp_min(TINY), -torch.inf)
 
-    return _walk(task, task.worth, point, hints, wanted, rounds, until=SURE)
+    return _walk(task, task.score, point, hints, gain_per_cost, rounds, until=LEAST_SCORE)
 
 
 def reduce(task: Task, point: Tensor, rounds: int | None = None) -> Tensor:
-    """From points that are worth enough to cheaper ones: in every round the move that saves most and keeps that."""
-    return _walk(task, task.worth, point, (), _saving, rounds)
+    """From points that score enough to cheaper ones: in every round the move that saves most and keeps the score."""
+    return _walk(task, task.score, point, (), _saving, rounds)
 
 
-def climb(task: Task, aim: Aim, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
-    """From points that are worth enough to others that are and for which another aim is higher."""
-    return _walk(task, aim, point, hints, _rising, rounds)
+def climb(task: Task, score: Score, point: Tensor, hints: tuple[Tensor, ...] = (), rounds: int | None = None) -> Tensor:
+    """From points that score enough to others that do, and for which another score is higher."""
+    return _walk(task, score, point, hints, _rising, rounds)
 
 
-def undo(task: Task, point: Tensor) -> Tensor:
-    """Take back whole features that the points need not change, dearest first, as long as they are worth enough."""
-    return _walk(task, task.worth, point, (task.origin,), _saving, None, fractions=())
+def prune(task: Task, point: Tensor) -> Tensor:
+    """Take back whole features that the points need not change, dearest first, as long as they score enough."""
+    return _walk(task, task.score, point, (task.origin,), _saving, None, fractions=())
 
 
 def repair(task: Task, point: Tensor) -> Tensor:
@@ -141,23 +142,23 @@ def settle(task: Task, point: Tensor) -> Tensor:
 
 
 def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
-    """The cheaper of two points of each row, of those that are worth enough."""
+    """The cheaper of two points of each row, of those that score enough."""
     costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
     return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
 def _last_way(task: Task, snapped: Tensor) -> Tensor:
     """From home by the largest gains, whatever they cost; the nearest valid point if that does not lead there."""
-    end = reduce(task, _walk(task, task.worth, task.origin, (snapped,), _rising, None, until=SURE))
+    end = reduce(task, _walk(task, task.score, task.origin, (snapped,), _rising, None, until=LEAST_SCORE))
     return torch.where(task.enough(end)[:, None], end, snapped)
 
 
-Wanted = Callable[[Tensor, Tensor, Tensor], Tensor]  # worth now (n,), its change, extra cost (n, t) -> rank (n, t)
+Rank = Callable[[Tensor, Tensor, Tensor], Tensor]  # score now (n,), its change, extra cost (n, t) -> rank (n, t)
 
 
 def _saving(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
     """Moves that keep what they must, by what they save."""
-    return torch.where((now[:, None] + change > SURE) & (extra < -TINY), -extra, -torch.inf)
+    return torch.where((now[:, None] + change > LEAST_SCORE) & (extra < -TINY), -extra, -torch.inf)
 
 
 def _rising(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
@@ -167,56 +168,72 @@ def _rising(now: Tensor, change: Tensor, extra: Tensor) -> Tensor:
 
 def _walk(
     task: Task,
-    aim: Aim,
+    score: Score,
     point: Tensor,
     hints: tuple[Tensor, ...],
-    wanted: Wanted,
+    rank: Rank,
     rounds: int | None,
     until: float | None = None,
     fractions: tuple[float, ...] = FRACTIONS,
 ) -> Tensor:
-    """Take the best move of every row, round after round, until none is wanted."""
+    """Take the best move of every row, round after round, until none ranks above the others."""
     point = point.clone()
     going = torch.arange(len(point) if len(task.space.features) else 0, device=point.device)
     if until is not None:
-        going = going[task.of(going).tried(aim, point[going][:, None])[:, 0] <= until]
+        going = going[task.of(going).tried(score, point[going][:, None])[:, 0] <= until]
     for _ in range(max(FEWEST, 2 * len(task.space.features)) if rounds is None else rounds):
         if not len(going):
             break
         some, own_hints = task.of(going), [hint[going] for hint in hints]
-        moved, better, worth = _best_move(some, aim, point[going], own_hints, wanted, fractions)
+        moved, better, reached = _best_move(some, score, point[going], own_hints, rank, fractions)
         point[going] = moved
-        going = going[better if until is None else better & (worth <= until)]
+        going = going[better if until is None else better & (reached <= until)]
     return point
 
 
+# ---- one round: propose, choose what looks best, try it, take the best ----
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """Moves of every row that look best, one feature each, and what they cost more than staying."""
+
+    points: Tensor  # (n, t, d) the row after each move
+    extra: Tensor  # (n, t)
+    real: Tensor  # (n, t) bool; a row with fewer moves than t has some that are none
+
+
 def _best_move(
-    task: Task, aim: Aim, point: Tensor, hints: list[Tensor], wanted: Wanted, fractions: tuple[float, ...]
+    task: Task, score: Score, point: Tensor, hints: list[Tensor], rank: Rank, fractions: tuple[float, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The points after their best move, which of them have one, and what the aim is there."""
-    features = task.space.features
-    now, gradient = slope(aim, task.model, point, task.target, task.origin)
-    if fractions and aim is task.worth:
+    """The points after their best move, which of them have one, and their score there."""
+    now, gradient = slope(score, task.model, point, task.target, task.origin)
+    if fractions and score is task.score:
         hints = [*hints, *_newton(task, point, now, gradient)]
-    proposals = _proposals(task, point, hints, fractions)  # (n, p, d)
-    expected = task.space.per_feature((proposals - point[:, None]) * gradient[:, None])  # (n, p, f)
-    extra = task.costs(proposals) - task.costs(point[:, None])
-    changed = task.space.per_feature((proposals != point[:, None]).to(point)) > 0
-    rank = torch.where(changed, wanted(now, expected.flatten(1), extra.flatten(1)).view_as(extra), -torch.inf)
-    rank = torch.where(changed & rank.isinf(), expected / (1 + extra.abs()) - 1e12, rank)  # a gradient may be wrong
-    best = rank.flatten(1).topk(min(TRIED, rank[0].numel()), dim=1)
-    moves = _applied(point, proposals, features, best.indices)  # (n, t, d)
-    after = task.tried(aim, moves)
-    change = after - now[:, None]
-    kept = task.allowed(moves) & (best.values > -torch.inf)
-    if aim is not task.worth:
-        kept &= task.tried(task.worth, moves) > SURE
-    final = torch.where(kept, wanted(now, change, extra.flatten(1).gather(1, best.indices)), -torch.inf)
+    moves = _promising(task, point, _proposals(task, point, hints, fractions), now, gradient, rank)
+    after = task.tried(score, moves.points)  # (n, t)
+    allowed = moves.real & task.allowed(moves.points)
+    if score is not task.score:
+        allowed &= task.tried(task.score, moves.points) > LEAST_SCORE
+    final = torch.where(allowed, rank(now, after - now[:, None], moves.extra), -torch.inf)
     value, place = final.max(1)
     better = value > -torch.inf
     rows = torch.arange(len(point), device=point.device)
-    worth = torch.where(better, after[rows, place], now)
-    return torch.where(better[:, None], moves[rows, place], point), better, worth
+    moved = torch.where(better[:, None], moves.points[rows, place], point)
+    return moved, better, torch.where(better, after[rows, place], now)
+
+
+def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradient: Tensor, rank: Rank) -> _Moves:
+    """Of all moves, one feature (f) of one proposal (p) each, those that rank best by the gradient."""
+    expected = task.space.per_feature((proposals - point[:, None]) * gradient[:, None])  # (n, p, f)
+    extra = task.costs(proposals) - task.costs(point[:, None])  # (n, p, f)
+    changed = task.space.per_feature((proposals != point[:, None]).to(point)) > 0
+    ranked = torch.where(changed, rank(now, expected.flatten(1), extra.flatten(1)).view_as(extra), -torch.inf)
+    # What the gradient would not take comes last rather than never: a gradient may be wrong.
+    ranked = torch.where(changed & ranked.isinf(), expected / (1 + extra.abs()) - 1e12, ranked)
+    best = ranked.flatten(1).topk(min(TRIED, ranked[0].numel()), dim=1)
+    points = _applied(point, proposals, task.space.features, best.indices)
+    return _Moves(points, extra.flatten(1).gather(1, best.indices), best.values > -torch.inf)
 
 
 def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> Tensor:
@@ -227,9 +244,9 @@ def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) 
 
 
 def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:
-    """Valid points whose every number is where it alone would be worth just enough, as far as its slope tells."""
+    """Valid points whose every number is where it alone would score just enough, as far as its slope tells."""
     flat = gradient.abs() < TINY
-    missing = torch.where(flat, 0, (2 * SURE - now)[:, None] / torch.where(flat, 1, gradient))
+    missing = torch.where(flat, 0, (2 * LEAST_SCORE - now)[:, None] / torch.where(flat, 1, gradient))
     low, high = task.space.bounds(task.origin)
     return [
         task.space.snap(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)

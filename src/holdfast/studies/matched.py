@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.gradients import Ball, log_odds
+from holdfast.search.gradients import Ball
 from holdfast.search.moves import Task
 from holdfast.search.stabilisers.ascent import walk, with_found_moved
 from holdfast.tabular.space import Space

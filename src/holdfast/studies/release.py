@@ -26,7 +26,7 @@ from holdfast.utils.threads import one_thread
 
 FOOLBOX_TINY = 1e-12  # shorter gradients than this are not scaled to length one,
 KERAS_TINY = 1e-7  # and this is added to their length
-ROWS = 64  # whose samples are decoded at a time
+ROWS_AT_ONCE = 64  # whose samples are decoded at a time
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class ReleasedLatent:
             if not len(todo):
                 break
             left = []
-            for rows in torch.split(todo, ROWS):
+            for rows in torch.split(todo, ROWS_AT_ONCE):
                 reached, some = _nearest(model, autoencoder, scaled[rows], center[rows], target[rows], away)
                 point[rows[some]] = reached[some]
                 left.append(rows[~some])

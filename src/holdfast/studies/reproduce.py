@@ -23,8 +23,8 @@ Device = Literal["cpu", "cuda"]
 METHODS = tuple(dict.fromkeys(name for study in PAPER.values() for name in study.names))
 SEEDS = PAPER["text"].base_seeds
 # What is run where nothing else is asked for: test rows (None for all) and deployed networks.
-ROWS: dict[Device, int | None] = {"cpu": 200, "cuda": None}
-BASES: dict[Device, int] = {"cpu": 1, "cuda": len(SEEDS)}
+DEFAULT_ROWS: dict[Device, int | None] = {"cpu": 200, "cuda": None}
+DEFAULT_BASES: dict[Device, int] = {"cpu": 1, "cuda": len(SEEDS)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,10 @@ def declared(
     if quick:
         return [_resized(QUICK, rows or QUICK.rows, members, bases or len(QUICK.base_seeds), device)]
     readings = list(PAPER.values()) if settings == "both" else [PAPER[settings]]
-    return [_resized(study, rows or ROWS[device], members, bases or BASES[device], device) for study in readings]
+    return [
+        _resized(study, rows or DEFAULT_ROWS[device], members, bases or DEFAULT_BASES[device], device)
+        for study in readings
+    ]
 
 
 def declared_sensitivity(
@@ -76,11 +79,11 @@ def size(study: Study) -> str:
     """What a study's numbers are of, in words."""
     rows = "all test rows" if study.rows is None else f"the first {study.rows} test rows"
     networks = "1 deployed network" if len(study.base_seeds) == 1 else f"{len(study.base_seeds)} deployed networks"
-    retrained = " and ".join(f"{members} times {WORDS.get(kind, kind)}" for kind, members in study.changes)
+    retrained = " and ".join(f"{members} times {RETRAINED_HOW.get(kind, kind)}" for kind, members in study.changes)
     return f"{rows} of a dataset, {networks} retrained {retrained}, on {study.device}"
 
 
-WORDS = {"seeds": "with new seeds", "leave-one-out": "with one row left out"}
+RETRAINED_HOW = {"seeds": "with new seeds", "leave-one-out": "with one row left out"}
 
 
 def file_of(study: Study, folder: str | Path) -> Path:

@@ -7,7 +7,7 @@
                      cost and how many members of each kind invalidate them
 
 A line is written whole and fsynced, so a run that is killed at any moment loses only the cell it was at. Files of
-earlier versions are read too: `WORDS` has what they call a key.
+earlier versions are read too: `RENAMED` has what they call a key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.studies.study import Study
 from holdfast.utils.files import write_text
 
 FIELDS = {"study", "cell", "dataset", "base_seed", "method", "rows", "each"}
-WORDS = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "baseline_flips"}  # of before 0.2
+RENAMED = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "baseline_flips"}  # of before 0.2
 
 
 def join(parts: Sequence[str | Path], file: str | Path) -> Path:
@@ -115,7 +115,7 @@ def _in_todays_words(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    return {WORDS.get(name, name): value for name, value in values.items()}
+    return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def cut_off_half_line(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -82,8 +82,8 @@ class Trial:
         if self.groups is None:
             return answer
         model = merged(self.model, self.groups)
-        same = assess(model, answer.origin, answer.point, predict(model, answer.point), self.data.space)
-        return replace(same, found=answer.found)
+        target = predict(model, answer.point)
+        return assess(model, answer.origin, answer.point, target, self.data.space, also=answer.found)
 
 
 def anywhere_else(method: Method, model: Model, x: Tensor, space: Space) -> Counterfactuals:
@@ -99,8 +99,7 @@ def anywhere_else(method: Method, model: Model, x: Tensor, space: Space) -> Coun
         answer = method(merged(model, ((own,), others)), x, torch.ones_like(before), space)
         point = torch.where(((before == own) & answer.found)[:, None], answer.point, point)
     target = predict(model, point)
-    answer = assess(model, x, point, target, space)
-    return replace(answer, found=answer.found & (target != before))
+    return assess(model, x, point, target, space, also=target != before)
 
 
 def data_of(study: Study, dataset: str) -> Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -113,7 +114,7 @@ class Encoding:
     def __repr__(self) -> str:
         return f"Encoding({len(self.schema.features)} features -> {self.width} columns, {self.scaling})"
 
-    @property
+    @cached_property
     def space(self) -> Space:
         """What the schema allows, in encoded units (float64; a search casts it to the dtype of its rows)."""
         mutable, direction, grid = np.ones(self.width, dtype=bool), np.zeros(self.width), np.zeros(self.width)

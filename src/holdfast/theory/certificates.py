@@ -31,7 +31,7 @@ from torch import Tensor
 from holdfast.theory.layers import Layers
 
 NUMBERS = 1 << 22  # in the largest tensor on the way; rows are taken so many at a time
-ROWS = 1000  # at most
+ROWS_AT_ONCE = 1000  # at most
 LEAST, MOST = 1e-12, 1e6  # a radius below the first is called 0; none above the second is looked for
 HALVINGS = 28  # of log(MOST / LEAST): seven digits
 
@@ -81,7 +81,7 @@ def margin_bound(
     boxes, delta = _checked(network, x, target, delta, change)
     # The largest tensor is that of the coefficients of one layer's units in another's: (n, units, units).
     widest = sorted(width for box in boxes for width in box.weight.shape)[-2:]
-    count = max(1, min(ROWS, NUMBERS // (widest[0] * widest[1])))
+    count = max(1, min(ROWS_AT_ONCE, NUMBERS // (widest[0] * widest[1])))
     if len(delta) == 1:
         pieces = [
             _bound(boxes, *piece, delta)

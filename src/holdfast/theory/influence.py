@@ -10,29 +10,13 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import logit
 from holdfast.theory.paths import Rule, line
 
 POINTS = 1 << 16  # gradients taken at a time, so that memory does not grow with the rows
 
-# model, points (m, d), targets (m,) -> a number for each point (m,)
+# model, points (m, d), targets (m,) -> a number for each point (m,); `holdfast.models.scores` has the usual ones
 Quantity = Callable[[Model, Tensor, Tensor], Tensor]
-
-
-def logit(model: Model, point: Tensor, target: Tensor) -> Tensor:
-    """f_target(x), the paper's quantity: (m,)."""
-    return model(point).gather(1, target[:, None])[:, 0]
-
-
-def probability(model: Model, point: Tensor, target: Tensor) -> Tensor:
-    """softmax(f(x))_target: (m,)."""
-    return model(point).softmax(1).gather(1, target[:, None])[:, 0]
-
-
-def margin(model: Model, point: Tensor, target: Tensor) -> Tensor:
-    """f_target(x) − max over the other classes of f(x): (m,). For two classes the theorem's single logit."""
-    logits = model(point)
-    others = logits.scatter(1, target[:, None], -torch.inf)
-    return logits.gather(1, target[:, None])[:, 0] - others.amax(1)
 
 
 class Interest(Protocol):

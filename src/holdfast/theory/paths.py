@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-Rule = Literal["riemann", "trapezoid", "gauss"]
-RULES = ("riemann", "trapezoid", "gauss")
+Rule = Literal["riemann", "trapezoid"]
+RULES = ("riemann", "trapezoid")
 
 
 def line(start: Tensor, end: Tensor, count: int, rule: Rule = "riemann") -> tuple[Tensor, Tensor]:
@@ -20,7 +19,6 @@ def line(start: Tensor, end: Tensor, count: int, rule: Rule = "riemann") -> tupl
     "riemann"    t = 1/p, 2/p, ..., 1, equal weights: the paper's. Exact for constants; the error is
                  (q(end) − q(start)) / 2p + O(1/p²)
     "trapezoid"  t = 0, 1/(p − 1), ..., 1, the two ends with half a weight. Exact to degree 1; O(1/p²)
-    "gauss"      Gauss–Legendre: no end among its points. Exact to degree 2p − 1; the fastest where q is smooth
     """
     parts, weights = nodes(count, rule, end)
     start = start.to(end).expand_as(end)
@@ -37,10 +35,7 @@ def nodes(count: int, rule: Rule, like: Tensor) -> tuple[Tensor, Tensor]:
     if rule == "riemann":
         parts = torch.arange(1, count + 1, device=like.device, dtype=like.dtype) / count
         return parts, torch.full_like(parts, 1 / count)
-    if rule == "trapezoid":
-        parts = torch.arange(count, device=like.device, dtype=like.dtype) / (count - 1)
-        weights = torch.full_like(parts, 1 / (count - 1))
-        weights[0] = weights[-1] = 0.5 / (count - 1)
-        return parts, weights
-    places, shares = np.polynomial.legendre.leggauss(count)  # on [−1, 1], where the weights sum to 2
-    return torch.from_numpy((1 + places) / 2).to(like), torch.from_numpy(shares / 2).to(like)
+    parts = torch.arange(count, device=like.device, dtype=like.dtype) / (count - 1)
+    weights = torch.full_like(parts, 1 / (count - 1))
+    weights[0] = weights[-1] = 0.5 / (count - 1)
+    return parts, weights

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
-from holdfast.theory.layers import Layers
+from holdfast.theory.layers import Layers, hidden_units, logits_of
 
 Numbers = NDArray[np.float64]
-ROWS = 128  # whose units' gradients are held in memory at a time
+_Polytope = tuple[Numbers, Numbers]  # sides (m, d) and limits (m,) of {x : sides x ≤ limits}
+ROWS_AT_ONCE = 128  # whose units' gradients are held in memory at a time
 SLACK = 1e-9  # of the size of the numbers at hand: how far outside a polytope still counts as on it
 
 
@@ -33,8 +34,8 @@ SLACK = 1e-9  # of the size of the numbers at hand: how far outside a polytope s
 
 def pattern(network: Layers, x: Tensor) -> Tensor:
     """Which hidden units are on (above 0) at each row, layer after layer: (n, units) bool."""
-    stack = _Stack.of(network, x)
-    return stack.join([values > 0 for values in stack.hidden(x.double())], x)
+    layers = _Float64Layers.of(network, x)
+    return layers.join([values > 0 for values in layers.hidden(x.double())], x)
 
 
 def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,8 +45,8 @@ def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
 
     A is f's Jacobian at x, so b = f(x) − A x.
     """
-    stack = _Stack.of(network, x)
-    return stack.logits([values > 0 for values in stack.hidden(x.double())], len(x))
+    layers = _Float64Layers.of(network, x)
+    return layers.logits([values > 0 for values in layers.hidden(x.double())], len(x))
 
 
 def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,8 +55,8 @@ def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
     Unit u with u(x') = g·x' + o in this region gives the row −g·x' ≤ o where it is on, and g·x' ≤ −o where it is off.
     Rows of units that are constant in the region are zero; many others touch the region nowhere.
     """
-    stack = _Stack.of(network, x)
-    return stack.sides([values > 0 for values in stack.hidden(x.double())], len(x))
+    layers = _Float64Layers.of(network, x)
+    return layers.sides([values > 0 for values in layers.hidden(x.double())], len(x))
 
 
 def facet_distance(network: Layers, x: Tensor) -> Tensor:
@@ -65,12 +66,12 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
     only the nearest is sure to be met. Until then nothing changes, so the open ball of radius min over the units lies
     inside the region, and no larger ball does.
     """
-    stack = _Stack.of(network, x)
-    distances = [x.new_zeros((0, stack.units), dtype=torch.float64)]
-    for rows in torch.split(x.double(), ROWS):
-        values = stack.hidden(rows)
-        lengths = [slope.norm(dim=2) for slope, _ in stack.unit_maps([value > 0 for value in values], len(rows))]
-        size, length = stack.join(values, rows).abs(), stack.join(lengths, rows)
+    layers = _Float64Layers.of(network, x)
+    distances = [x.new_zeros((0, layers.units), dtype=torch.float64)]
+    for rows in torch.split(x.double(), ROWS_AT_ONCE):
+        values = layers.hidden(rows)
+        lengths = [slope.norm(dim=2) for slope, _ in layers.unit_maps([value > 0 for value in values], len(rows))]
+        size, length = layers.join(values, rows).abs(), layers.join(lengths, rows)
         distances.append(torch.where(length > 0, size / length.clamp_min(torch.finfo(torch.float64).tiny), torch.inf))
     return torch.cat(distances)
 
@@ -130,7 +131,10 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     foot = torch.where(distance.isfinite()[:, None], rows - distance[:, None].nan_to_num(0, 0, 0) * away, torch.nan)
     facet, _ = nearest_facet(network, x)
     inside = torch.cat(
-        [_inside(network, a, b) for a, b in zip(torch.split(x, ROWS), torch.split(foot, ROWS), strict=True)]
+        [
+            _inside(network, a, b)
+            for a, b in zip(torch.split(x, ROWS_AT_ONCE), torch.split(foot, ROWS_AT_ONCE), strict=True)
+        ]
     )
     return RegionBoundary(distance, foot, other, inside, facet)
 
@@ -205,8 +209,8 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
     if limit < 1:
         raise ValueError(f"limit must be 1 or more, got {limit}")
     _check_classes(network)
-    stack = _Stack.of(network, x).to_cpu()
-    found = [_search(stack, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
+    layers = _Float64Layers.of(network, x).to_cpu()
+    found = [_search(layers, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
     points = np.array([point for _, point, _, _ in found]).reshape(tuple(x.shape))
     return NearestBoundary(
         torch.tensor([distance for distance, _, _, _ in found], dtype=torch.float64).to(x.device),
@@ -216,10 +220,10 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
     )
 
 
-def _search(stack: _Stack, row: Tensor, number: int, limit: int) -> tuple[float, Numbers, int, int]:
+def _search(layers: _Float64Layers, row: Tensor, number: int, limit: int) -> tuple[float, Numbers, int, int]:
     x = row.numpy()
-    start = stack.join([values > 0 for values in stack.hidden(row[None])], row[None])[0]
-    own = int(stack.value(row[None])[0].argmax())
+    start = layers.join([values > 0 for values in layers.hidden(row[None])], row[None])[0]
+    own = int(layers.value(row[None])[0].argmax())
     best, nearest, other = float("inf"), np.full(len(x), np.nan), -1
     queue = [(0.0, start.numpy().tobytes())]  # distance and pattern of the regions that wait
     seen = {queue[0][1]}
@@ -227,22 +231,22 @@ def _search(stack: _Stack, row: Tensor, number: int, limit: int) -> tuple[float,
     while queue and queue[0][0] < best:
         if opened == limit:
             raise RuntimeError(
-                f"row {number}: {limit} regions were opened and {len(queue)} wait, in a network of {stack.units} "
+                f"row {number}: {limit} regions were opened and {len(queue)} wait, in a network of {layers.units} "
                 f"hidden units and {len(x)} inputs; the distance lies between {queue[0][0]:.6g} and {best:.6g}. Raise "
                 "limit, or take a smaller network; boundary_distance_inside(...).lower is a bound that needs no search"
             )
         opened += 1
         distance, key = heapq.heappop(queue)
         on = torch.from_numpy(np.frombuffer(key, dtype=bool).copy())
-        region = _scaled(*(_numbers(part[0]) for part in stack.sides(stack.split(on[None]), 1)))
-        slope, shift = (_numbers(part[0]) for part in stack.logits(stack.split(on[None]), 1))
+        region = _scaled(*(_numbers(part[0]) for part in layers.sides(layers.split(on[None]), 1)))
+        slope, shift = (_numbers(part[0]) for part in layers.logits(layers.split(on[None]), 1))
         for j in range(len(shift)):
             if j != own:
                 plane = _Plane.of(slope[j] - slope[own], float(shift[own] - shift[j]))
                 tie = _nearest(region, x, plane)
-                if tie is not None and tie[0] < best and _ties(stack, tie[1], own, j):
+                if tie is not None and tie[0] < best and _ties(layers, tie[1], own, j):
                     best, nearest, other = *tie, j
-        for beside, polytope in _neighbours(stack, on, x, best):
+        for beside, polytope in _neighbours(layers, on, x, best):
             if beside not in seen:
                 seen.add(beside)
                 reached = _nearest(polytope, x)
@@ -251,14 +255,14 @@ def _search(stack: _Stack, row: Tensor, number: int, limit: int) -> tuple[float,
     return best, nearest, other, opened
 
 
-def _neighbours(stack: _Stack, on: Tensor, x: Numbers, best: float) -> Iterator[tuple[bytes, tuple[Numbers, Numbers]]]:
+def _neighbours(layers: _Float64Layers, on: Tensor, x: Numbers, best: float) -> Iterator[tuple[bytes, _Polytope]]:
     """The patterns with one unit turned, each with its polytope, which may be empty; some beyond best are left out."""
-    for first in range(0, stack.units, ROWS):
-        units = torch.arange(first, min(first + ROWS, stack.units))
+    for first in range(0, layers.units, ROWS_AT_ONCE):
+        units = torch.arange(first, min(first + ROWS_AT_ONCE, layers.units))
         each = torch.arange(len(units))
         turned = on.repeat(len(units), 1)
         turned[each, units] ^= True
-        sides, limits = stack.sides(stack.split(turned), len(units))
+        sides, limits = layers.sides(layers.split(turned), len(units))
         length = sides.norm(dim=2)
         moves = length > 0
         scale = torch.where(moves, length, 1.0)
@@ -270,9 +274,9 @@ def _neighbours(stack: _Stack, on: Tensor, x: Numbers, best: float) -> Iterator[
             yield turned[unit].numpy().tobytes(), (sides[unit].numpy(), limits[unit].numpy())
 
 
-def _ties(stack: _Stack, point: Numbers, own: int, other: int) -> bool:
+def _ties(layers: _Float64Layers, point: Numbers, own: int, other: int) -> bool:
     """The network itself says so too: a guard against a polytope that is empty but for rounding."""
-    logits = stack.value(torch.from_numpy(point)[None])[0]
+    logits = layers.value(torch.from_numpy(point)[None])[0]
     return bool((logits[own] - logits[other]).abs() <= 1e-6 * (1 + logits.abs().max()))
 
 
@@ -292,59 +296,69 @@ class _Plane:
         return cls(normal / length, offset / length, False)
 
 
-def _scaled(sides: Numbers, limits: Numbers) -> tuple[Numbers, Numbers]:
+def _scaled(sides: Numbers, limits: Numbers) -> _Polytope:
     """The same polytope with rows of length 1, or 0: such a row says 0 ≤ limit, nothing or that there is no point."""
     length = np.linalg.norm(sides, axis=1)
     length = np.where(length > 0, length, 1.0)
     return sides / length[:, None], limits / length
 
 
-def _nearest(
-    polytope: tuple[Numbers, Numbers], x: Numbers, plane: _Plane | None = None
-) -> tuple[float, Numbers] | None:
+def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane | None = None) -> tuple[float, Numbers] | None:
     r"""The point of {G x' ≤ h} (and of the plane) that is nearest to x, with its distance; None where there is none.
 
     From x's foot on the plane it is a least distance problem, min ‖s‖₂ subject to G' s ≤ r with G' the rows of G within
-    the plane. Lawson and Hanson (Solving Least Squares Problems, ch. 23) solve it as non-negative least squares:
-    u ≥ 0 minimizing ‖[G'ᵀ; rᵀ] u + e_last‖, whose residual is zero just where no point exists.
+    the plane.
     """
     sides, limits = polytope
-    start, off = x, 0.0
-    if plane is not None:
-        if plane.empty:
-            return None
-        off = float(plane.normal @ x) - plane.offset
-        start = x - off * plane.normal
-    room = limits - sides @ start
+    off = 0.0 if plane is None else float(plane.normal @ x) - plane.offset
+    start = x if plane is None else x - off * plane.normal
     size = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(limits).max(initial=0.0))
-    if plane is not None:
-        sides = sides - np.outer(sides @ plane.normal, plane.normal)
-        # A side along the plane, such as a facet that is itself the boundary, holds on all of it or nowhere.
-        along = np.linalg.norm(sides, axis=1) <= 1e-12
-        if along.any():
-            if float(room[along].min()) < -SLACK * size:
-                return None
-            sides, room = sides[~along], room[~along]
+    within = _within_plane(sides, limits - sides @ start, plane, SLACK * size)
+    if within is None:
+        return None
+    sides, room = within
     worst = float(-room.min(initial=0.0))
-    if worst <= 1e-13 * size:
+    if worst <= 1e-13 * size:  # the foot itself lies in the polytope
         return abs(off), start
-    room = room / worst  # so that the answer is of length 1 or more
+    for step in _least_steps(sides, room / worst):  # scaled so that the answer is of length 1 or more
+        point = start + worst * step
+        over = polytope[0] @ point - limits
+        if float(over.max()) <= SLACK * (size + float(np.abs(point).max())):
+            return float(np.linalg.norm(point - x)), point
+    return None
+
+
+def _within_plane(sides: Numbers, room: Numbers, plane: _Plane | None, slack: float) -> _Polytope | None:
+    """The sides as they run within the plane, and the room to each; None where the plane misses the polytope."""
+    if plane is None:
+        return sides, room
+    if plane.empty:
+        return None
+    sides = sides - np.outer(sides @ plane.normal, plane.normal)
+    # A side along the plane, such as a facet that is itself the boundary, holds on all of it or nowhere.
+    along = np.linalg.norm(sides, axis=1) <= 1e-12
+    if along.any() and float(room[along].min()) < -slack:
+        return None
+    return sides[~along], room[~along]
+
+
+def _least_steps(sides: Numbers, room: Numbers) -> list[Numbers]:
+    r"""The shortest s with G s ≤ r, first to more digits and then as first found; none where there is no such s.
+
+    Lawson and Hanson (Solving Least Squares Problems, ch. 23) solve it as non-negative least squares: u ≥ 0 minimizing
+    ‖[Gᵀ; rᵀ] u + e_last‖, whose residual is zero just where no point exists.
+    """
     matrix = np.vstack([sides.T, room])
     wanted = np.zeros(len(matrix))
     wanted[-1] = -1.0
     share, _ = nnls(matrix, wanted, maxiter=50 * (matrix.shape[1] + 1))  # raises where it does not converge
     residual = matrix @ share - wanted
     if residual[-1] <= 1e-14:
-        return None
+        return []
     rough = -residual[:-1] / residual[-1]
     active = share > 0
     fine, *_ = np.linalg.lstsq(sides[active], room[active], rcond=None)  # the shortest step that meets the active rows
-    for step in (fine, rough):
-        point = start + worst * step
-        over = polytope[0] @ point - limits
-        if float(over.max()) <= SLACK * (size + float(np.abs(point).max())):
-            return float(np.linalg.norm(point - x)), point
-    return None
+    return [fine, rough]
 
 
 def _numbers(tensor: Tensor) -> Numbers:
@@ -355,14 +369,14 @@ def _numbers(tensor: Tensor) -> Numbers:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stack:
+class _Float64Layers:
     """The layers in float64 beside x, and what they are in a region whose units are on or off as told."""
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
 
     @classmethod
-    def of(cls, network: Layers, x: Tensor) -> _Stack:
+    def of(cls, network: Layers, x: Tensor) -> _Float64Layers:
         if x.ndim != 2 or x.shape[1] != network.weights[0].shape[0]:
             raise ValueError(f"x is {tuple(x.shape)}; the network takes (rows, {network.weights[0].shape[0]})")
         return cls(
@@ -370,8 +384,8 @@ class _Stack:
             tuple(bias.detach().to(x.device, torch.float64) for bias in network.biases),
         )
 
-    def to_cpu(self) -> _Stack:
-        return _Stack(tuple(weight.cpu() for weight in self.weights), tuple(bias.cpu() for bias in self.biases))
+    def to_cpu(self) -> _Float64Layers:
+        return _Float64Layers(tuple(weight.cpu() for weight in self.weights), tuple(bias.cpu() for bias in self.biases))
 
     @property
     def widths(self) -> list[int]:
@@ -390,16 +404,11 @@ class _Stack:
 
     def hidden(self, x: Tensor) -> list[Tensor]:
         """Each hidden unit before its relu: (n, width) for each layer."""
-        values = []
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            values.append(x @ weight + bias)
-            x = values[-1].relu()
-        return values
+        return hidden_units(self.weights[:-1], self.biases[:-1], x)
 
     def value(self, x: Tensor) -> Tensor:
         """The logits: (n, c)."""
-        hidden = self.hidden(x)
-        return (hidden[-1].relu() if hidden else x) @ self.weights[-1] + self.biases[-1]
+        return logits_of(self, x)
 
     def logits(self, on: list[Tensor], rows: int) -> tuple[Tensor, Tensor]:
         """From the logits down, which are few: A (n, c, d), b (n, c)."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.theory.layers import Layers
+from holdfast.theory.layers import Layers, hidden_units
 from holdfast.theory.regions import SLACK, Piece, piece_distance
 
-ROWS = 128  # whose lines are cut at a time
+ROWS_AT_ONCE = 128  # whose lines are cut at a time
 MATRICES = 1024  # Jacobians held at a time
 GRID = 2.0**43  # places on a line that are closer than 1/GRID of it are one
 
@@ -191,7 +191,9 @@ def theorem2(
     tops = [_top(each.weights[-1].to(rows), each.biases[-1].to(rows)) for each in (network, other)]
     heads = torch.stack([head for head, _ in tops])  # (2, hidden)
     shifts = torch.stack([shift for _, shift in tops])  # (2,)
-    parts = [_sides(weights[:-1], biases[:-1], heads, shifts, some, at, share) for some in torch.split(rows, ROWS)]
+    parts = [
+        _sides(weights[:-1], biases[:-1], heads, shifts, some, at, share) for some in torch.split(rows, ROWS_AT_ONCE)
+    ]
     left, lipschitz, along = (torch.cat(part) for part in zip(*parts, strict=True))
     slopes = _slope(_hidden(weights[:-1], biases[:-1], rows)[1] @ heads.T + shifts)  # (n, 2) σ'(x; w), σ'(x; w')
     # σ'(w)‖w − λw'‖ = ‖σ'(w) w − σ'(w') w'‖, which does not divide by a σ' that may have underflowed.
@@ -277,11 +279,8 @@ def _operator_norm(matrix: Tensor) -> Tensor:
 
 def _hidden(weights: list[Tensor], biases: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
     """The last of these layers before and after its relu; x itself where there are none."""
-    before = x
-    for weight, bias in zip(weights, biases, strict=True):
-        before = x @ weight + bias
-        x = before.relu()
-    return before, x
+    units = hidden_units(weights, biases, x)
+    return (units[-1], units[-1].relu()) if units else (x, x)
 
 
 def _slope(logit: Tensor) -> Tensor:

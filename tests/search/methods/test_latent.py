@@ -9,7 +9,8 @@ import torch
 from scipy.stats import kstest
 
 from holdfast import Space, other_class, predict
-from holdfast.search.gradients import SURE, margin
+from holdfast.models.scores import margin
+from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.methods import latent
 from holdfast.search.methods.latent import Latent, in_shell
 
@@ -159,7 +160,7 @@ def test_the_answer_is_the_nearest_candidate_of_the_class(where, question, encod
     for row, origin in enumerate(x):
         candidates = autoencoder.decode(autoencoder.encode(origin[None]) + away)
         valid = space.snap(candidates, origin.expand_as(candidates))
-        there = margin(model, valid, target[row].expand(len(valid))) > SURE
+        there = margin(model, valid, target[row].expand(len(valid))) > LEAST_SCORE
         assert bool(answer.found[row]) == bool(there.any())
         if there.any():
             least = (valid[there] - origin).norm(dim=1).min()

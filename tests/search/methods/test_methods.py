@@ -1,8 +1,12 @@
-"""What holds for every entry of METHODS, alone and followed by every stabiliser."""
+"""What holds for every entry of METHODS, alone and followed by every stabiliser.
+
+A property that does not depend on how long is searched is shown with few steps; the slow tests take the defaults.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from dataclasses import fields, is_dataclass, replace
 
 import pandas as pd
 import pytest
@@ -17,6 +21,7 @@ from holdfast import (
     Recipe,
     Retraining,
     Space,
+    assess,
     merged,
     named,
     other_class,
@@ -26,20 +31,43 @@ from holdfast import (
 from holdfast.datasets import DATASETS
 
 NAMES = [*METHODS, *(f"pgd+{stabiliser}" for stabiliser in STABILISERS)]
-EVERY = [*METHODS, *(f"{method}+{stabiliser}" for method in METHODS for stabiliser in STABILISERS)]
+OTHER_PAIRS = [f"{method}+{stabiliser}" for method in METHODS if method != "pgd" for stabiliser in STABILISERS]
 GRADES = {"low": 0, "middle": 1, "high": 2}
+FEW = {"steps": 8, "levels": 3, "constants": 2, "epochs": 10, "samples": 200}
 
 
-FITTED = {}
+def in_full(method):
+    return method
 
 
-def find(name, model, x, target, space, known=None):
+def in_few_steps(value):
+    """The same method, or methods, with settings that take a fraction of the time."""
+    if isinstance(value, tuple):
+        return tuple(map(in_few_steps, value))
+    if not is_dataclass(value):
+        return value
+    own = {field.name: getattr(value, field.name) for field in fields(value)}
+    return replace(value, **{name: FEW.get(name, in_few_steps(setting)) for name, setting in own.items()})
+
+
+lengths = pytest.mark.parametrize("length", [in_few_steps, pytest.param(in_full, marks=pytest.mark.slow)])
+
+
+@functools.cache
+def fitted(name, space, known, length):
+    """A method that has been fitted to known rows, once."""
+    return length(named(name)).fit(known, torch.zeros(len(known), dtype=torch.long), space)
+
+
+def find(name, model, x, target, space, known=None, length=in_full):
     """What a method answers that has been fitted to known rows, or to those asked about."""
-    known = x if known is None else known
-    if (name, id(known), id(space)) not in FITTED:  # kept with what they were fitted to, so that no id comes again
-        fitted = named(name).fit(known, torch.zeros(len(known), dtype=torch.long), space)
-        FITTED[name, id(known), id(space)] = fitted, known, space
-    return FITTED[name, id(known), id(space)][0](model, x, target, space)
+    return fitted(name, space, x if known is None else known, length)(model, x, target, space)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request):
+    """Tests of one method follow one another, and share what it found."""
+    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +76,18 @@ def question(family, rows):
     return family[0], rows[0], other_class(family[0], rows[0])
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_what_is_found_is_in_the_space_and_in_the_class(name, question, encoding):
+@pytest.fixture(scope="module")
+def answers(question, encoding):
+    """``answers(name)`` is what a method finds for the question in both spaces, searched for once."""
     model, x, target = question
-    for space in (encoding.space, Space.free(x)):
-        answer = find(name, model, x, target, space)
+    spaces = {"schema": encoding.space, "free": Space.free(x)}
+    return functools.cache(lambda name: {key: find(name, model, x, target, own) for key, own in spaces.items()})
+
+
+def test_what_is_found_is_in_the_space_and_in_the_class(name, answers, question, encoding):
+    model, x, target = question
+    for key, space in {"schema": encoding.space, "free": Space.free(x)}.items():
+        answer = answers(name)[key]
         assert torch.equal(answer.origin, x)
         assert torch.equal(answer.target, target)
         assert answer.found.float().mean() > 0.5
@@ -61,10 +96,15 @@ def test_what_is_found_is_in_the_space_and_in_the_class(name, question, encoding
         assert (predict(model, answer.point[found]) == target[found]).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_bit_of_what_is_immutable_moves_and_units_stay_whole(name, question, encoding):
-    model, x, target = question
-    answer = find(name, model, x, target, encoding.space)
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", OTHER_PAIRS)
+def test_every_pair_finds_what_is_in_the_space_and_in_the_class(pair, answers, question, encoding):
+    test_what_is_found_is_in_the_space_and_in_the_class(pair, answers, question, encoding)
+
+
+def test_no_bit_of_what_is_immutable_moves_and_units_stay_whole(name, answers, question, encoding):
+    _, x, _ = question
+    answer = answers(name)["schema"]
     assert torch.equal(answer.point[:, 1], x[:, 1])
     before, after = encoding.decode(x), answer.to_frame(encoding)
     assert (after["debt"] % 100 == 0).all()
@@ -75,8 +115,8 @@ def test_no_bit_of_what_is_immutable_moves_and_units_stay_whole(name, question, 
     assert torch.equal(encoding.encode(after)[answer.found], answer.point[answer.found])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_batched_is_one_by_one_in_any_order(name, question, encoding):
+@lengths
+def test_batched_is_one_by_one_in_any_order(name, length, question, encoding):
     """In float64, so that the last bit of a matrix product decides nothing."""
     network, x, target = question
     x = x.double()
@@ -86,53 +126,79 @@ def test_batched_is_one_by_one_in_any_order(name, question, encoding):
 
     for space in (encoding.space, Space.free(x)):
         x = space.snap(x, x)
-        together = find(name, exact, x, target, space)
+        together = find(name, exact, x, target, space, length=length)
+        assert together.found.float().mean() > 0.5
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:12]
-        shuffled = find(name, exact, x[order], target[order], space, known=x)
+        shuffled = find(name, exact, x[order], target[order], space, known=x, length=length)
         torch.testing.assert_close(shuffled.point, together.point[order])
         assert torch.equal(shuffled.found, together.found[order])
         row = int(order[0])
-        alone = find(name, exact, x[row : row + 1], target[row : row + 1], space, known=x)
+        alone = find(name, exact, x[row : row + 1], target[row : row + 1], space, known=x, length=length)
         torch.testing.assert_close(alone.point[0], together.point[row])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_call_gives_the_same_bytes(name, question, encoding):
-    one, two = (find(name, *question, encoding.space) for _ in range(2))
+@lengths
+def test_the_same_call_gives_the_same_bytes(name, length, question, encoding):
+    one, two = (find(name, *question, encoding.space, length=length) for _ in range(2))
     assert torch.equal(one.point, two.point)
     assert torch.equal(one.found, two.found)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, rows, encoding):
+@lengths
+def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, length, rows, encoding):
     x, _ = rows
     constant = Network((torch.zeros(x.shape[1], 2),), (torch.tensor([2.0, 0.0]),), Retraining())
 
-    answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space)
+    answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space, length=length)
     assert len(answer) == len(x)
     assert not answer.found.any()
     assert answer.cost().isnan().all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_who_is_there_already_need_not_move(name, question, encoding):
+@pytest.mark.parametrize("method", METHODS)
+def test_who_is_there_already_need_not_move(method, question, encoding):
     model, x, _ = question
-    if name == "margin":  # who is there but not sure enough has to move
+    if method == "margin":  # who is there but not sure enough has to move
         x = x[model(x).softmax(1).amax(1) > 0.76]
-    if "+" not in name:
-        answer = find(name, model, x, predict(model, x), encoding.space)
-        assert answer.found.all()
-        assert torch.equal(answer.point, x)
+    answer = find(method, model, x, predict(model, x), encoding.space)
+    assert len(x) > 10
+    assert answer.found.all()
+    assert torch.equal(answer.point, x)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_rows_give_no_rows(name, question, encoding):
+@pytest.mark.parametrize("stabiliser", STABILISERS)
+@lengths
+def test_a_stabiliser_keeps_who_is_there_already_in_the_class_the_space_and_the_ball(
+    stabiliser, length, question, encoding
+):
+    model, x, _ = question
+    target = predict(model, x)
+    for space in (encoding.space, Space.free(x)):
+        start = assess(model, x, x, target, space)
+        assert start.found.all()
+        method = length(STABILISERS[stabiliser]())
+        moved = method(model, start, space)
+        assert moved.found.all()
+        assert (predict(model, moved.point) == target).all()
+        assert not space.violations(moved.point, x).any()
+        if stabiliser == "sparse":
+            assert torch.equal(moved.point, x)  # there is no change that it could take back
+        else:
+            assert (moved.cost(method.norm) <= method.radius * (1 + 1e-5)).all()
+            assert not torch.equal(moved.point, x)
+
+
+@lengths
+def test_no_rows_give_no_rows(name, length, question, encoding):
     model, x, target = question
-    assert len(find(name, model, x[:0], target[:0], encoding.space, known=x)) == 0
+    assert len(find(name, model, x[:0], target[:0], encoding.space, known=x, length=length)) == 0
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
-def test_every_dataset_keeps_its_space(dataset, loaded):
+@pytest.mark.parametrize(
+    ("dataset", "length"),
+    [("german", in_few_steps), *(pytest.param(name, in_full, marks=pytest.mark.slow) for name in DATASETS)],
+)
+def test_every_dataset_keeps_its_space(dataset, length, loaded):
     """Real tables with their own constraints; small networks suffice."""
     table, schema = loaded(dataset)
     card = DATASETS[dataset]
@@ -148,8 +214,9 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
         if name == "pgd+certified" and model is not network:
             continue  # certificates are of perceptrons themselves
         for space in (encoding.space, Space.free(x)):
-            answer = find(name, model, question, target, space, known=x)
+            answer = find(name, model, question, target, space, known=x, length=length)
             found = answer.found
+            print("FOUND", dataset, length.__name__, name, space.discrete, int(found.sum()))
             assert not space.violations(answer.point[found], question[found]).any()
             if space.discrete:
                 back = encoding.encode(answer.to_frame(encoding))
@@ -173,10 +240,9 @@ def test_every_dataset_keeps_its_space(dataset, loaded):
         ({"space": "schema"}, TypeError, r"expected a Space, got str; use encoding\.space"),
     ],
 )
-@pytest.mark.parametrize("name", METHODS)
-def test_questions_that_do_not_fit_are_told(name, change, error, message, question, encoding):
+@pytest.mark.parametrize("method", METHODS)
+def test_questions_that_do_not_fit_are_refused(method, change, error, message, question, encoding):
     model, x, target = question
     asked = {"model": model, "x": x, "target": target, "space": encoding.space} | change
-    method = METHODS[name]().fit(x, target, encoding.space)
     with pytest.raises(error, match=message):
-        method(**asked)
+        fitted(method, encoding.space, x, in_few_steps)(**asked)

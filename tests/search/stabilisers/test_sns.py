@@ -167,24 +167,6 @@ def test_each_row_can_have_its_own_radius(start, family, rows):
     torch.testing.assert_close(alone.point[40], stable.point[40], rtol=1e-4, atol=1e-4)
 
 
-def test_patience_stops_where_nothing_improves():
-    """A flat model: with patience it is asked a few times, without it at every step."""
-    asked = []
-
-    def model(r):
-        asked.append(len(r))
-        return torch.stack([0 * r[:, 0], 0 * r[:, 0] + 2], -1)
-
-    x, target = torch.zeros(3, 2), torch.ones(3, dtype=torch.long)
-    begin = assess(model, x, x, target, WIDE)
-    asked.clear()
-    SNS(steps=200)(model, begin, WIDE)
-    without = len(asked)
-    asked.clear()
-    SNS(steps=200, patience=5)(model, begin, WIDE)
-    assert len(asked) < without / 10
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -192,7 +174,6 @@ def test_patience_stops_where_nothing_improves():
         {"radius": torch.tensor([1.0, -1.0])},
         {"steps": 0},
         {"points": 0},
-        {"patience": 0},
         {"norm": 3},
         {"objective": "area"},
         {"baseline": "mean"},

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from holdfast.models.model import Model
+from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.search.gradients import SURE, margin, unit
+from holdfast.search.gradients import LEAST_SCORE, unit
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
 
@@ -184,7 +185,7 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
         # Made valid before the model is asked, so that the answer is the nearest of what a person can really do.
         tried = space.snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
         cost = torch.linalg.vector_norm(tried - origin, dim=1)
-        cost = torch.where(margin(model, tried, wanted) > SURE, cost, torch.inf)
+        cost = torch.where(margin(model, tried, wanted) > LEAST_SCORE, cost, torch.inf)
         shortest, place = cost.view(len(x), -1).min(1)
         chosen = tried.view(len(x), -1, x.shape[1])[torch.arange(len(x), device=x.device), place]
         nearer = shortest < least

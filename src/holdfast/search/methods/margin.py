@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.search.gradients import log_odds
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
@@ -40,10 +41,11 @@ class Margin:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         check_question(model, x, target, space)
 
-        def worth(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+        def sure_enough(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
             return log_odds(model, point, target) - math.log(self.level / (1 - self.level))
 
         with one_thread(x.numel()):
-            point = self.search.cheapest(model, x, target, space.to(x), worth)
-            answer = assess(model, x, point, target, space)
-            return replace(answer, found=answer.found & (worth(model, answer.point, target) >= 0))
+            point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
+            with torch.no_grad():
+                reached = sure_enough(model, point, target) >= 0
+            return assess(model, x, point, target, space, also=reached)

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import Score, margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.search.gradients import SURE, Aim, by_rows, least_constant, margin, shrink, slope
+from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
+from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
 
@@ -65,34 +67,33 @@ class MinCost:
         with one_thread(x.numel()):
             return assess(model, x, self.cheapest(model, x, target, space.to(x), margin), target, space)
 
-    def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, worth: Aim) -> Tensor:
-        """The cheapest points found that are worth more than 0; where there are none, the row itself."""
+    def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
+        """The cheapest points found that score above 0; where there are none, the row itself."""
 
         def search(x: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, x, target, space, self.norm, worth)
+            task = Task(model, x, target, space, self.norm, score)
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
             return settle(task, point) if space.discrete else _refined(task, point)
 
         return by_rows(search, x, target)
 
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Points of the hull, and which are worth enough, step by step."""
-        x = task.origin
-        point = ahead = x
-        for step in range(self.steps):
-            rate = self.learning_rate * (1 - step / self.steps) ** 0.5
-            worth, gradient = slope(task.worth, task.model, ahead, task.target, x)
-            yield ahead, worth > SURE
-            pull = torch.where(worth[:, None] > 2 * SURE, 0, constant[:, None] * gradient)
+        """Points of the hull, and which score enough, step by step."""
+        x, space = task.origin, task.space
+
+        def step_from(ahead: Tensor, number: int) -> Step:
+            rate = falling_rate(self.learning_rate, number, self.steps)
+            score, gradient = slope(task.score, task.model, ahead, task.target, x)
+            pull = torch.where(score[:, None] > 2 * LEAST_SCORE, 0, constant[:, None] * gradient)
             if self.norm == 2:
                 pull = pull - 2 * (ahead - x)
             away = ahead + rate * pull - x
             if self.norm == 1:
                 away = shrink(away, rate)
-            following = task.space.project(x + away, x)
-            # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
-            ahead = task.space.project(following + step / (step + 3) * (following - point), x)
-            point = following
+            return Step(space.project(x + away, x), ahead, score > LEAST_SCORE)
+
+        # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
+        return accelerated(x, self.steps, step_from, lambda point: space.project(point, x))
 
 
 def _refined(task: Task, point: Tensor) -> Tensor:
@@ -119,15 +120,15 @@ def _entered(task: Task, point: Tensor) -> Tensor:
 def _along(task: Task, point: Tensor) -> Tensor:
     """Towards the point of the boundary's tangent plane that is nearest to the row, if that is cheaper."""
     x, space = task.origin, task.space
-    worth, gradient = slope(task.worth, task.model, point, task.target, x)
+    score, gradient = slope(task.score, task.model, point, task.target, x)
     gradient = torch.where(space.mutable, gradient, 0)
-    short = 2 * SURE - worth - ((x - point) * gradient).sum(1)
+    short = 2 * LEAST_SCORE - score - ((x - point) * gradient).sum(1)
     square = (gradient**2).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
     nearest = x + gradient * (short / square)[:, None]
     ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
     tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
     cost = ((tried - x[:, None]) ** 2).sum(2)
-    cost = torch.where(task.tried(task.worth, tried) > SURE, cost, torch.inf)
+    cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, cost, torch.inf)
     least, place = cost.min(1)
     better = tried[torch.arange(len(x), device=x.device), place]
     return _entered(task, torch.where((least < task.cost(point))[:, None], better, point))

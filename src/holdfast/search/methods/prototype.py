@@ -14,16 +14,18 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from holdfast.models.model import Model, predict
+from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.search.gradients import SURE, by_rows, least_constant, margin, shrink, slope
+from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
+from holdfast.search.methods.reference import alibi
 from holdfast.search.moves import Task, repair
+from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
 
 Iterates = Iterator[tuple[Tensor, Tensor]]  # points, and which are inside the class, step by step
 LEAF = 40  # rows in a leaf of a k-d tree
-STEEPEST = 1000.0  # slope of a column that alibi's arithmetic takes seriously
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Prototype:
     def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
         """The iterate of the class with the least elastic-net cost, or the row itself."""
         square = None if scale is None else scale @ scale.T
-        iterates = partial(self._raw_iterates if self.raw else self._iterates, task, guide, square)
+        iterates = partial(self._alibi_iterates if self.raw else self._iterates, task, guide, square)
         return least_constant(
             iterates, lambda point: self._cost(point - task.origin), task.origin, self.first, self.constants
         )
@@ -129,39 +131,29 @@ class Prototype:
     def _iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
         """Points of the hull, and which are inside the class, step by step."""
         x, space = task.origin, task.space
-        point = ahead = x
         curvature = 1 + self.theta * (1 if square is None else float(torch.linalg.matrix_norm(square, 2)))
-        for step in range(self.steps):
-            worth, gradient = slope(margin, task.model, ahead, task.target, x)
-            yield ahead, worth > SURE
-            push = torch.where(worth[:, None] > 2 * SURE, 0, constant[:, None] * gradient)
+
+        def step_from(ahead: Tensor, number: int) -> Step:
+            score, gradient = slope(margin, task.model, ahead, task.target, x)
+            push = torch.where(score[:, None] > 2 * LEAST_SCORE, 0, constant[:, None] * gradient)
             # Divided by the curvature of the squares (2 (1 + theta) without groups), a step is the same share of the
             # way for every theta; undivided, theta = 100 throws the first one to the far side of the prototype.
-            rate = self.learning_rate * (1 - step / self.steps) ** 0.5 / curvature
-            away = ahead - x + rate * (push + self._pull(ahead, x, guide, square))
-            following = space.project(x + shrink(away, rate * self.beta), x)
-            # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
-            ahead = space.project(following + step / (step + 3) * (following - point), x)
-            point = following
+            rate = falling_rate(self.learning_rate, number, self.steps) / curvature
+            away = ahead - x + rate * (push + pull(ahead, x, guide, square, self.theta))
+            return Step(space.project(x + shrink(away, rate * self.beta), x), ahead, score > LEAST_SCORE)
 
-    def _raw_iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
-        """The same as alibi takes its steps. The points at which no gradient is taken are the ones that count."""
-        x, space = task.origin, task.space
-        point = ahead = x
-        for step in range(self.steps):
-            worth, gradient = slope(probability_gap, task.model, ahead, task.target, x)
-            push = torch.where(worth[:, None] > 0, 0, constant[:, None] * gradient)
-            rate = self.learning_rate * (1 - step / self.steps) ** 0.5
-            descent = (push + self._pull(ahead, x, guide, square)).clamp(-STEEPEST, STEEPEST)
-            following = space.project(x + shrink(ahead - x + rate * descent, self.beta), x)
-            ahead = space.project(following + (step + 1) / (step + 4) * (following - point), x)
-            point = following
-            yield point, task.tried(margin, point[:, None])[:, 0] > 0
+        # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
+        return accelerated(x, self.steps, step_from, lambda point: space.project(point, x))
 
-    def _pull(self, point: Tensor, x: Tensor, guide: Tensor, square: Tensor | None) -> Tensor:
-        """Down the slope of ‖x' − x‖₂² + theta · ‖x' − p‖₂², the latter under the scale of which this is the square."""
-        beyond = point - guide if square is None else (point - guide) @ square
-        return -2 * (point - x) - 2 * self.theta * beyond
+    def _alibi_iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
+        toward = partial(pull, x=task.origin, guide=guide, square=square, theta=self.theta)
+        return alibi.iterates(task, toward, constant, self.learning_rate, self.beta, self.steps)
+
+
+def pull(point: Tensor, x: Tensor, guide: Tensor, square: Tensor | None, theta: float) -> Tensor:
+    """Down the slope of ‖x' − x‖₂² + theta · ‖x' − p‖₂², the latter under the scale of which this is the square."""
+    beyond = point - guide if square is None else (point - guide) @ square
+    return -2 * (point - x) - 2 * theta * beyond
 
 
 def prototypes(
@@ -186,10 +178,3 @@ def prototypes(
 
 def _scaled(rows: Tensor, scale: Tensor | None) -> NDArray[np.float64]:
     return (rows if scale is None else rows @ scale).double().cpu().numpy()
-
-
-def probability_gap(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
-    """By how much the target's probability exceeds every other: (n,)."""
-    probability = model(point).softmax(1)
-    others = probability.scatter(1, target[:, None], -torch.inf).amax(1)
-    return probability.gather(1, target[:, None])[:, 0] - others

@@ -1,4 +1,4 @@
-"""Moving counterfactuals uphill inside a ball: what all stabilisers share."""
+"""Moving counterfactuals uphill inside a ball: what stabilisers share."""
 
 from __future__ import annotations
 
@@ -10,45 +10,43 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
-from holdfast.search.gradients import Aim, Ball, by_rows, slope
+from holdfast.search.gradients import Ball, by_rows, slope
 from holdfast.search.moves import Task, climb
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
 
 
-def check_climb(radius: float | Tensor, steps: int, norm: float, patience: int | None) -> None:
+def check_ball(radius: float | Tensor, steps: int, norm: float) -> None:
     sizes = torch.as_tensor(radius, dtype=torch.float64)
-    if not bool((sizes > 0).all() and sizes.isfinite().all()) or steps < 1 or (patience is not None and patience < 1):
-        raise ValueError(
-            f"radius must be above 0 and finite, steps and patience 1 or more, got {radius}, {steps} and {patience}"
-        )
+    if not bool((sizes > 0).all() and sizes.isfinite().all()) or steps < 1:
+        raise ValueError(f"radius must be above 0 and finite and steps 1 or more, got {radius} and {steps}")
     if norm not in (1, 2, torch.inf):
         raise ValueError(f"the norm of the ball must be 1, 2 or infinity (math.inf), got {norm}")
 
 
-def uphill(
+def ascend(
     model: Model,
     start: Counterfactuals,
     space: Space,
-    aim: Aim,
+    score: Score,
     radius: float | Tensor,
     steps: int,
     norm: float,
-    patience: int | None,
     numbers: int = 1,
 ) -> Counterfactuals:
-    """The same rows with those that were found moved to where the aim is highest in the ball, the class kept.
+    """The same rows with those that were found moved to where the score is highest in the ball, the class kept.
 
-    ``radius`` is one for all rows or one a row. ``numbers`` is how many points the aim looks at for each.
+    ``radius`` is one for all rows or one per row. ``numbers`` is how many points the score looks at for each.
     """
     sizes = torch.as_tensor(radius).to(start.origin).expand(len(start))
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)
         task = Task(model, origin, target, space, ball=ball)
-        best = walk(task, ball, aim, steps, patience)
-        return climb(task, aim, best) if space.discrete else best
+        best = walk(task, ball, score, steps)
+        return climb(task, score, best) if space.discrete else best
 
     return with_found_moved(model, start, space, search, sizes, numbers=numbers)
 
@@ -68,33 +66,27 @@ def with_found_moved(
         with one_thread(numbers * point.numel()):
             given = (start.point, start.origin, start.target, *more)
             point[rows] = by_rows(partial(search, space.to(point)), *(tensor[rows] for tensor in given))
-    moved = assess(model, start.origin, point, start.target, space)
-    return replace(moved, found=moved.found & start.found, seen=moved.seen | start.seen)
+    moved = assess(model, start.origin, point, start.target, space, also=start.found)
+    return replace(moved, seen=moved.seen | start.seen)
 
 
-def walk(
-    task: Task, ball: Ball, aim: Aim, steps: int, patience: int | None = None, start: Tensor | None = None
-) -> Tensor:
+def walk(task: Task, ball: Ball, score: Score, steps: int, start: Tensor | None = None) -> Tensor:
     """Unit-gradient steps from the start, or else the centre, inside the ball.
 
     The best iterate counts, judged after snapping, so that nothing gets worse.
     """
     model, target, origin = task.model, task.target, task.origin
     point = best = ball.center if start is None else start
-    best_worth = task.tried(aim, best[:, None])[:, 0]
-    idle = 0
+    highest = task.tried(score, best[:, None])[:, 0]
     for _ in range(steps):
-        _, gradient = slope(aim, model, point, target, origin)
+        _, gradient = slope(score, model, point, target, origin)
         step = 2 * ball.radius[:, None] / steps * ball.steepest(gradient)
         # Ball first, space second: the centre lies in the space and projecting never increases an l2 distance to a
         # point of the space, so the result satisfies both. In other norms it may leave the ball where there are
         # one-hot groups; such an iterate does not count.
         point = task.space.project(ball.into(point + step), origin)
         snapped = task.space.snap(point, origin) if task.space.discrete else point
-        worth = task.tried(aim, snapped[:, None])[:, 0]
-        better = (worth > best_worth) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
-        best, best_worth = torch.where(better[:, None], snapped, best), torch.where(better, worth, best_worth)
-        idle = 0 if bool(better.any()) else idle + 1
-        if patience is not None and idle >= patience:
-            break
+        value = task.tried(score, snapped[:, None])[:, 0]
+        better = (value > highest) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
+        best, highest = torch.where(better[:, None], snapped, best), torch.where(better, value, highest)
     return best

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.stabilisers.ascent import check_climb, uphill
+from holdfast.search.stabilisers.ascent import ascend, check_ball
 from holdfast.tabular.space import Space
 from holdfast.theory.certificates import Absolute, Change, check_layers, margin_bound
-from holdfast.theory.layers import Layers
+from holdfast.theory.layers import Layers, logits_of
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,11 @@ class Certified:
     radius: float | Tensor = 2.4
     steps: int = 200
     norm: float = 2  # of the ball: 1, 2 or infinity
-    patience: int | None = None  # stop after so many steps in which no row got better
     delta: float = 0.001  # best where a bound above 0 can just be reached; beyond, all that counts is to be small
     change: Change = field(default_factory=Absolute)  # what delta is measured in
 
     def __post_init__(self) -> None:
-        check_climb(self.radius, self.steps, self.norm, self.patience)
+        check_ball(self.radius, self.steps, self.norm)
         if not 0 <= self.delta < torch.inf:
             raise ValueError(f"delta must be 0 or more and finite, got {self.delta}")
 
@@ -49,18 +48,16 @@ class Certified:
         def proved(model: Model, point: Tensor, target: Tensor, origin: Tensor) -> Tensor:
             return margin_bound(layers, point, target, self.delta, self.change).to(point)
 
-        return uphill(model, start, space, proved, self.radius, self.steps, self.norm, self.patience)
+        return ascend(model, start, space, proved, self.radius, self.steps, self.norm)
 
 
 def as_layers(model: Model, x: Tensor) -> Layers:
     """The layers of a model, if they are all there is to it."""
     check_layers(model)
     layers: Layers = model  # type: ignore[assignment]  # just checked
-    hidden = x[:16].detach()
-    for weight, bias in zip(layers.weights[:-1], layers.biases[:-1], strict=True):
-        hidden = torch.relu(hidden @ weight + bias)
+    rows = x[:16].detach()
     with torch.no_grad():
-        same = torch.allclose(model(x[:16]), hidden @ layers.weights[-1] + layers.biases[-1], rtol=1e-3, atol=1e-3)
+        same = torch.allclose(model(rows), logits_of(layers, rows), rtol=1e-3, atol=1e-3)
     if not same:
         raise TypeError(
             f"{type(model).__name__} has weights and biases, but its logits are not those of a ReLU perceptron made of "

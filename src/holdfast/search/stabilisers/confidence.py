@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.gradients import log_odds
-from holdfast.search.stabilisers.ascent import check_climb, uphill
+from holdfast.search.stabilisers.ascent import ascend, check_ball
 from holdfast.tabular.space import Space
 
 
@@ -29,11 +29,10 @@ class Confidence:
     radius: float | Tensor = 2.4
     steps: int = 200
     norm: float = 2  # of the ball: 1, 2 or infinity
-    patience: int | None = None  # stop after so many steps in which no row got better
 
     def __post_init__(self) -> None:
-        check_climb(self.radius, self.steps, self.norm, self.patience)
+        check_ball(self.radius, self.steps, self.norm)
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where the model is surer."""
-        return uphill(model, start, space, log_odds, self.radius, self.steps, self.norm, self.patience)
+        return ascend(model, start, space, log_odds, self.radius, self.steps, self.norm)

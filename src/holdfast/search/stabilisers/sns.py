@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import probability
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.stabilisers.ascent import check_climb, uphill
+from holdfast.search.stabilisers.ascent import ascend, check_ball
 from holdfast.tabular.space import Space
 from holdfast.theory.paths import line
 
@@ -47,10 +48,9 @@ class SNS:
     baseline: Tensor | Literal["zero", "origin"] = "zero"  # or a point (d,) in encoded units, such as x.mean(0)
     objective: Objective = "integral"
     norm: float = 2  # of the ball: 1, 2 or infinity
-    patience: int | None = None  # stop after so many steps in which no row got better
 
     def __post_init__(self) -> None:
-        check_climb(self.radius, self.steps, self.norm, self.patience)
+        check_ball(self.radius, self.steps, self.norm)
         if self.points < 1:
             raise ValueError(f"points must be 1 or more, got {self.points}")
         if self.objective not in OBJECTIVES:
@@ -60,7 +60,7 @@ class SNS:
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where they hold better."""
-        return uphill(model, start, space, self.value, self.radius, self.steps, self.norm, self.patience, self.points)
+        return ascend(model, start, space, self.value, self.radius, self.steps, self.norm, self.points)
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
         """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""
@@ -89,8 +89,7 @@ class SNS:
 
 def _probability(model: Model, line: Tensor, target: Tensor) -> Tensor:
     """The target's probability at every point of the lines (p, n, d): (p, n)."""
-    probability = model(line.flatten(0, 1)).softmax(-1).view(*line.shape[:2], -1)
-    return probability.gather(-1, target.expand(len(line), -1)[..., None])[..., 0]
+    return probability(model, line.flatten(0, 1), target.repeat(len(line))).view(line.shape[:2])
 
 
 def _gradient_norm(model: Model, line: Tensor, target: Tensor) -> Tensor:

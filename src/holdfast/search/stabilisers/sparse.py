@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.gradients import Aim
-from holdfast.search.moves import Task, undo
+from holdfast.search.moves import Task, prune
 from holdfast.search.stabilisers.ascent import with_found_moved
 from holdfast.tabular.space import Space
 
@@ -25,7 +25,7 @@ class Sparse:
 
     source: ClassVar[str] = "a tool of ours"
 
-    objective: Aim | None = field(default=None, repr=False)
+    objective: Score | None = field(default=None, repr=False)
     tolerance: float = 0.01
     norm: int = 1  # by which a change is dear
 
@@ -41,6 +41,6 @@ class Sparse:
             if self.objective is not None:
                 floor = task.tried(self.objective, point[:, None])[:, 0] - self.tolerance
                 task = replace(task, guard=self.objective, floor=floor)
-            return undo(task, point)
+            return prune(task, point)
 
         return with_found_moved(model, start, space, search)

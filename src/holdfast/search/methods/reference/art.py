@@ -14,6 +14,7 @@ from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.search.gradients import by_rows, least_constant
 from holdfast.search.moves import Task, repair
+from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import one_thread
 
@@ -71,17 +72,17 @@ class ElasticNetART:
         self, model: Model, x: Tensor, target: Tensor, space: Space, constant: Tensor
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Points, and which succeed, step by step."""
-        point = ahead = x
-        for step in range(self.steps):
-            following = self._step(model, x, ahead, target, constant, step, space)
-            ahead = following + step / (step + 3) * (following - point)
-            point = following
-            yield point, self._succeeds(model, point, target)
+
+        def step_from(ahead: Tensor, number: int) -> Step:
+            following = self._step(model, x, ahead, target, constant, number, space)
+            return Step(following, following, self._succeeds(model, following, target))
+
+        return accelerated(x, self.steps, step_from, lambda point: point)
 
     def _step(
-        self, model: Model, x: Tensor, ahead: Tensor, target: Tensor, constant: Tensor, step: int, space: Space
+        self, model: Model, x: Tensor, ahead: Tensor, target: Tensor, constant: Tensor, number: int, space: Space
     ) -> Tensor:
-        rate = self.learning_rate * (1 - step / self.steps) ** self.decay
+        rate = falling_rate(self.learning_rate, number, self.steps, self.decay)
         gap, gradient = self._gap(model, ahead, target)
         pull = constant[:, None] * gradient + 2 * (ahead - x)
         still = (gap + self.confidence < 0)[:, None] & self.hinged

@@ -1,0 +1,232 @@
+"""What the documents say can be done: their Python blocks run as pasted, and the commands they name are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pages import FENCE, PAGES, ROOT, blocks, commands, plain, shown
+from safetensors.torch import save_file
+from torch import Tensor
+
+import holdfast as hf
+from commands import HANG, invoke
+from holdfast.auditing.audit_files import Data, read_data
+
+# Pages whose blocks take much longer than ten seconds of one core.
+SLOW: set[str] = set()
+
+# Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.
+AS_NAMED = (
+    "holdfast methods",
+    "holdfast datasets",
+    "holdfast families list",
+    "holdfast plan --width 0.05 --rate 0.02 --spread 0.01",
+    "holdfast audit --data german --counterfactuals points.csv --models family",
+    "holdfast audit --data german --people asked.csv --index person --counterfactuals dice.json --models family "
+    "--constrained",
+    "holdfast audit --data train.csv --schema schema.toml --people asked.csv --counterfactuals points.csv "
+    "--deployed now.safetensors --models march.safetensors --models june.safetensors",
+)
+# The others run at a size for tests: there may be no GPU, and of the datasets only German Credit ships with the package.
+# {family} is the name of one in the store.
+PAPER = "--datasets german --methods pgd --rows 3 --members 2 --no-figures --workers 1"
+SMALL = {
+    "holdfast demo": "holdfast demo --rows 12 --members 2 --workers 1",
+    "holdfast paper": f"holdfast paper {PAPER}",
+    "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
+    "holdfast paper --settings release --datasets heloc,ctg": f"holdfast paper --settings release {PAPER}",
+    "holdfast paper --device cuda --settings both": f"holdfast paper --device cpu --settings both {PAPER}",
+    "holdfast families show 3f9a": "holdfast families show {family}",
+    "holdfast families remove 3f9a": "holdfast families remove {family} --yes",
+    "holdfast audit": "holdfast audit --help",
+    "holdfast audit --data train.csv --label risk --counterfactuals points.csv --hidden 64,32 --members 50": (
+        "holdfast audit --data train.csv --label risk --counterfactuals points.csv --hidden 8 --members 2 --epochs 2"
+    ),
+}
+COMMANDS = {line: line for line in AS_NAMED} | SMALL
+
+WITH_BLOCKS = [page for page, text in PAGES.items() if blocks(text) and page != "README.md"]
+NAMED = {command for text in PAGES.values() for command in commands(text)}
+OTHER = sorted({command.line for command in NAMED if command.program != "holdfast"})
+
+
+# ---- Python blocks ----
+
+
+def run_as_pasted(page: str, folder: Path) -> str:
+    """What the blocks of a page print in a fresh process and an empty folder, with no dataset but the shipped one."""
+    script, empty = folder / "page.py", folder / "empty"
+    script.write_text(blocks(PAGES[page]), encoding="utf-8")
+    empty.mkdir()
+    here = {"HOLDFAST_DATA": str(folder / "no-data"), "HOLDFAST_FAMILIES": str(folder / "families")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script],
+        capture_output=True,
+        cwd=empty,
+        timeout=HANG,
+        env=os.environ | here | {"PYTHONUTF8": "1"},
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check_shown(page: str, printed: str) -> None:
+    for output in shown(PAGES[page]):
+        assert plain(output) in plain(printed), f"{page} shows\n{output}\nbut its blocks print\n{printed}"
+
+
+def test_the_example_of_the_front_page_runs_as_pasted(tmp_path):
+    printed = run_as_pasted("README.md", tmp_path)
+    assert printed.count("Audit of Counterfactuals(") == 2
+    assert "seeds:" in printed
+    assert "found" in printed
+    check_shown("README.md", printed)
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in WITH_BLOCKS]
+)
+def test_the_blocks_of_a_page_run_as_pasted_and_print_what_it_shows(page, tmp_path):
+    check_shown(page, run_as_pasted(page, tmp_path))
+
+
+def test_no_block_is_left_out():
+    """A block is Python, which runs, or text or a console session: nothing that looks like code and is not run."""
+    kinds = {(page, language) for page, text in PAGES.items() for language, _ in FENCE.findall(text)}
+    assert {language for _, language in kinds} <= {"python", "text", "sh"}, kinds
+    outputs = [code for text in PAGES.values() for language, code in FENCE.findall(text) if language == "text"]
+    assert not [code for code in outputs if re.search(r"^(import|from) \w|^def |^class ", code, flags=re.MULTILINE)]
+
+
+# ---- commands of holdfast ----
+
+
+@pytest.fixture(scope="module")
+def german() -> Data:
+    return read_data("german")
+
+
+@pytest.fixture(scope="module")
+def family(german) -> hf.Family:
+    """The deployed model and ten retrained ones."""
+    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    members = [hf.Retraining(), *hf.seeds(5), *hf.leave_one_out(5, rows=len(x))]
+    return hf.train(x, y, hf.Recipe((32,), epochs=20), members)
+
+
+@pytest.fixture(scope="module")
+def advice(german, family) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Forty people and a counterfactual for each: cheap ones, of which retrained models invalidate many.
+
+    For five of them it is one that the schema tells nobody to move to, as the page on audits shows.
+    """
+    fixed = {
+        ("savings", "below 100 DM"): "unknown or none",
+        ("savings", "500 to 1000 DM"): "unknown or none",
+        ("checking_account", "overdrawn"): "none",
+        ("property", "car or other"): "unknown or none",
+        ("checking_account", "below 200 DM"): "none",
+    }
+    left, bad = german.table.drop(index=german.known.index), {}
+    for (feature, before), after in fixed.items():
+        person = left.index[(left[feature] == before) & ~left.index.isin(bad)][0]
+        bad[person] = (feature, after)
+    people = pd.concat([left.loc[list(bad)], left.drop(index=list(bad))[:35]])
+    x, space = german.encoding.encode(people), german.encoding.space
+    found = hf.MinCost(norm=1)(family[0], x, hf.other_class(family[0], x), space)
+    points = found.to_frame(german.encoding, people).assign(risk=people["risk"])
+    for person, (feature, after) in bad.items():
+        points.loc[person, feature] = after
+    return people, points
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, german, family, advice) -> Path:
+    """A folder with the files that the documents speak of, by their names."""
+    folder = tmp_path_factory.mktemp("files")
+    people, points = advice
+    german.table.to_csv(folder / "train.csv")
+    german.encoding.schema.save(folder / "schema.toml")
+    people.to_csv(folder / "asked.csv")
+    points.to_csv(folder / "points.csv")
+    columns = [*german.encoding.schema.names, "risk"]
+    answers = {
+        "feature_names_including_target": columns,
+        "test_data": [[row] for row in people[columns].to_numpy().tolist()],
+        "cfs_list": [[row] for row in points[columns].to_numpy().tolist()],
+        "data_interface": {"outcome_name": "risk"},
+    }
+    (folder / "dice.json").write_text(json.dumps(answers), encoding="utf-8")
+    hf.save_family(family, folder / "family")
+    for place, name in enumerate(("now", "march", "june")):
+        save_file(as_state(family[place]), folder / f"{name}.safetensors")
+    return folder
+
+
+def as_state(network: hf.Network) -> dict[str, Tensor]:
+    """Its layers as the state_dict() of a torch module names them."""
+    layers = enumerate(zip(network.weights, network.biases, strict=True))
+    named = {f"{place}.{part}": one for place, (w, b) in layers for part, one in {"weight": w.T, "bias": b}.items()}
+    return {name: tensor.contiguous() for name, tensor in named.items()}
+
+
+@pytest.fixture(scope="module")
+def store(german, tmp_path_factory) -> Path:
+    """A store of families with one family in it; what the commands train is added."""
+    folder = tmp_path_factory.mktemp("families")
+    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    hf.train(x, y, hf.Recipe((4,), epochs=1), hf.seeds(2, start=7), store=folder)
+    return folder
+
+
+def test_every_command_of_holdfast_that_a_document_names_is_known_here():
+    named = {command.line for command in NAMED if command.program == "holdfast"}
+    assert not named - set(COMMANDS), "add it to AS_NAMED, or to SMALL with a size for tests"
+    assert not set(COMMANDS) - named, "no document names it any more"
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_shows(line, files, store, advice):
+    people, _ = advice
+    people.rename_axis("person" if "--index person" in line else None).to_csv(files / "asked.csv")
+    words = shlex.split(COMMANDS[line].replace("{family}", sorted(store.iterdir())[0].name))[1:]
+    folders = {"HOLDFAST_FAMILIES": str(store), "HOLDFAST_DATA": str(files / "no-data")}
+    done = invoke(*words, cwd=files, **folders, COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    for output in {command.output for command in NAMED if command.line == line}:
+        for sentence in output.splitlines():
+            if "→" in sentence:  # one person's change; a small run tells of another person
+                assert re.search(r"\w: .+ → ", done.stdout)
+            else:
+                assert plain(sentence) in plain(done.stdout), done.stdout
+
+
+# ---- other commands ----
+
+
+@pytest.mark.parametrize("line", OTHER)
+def test_a_script_or_a_target_that_a_document_names_exists(line):
+    """Each script is run small by the tests of bench/."""
+    program, *rest = shlex.split(re.sub(r"^(\w+=\S+ )+", "", line))
+    if program == "make":
+        targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+        assert rest, "name a target"
+        assert set(rest) <= targets
+    elif program == "python":
+        script = ROOT / rest[0]
+        assert script.is_file()
+        source = script.read_text(encoding="utf-8") + (ROOT / "bench" / "_side_by_side.py").read_text(encoding="utf-8")
+        assert all(f'"{word}"' in source for word in rest[1:] if word.startswith("--"))
+    elif program == ".ci/run":
+        assert os.access(ROOT / program, os.X_OK)
+    else:
+        pytest.fail(f"a document names '{line}', and this test does not know how to check it")

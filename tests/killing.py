@@ -1,0 +1,68 @@
+"""Work in a process of its own that is killed at a given moment.
+
+Moments are counted in calls of functions, Python's and C's, not in seconds: the same ones come on every machine.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import pytest
+
+posix = pytest.mark.skipif(os.name == "nt", reason="fork and SIGKILL are POSIX")
+forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+FORK = multiprocessing.get_context("fork") if os.name != "nt" else None
+
+
+def calls_of(work: Callable[..., object], *given: object) -> int:
+    """How many calls the work makes. It is done in the process that is started for this."""
+    total = FORK.Value("q")
+
+    def counted() -> None:
+        with _CallsCounted() as so_far:
+            work(*given)
+        total.value = so_far.calls
+
+    assert _exit_code(counted) == 0
+    return int(total.value)
+
+
+def killed_at(moment: int, work: Callable[..., object], *given: object) -> bool:
+    """Whether the work was killed at its call of that number, or was done before."""
+
+    def doomed() -> None:
+        with _CallsCounted(kill_at=moment):
+            work(*given)
+
+    code = _exit_code(doomed)
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def _exit_code(work: Callable[[], None]) -> int | None:
+    process = FORK.Process(target=work)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+class _CallsCounted:
+    def __init__(self, kill_at: int | None = None) -> None:
+        self.calls, self.kill_at = 0, kill_at
+
+    def __enter__(self) -> _CallsCounted:
+        sys.setprofile(self._count)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _count(self, frame: object, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            self.calls += 1
+            if self.calls == self.kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
