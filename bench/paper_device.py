@@ -27,7 +27,14 @@ from holdfast.utils.files import write_text
 
 # Warfarin's three classes make three searches of one; its slowest methods get a process of their own.
 SLOW = {"warfarin": tuple(name for name in METHODS if "-art" in name)}
-QUICK = {"datasets": ["german"], "methods": ["pgd", "pgd+confidence"], "rows": 5, "members": 2, "bases": 1}
+QUICK = {
+    "datasets": ["german"],
+    "methods": ["pgd", "pgd+confidence"],
+    "rows": 5,
+    "members": 2,
+    "bases": 1,
+    "workers": 1,
+}
 
 
 def asked() -> argparse.Namespace:
@@ -37,6 +44,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--bases", type=int, default=5, help="deployed networks")
     parser.add_argument("--rows", type=int, help="test rows per dataset; all if left out")
     parser.add_argument("--members", type=int, default=100, help="retrained networks per kind of change")
+    parser.add_argument("--workers", type=int, default=2, help="training processes per dataset, on a CPU")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS, metavar="DATASET")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS, metavar="METHOD")
     parser.add_argument("--out", type=Path, default=Path("holdfast-paper-device"))
@@ -62,7 +70,8 @@ def started(options: argparse.Namespace, settings: str) -> dict[Path, subprocess
         folder = options.out / "parts" / f"{settings}-{name}"
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "holdfast", "paper", "--device", options.device, "--settings", settings]
-        command += ["--bases", str(options.bases), "--members", str(options.members), "--workers", "2"]
+        command += ["--bases", str(options.bases), "--members", str(options.members)]
+        command += ["--workers", str(options.workers)]
         command += ["--rows", str(options.rows)] if options.rows else []
         command += ["--datasets", dataset, "--methods", ",".join(methods), "--no-figures", "--out", str(folder)]
         with open(folder / "log.txt", "ab") as log:

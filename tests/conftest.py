@@ -122,7 +122,7 @@ def loaded() -> Callable[[str], tuple[pd.DataFrame, Schema]]:
 
 @pytest.fixture(scope="session")
 def data_file() -> Callable[[str], Path]:
-    """``data_file("ctg/ctg_data.csv")`` is a file of the data folder that no dataset's card speaks of."""
+    """``data_file("ctg/ctg_data.csv")`` is a file of the data folder that no dataset's card describes."""
 
     def find(file: str) -> Path:
         path = data_folder() / file

@@ -120,7 +120,7 @@ def test_without_models_networks_are_retrained(german, tmp_path):
         (("--data", "german", "--models", "{folder}/people.csv"), "say which model the counterfactuals were found for"),
         (
             ("--data", "german", "--models", "{folder}/people.csv", "--deployed", "{folder}/people.csv"),
-            "does not read as a safetensors file",
+            "is not a valid safetensors file",
         ),
         (("--data", "german", "--counterfactuals", "{folder}/schema.toml"), "use .csv or .parquet"),
     ],

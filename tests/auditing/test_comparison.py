@@ -176,7 +176,7 @@ BEFORE = torch.zeros(3, 5, dtype=torch.int64)
         ({"b": made([[0] * 4] * 3, ALL[:4], ALL[:4], origin=ORIGIN[:4])}, "'b' explains 4 rows and 'a' 5"),
         ({"b": made([[0] * 5] * 2, ALL, kinds=KINDS[:2])}, "'b' was audited by 2 members and 'a' by 3"),
         ({"b": made([[0] * 5] * 3, ALL, kinds=KINDS[::-1])}, "or in another order"),
-        ({"b": made([[0] * 5] * 3, ALL, before=1 - BEFORE)}, "not the same networks; audit both with one family"),
+        ({"b": made([[0] * 5] * 3, ALL, before=1 - BEFORE)}, "not the same models; audit both with one family"),
         ({"b": made([[0] * 5] * 3, ALL, (0,) * 5)}, "no row was found by every method"),
     ],
 )
@@ -208,7 +208,7 @@ def test_one_page_says_it_all(three):
     assert "found and held 53.3%" in lines[1]
     assert lines[2].startswith("  * pgd+sns ")
     assert lines[3].startswith("    far ")
-    assert "not told apart at 95 %: pgd+sns = pgd, pgd+sns = far, pgd = far" in text
+    assert "no significant difference at 95 %: pgd+sns = pgd, pgd+sns = far, pgd = far" in text
     assert "nan" not in text
 
 

@@ -308,7 +308,7 @@ def test_narrower_intervals_and_more_spread_need_more_members():
 
 
 def test_a_plan_that_cannot_be_made_says_what_to_try():
-    with pytest.raises(ValueError, match="got 5; five points are 0.05"):
+    with pytest.raises(ValueError, match="got 5; write 0.05 for five percentage points"):
         members_needed(5)
     with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\], got 30"):
         members_needed(0.1, 30)

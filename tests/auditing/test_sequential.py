@@ -108,7 +108,7 @@ def test_what_gives_no_one_rate_is_refused(family, rows):
         audit_until(found, [family[1:]])
     with pytest.raises(ValueError, match="several ways"):
         audit_until(found, [family[1:3], family[7:]], 0.01)
-    with pytest.raises(ValueError, match="holds networks that came before; draw other seeds"):
+    with pytest.raises(ValueError, match="holds members of an earlier family; draw other seeds"):
         audit_until(found, [family[1:3], family[3:5], family[4:6]], 0.01)
     with pytest.raises(ValueError, match="networks that the search has seen"):
         audit_until(found, [family[:1]], 0.01)

@@ -34,7 +34,7 @@ def test_a_cut_german_file_is_an_error_without_a_traceback(tmp_path):
     done = holdfast("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
     assert done.returncode == 1
     message = " ".join(done.stderr.split())
-    assert message.startswith(f"holdfast: dataset 'german': {path} (1000 bytes) is not the file we know")
+    assert message.startswith(f"holdfast: dataset 'german': {path} (1000 bytes) is not the expected file")
     assert message.endswith("remove it to use the copy that ships with holdfast")
     assert "Traceback" not in done.stderr
 

@@ -34,7 +34,7 @@ def test_german_ships_with_holdfast(folder):
 @pytest.mark.parametrize("keep", [0, 1000, len(KNOWN) - 1])
 def test_cut_file_is_named_and_the_way_out_is_said(folder, keep):
     path = put(folder, german.CARD.file, KNOWN[:keep])
-    with pytest.raises(ValueError, match=r"is not the file we know.*remove it to use the copy that ships") as caught:
+    with pytest.raises(ValueError, match=r"is not the expected file.*remove it to use the copy that ships") as caught:
         german.CARD.load()
     assert str(path) in str(caught.value)
 

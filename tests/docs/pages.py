@@ -55,6 +55,13 @@ def commands(text: str) -> list[Command]:
     return found + [Command(line) for line in lines]
 
 
+def sentences(output: str) -> list[str]:
+    """The lines of an output that every machine prints: without the rows of a table, which depend on its figures."""
+    return [plain(line) for line in output.splitlines() if not re.match(r"\d+ {2}", line)]
+
+
 def plain(text: str) -> str:
-    """The words of an output: without its figures, which another machine may round otherwise, and its line breaks."""
-    return " ".join(NUMBER.sub("#", text).split())
+    """The words of an output: no figures, which another machine may round otherwise, no line breaks, and no interval of
+    new rows, which is printed where enough of them were invalidated."""
+    words = " ".join(NUMBER.sub("#", text).split())
+    return words.replace("; for new rows too, about #% to #%", "")

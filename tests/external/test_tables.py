@@ -77,7 +77,7 @@ def test_our_own_answers_come_back_as_they_were(german):
     assert back.classes == 2
     assert back.seen == answer.seen == {family[0].fingerprint}
     assert brought.labels.equals(asked.index)
-    assert set(brought.problems["problem"]) == {"without a counterfactual"}
+    assert set(brought.problems["problem"]) == {"no counterfactual"}
     assert brought.problems["row"].tolist() == asked.index[~answer.found.numpy()].tolist()
     strict = from_tables(asked, table, encoding, family[0], space=encoding.space, target=answer.target)
     assert torch.equal(strict.counterfactuals.found, answer.found)
@@ -121,12 +121,12 @@ def test_every_row_is_found_or_reported():
         "bob": "the model gives it class 'bad', not 'good'",
         "dot": "the model gives it class 'good', not 'bad'",
     }
-    assert told(brought, "without a counterfactual") == {"cid": "nothing was brought for this row"}
+    assert told(brought, "no counterfactual") == {"cid": "there is no counterfactual for this row"}
     assert list(brought.problems.columns) == ["row", "problem", "detail"]
     assert brought.problems["row"].tolist() == ["bob", "cid", "dot"]  # in the order of the data
     assert (
         repr(brought)
-        == "ImportedCounterfactuals(1 of 4 rows found; 2 not valid for the model, 1 without a counterfactual)"
+        == "ImportedCounterfactuals(1 of 4 rows found; not valid for the model: 2, no counterfactual: 1)"
     )
 
 
@@ -141,10 +141,10 @@ def test_rows_are_matched_by_label():
     assert brought.counterfactuals.point[:2, 0].tolist() == [55, 56]
     strangers = points(ann=55.0).rename(index={"bob": "eve", "cid": "fay"})
     brought = from_tables(DATA, strangers, ENCODING, model)
-    assert told(brought, "for no row").keys() == {"eve", "fay"}
-    assert told(brought, "without a counterfactual").keys() == {"bob", "cid"}
+    assert told(brought, "matches no row").keys() == {"eve", "fay"}
+    assert told(brought, "no counterfactual").keys() == {"bob", "cid"}
     assert len(brought.counterfactuals) == 4
-    assert "2 for no row" in repr(brought)
+    assert "matches no row: 2" in repr(brought)
     with pytest.raises(ValueError, match=r"no label of points is one of data: points has 0, 1, 2, 3 \(int64\)"):
         from_tables(DATA, points().reset_index(drop=True), ENCODING, model)
     twice = DATA.rename(index={"bob": "ann"})
@@ -167,7 +167,7 @@ def test_a_row_may_have_several():
 def test_a_method_that_found_nothing_is_no_error():
     for none in (points()[:0], pd.DataFrame(), points().assign(found=False)):
         brought = from_tables(DATA, none, ENCODING, model)
-        assert repr(brought) == "ImportedCounterfactuals(0 of 4 rows found; 4 without a counterfactual)"
+        assert repr(brought) == "ImportedCounterfactuals(0 of 4 rows found; no counterfactual: 4)"
         assert torch.equal(brought.counterfactuals.point, brought.counterfactuals.origin)
 
 
@@ -216,7 +216,7 @@ def test_a_row_of_empty_cells_is_no_counterfactual():
     table = points(ann=55.0, bob=56.0)
     table.loc["ann", ["income", "loan", "job"]] = np.nan
     brought = from_tables(DATA, table, ENCODING, model)
-    assert told(brought, "without a counterfactual") == {"ann": "its cells are empty"}
+    assert told(brought, "no counterfactual") == {"ann": "its cells are empty"}
     assert brought.counterfactuals.found.tolist() == [False, True, False, False]
 
 
@@ -263,11 +263,11 @@ def test_columns_that_are_no_features_are_told_once():
     assert brought.problems.to_dict("records") == [
         {
             "row": None,
-            "problem": "columns passed over",
+            "problem": "unused columns",
             "detail": "columns 'score', 'note' are no features of the schema",
         }
     ]
-    assert repr(brought) == "ImportedCounterfactuals(1 of 1 rows found; columns passed over)"
+    assert repr(brought) == "ImportedCounterfactuals(1 of 1 rows found; unused columns)"
 
 
 def test_a_feature_called_found_is_a_feature():
@@ -295,7 +295,7 @@ def test_points_are_judged_as_they_are():
         "dot": "'income' from 60.3 to 49 (may only rise)",
     }
     assert told(strict, "not valid for the model").keys() == {"bob"}
-    assert "1 not valid for the model, 3 violates the constraints" in repr(strict)
+    assert "not valid for the model: 1, violates the constraints: 3" in repr(strict)
 
 
 def test_a_level_that_no_one_is_moved_to_violates_the_space():
@@ -384,11 +384,11 @@ def test_one_table_with_both():
     assert torch.equal(answer.origin, ENCODING.encode(DATA))
     assert torch.equal(answer.point[:, 1:], answer.origin[:, 1:])  # no column after: no change
     assert answer.point[:3, 0].tolist() == [55, 49, 51]
-    assert told(brought, "without a counterfactual") == {"dot": "its cells are empty"}
+    assert told(brought, "no counterfactual") == {"dot": "its cells are empty"}
     assert brought.labels.tolist() == list(DATA.index)
     more = from_paired(paired(found=[False, True, True, True], score=1, risk="bad"), ENCODING, model)
     assert more.counterfactuals.found.tolist() == [False, False, True, False]
-    assert told(more, "columns passed over") == {None: "columns 'score' are no features of the schema"}
+    assert told(more, "unused columns") == {None: "columns 'score' are no features of the schema"}
     prefixed = paired().rename(columns=lambda name: f"new_{name[:-6]}" if name.endswith("_after") else name[:-7])
     same = from_paired(prefixed, ENCODING, model, before="{}", after="new_{}")
     assert torch.equal(same.counterfactuals.point, answer.point)
@@ -431,10 +431,10 @@ def test_dice_may_answer_often_or_not_at_all():
     assert brought.labels.tolist() == ["ann", "bob", "bob", "cid", "dot"]
     assert brought.counterfactuals.found.tolist() == [True, True, True, False, False]
     assert brought.counterfactuals.point[1:3, 0].tolist() == [70, 80]
-    assert told(brought, "without a counterfactual").keys() == {"cid", "dot"}
+    assert told(brought, "no counterfactual").keys() == {"cid", "dot"}
     assert len(brought.problems) == 2
     nothing = from_dice(DATA, dice(None, None, None, None), ENCODING, model)
-    assert repr(nothing) == "ImportedCounterfactuals(0 of 4 rows found; 4 without a counterfactual)"
+    assert repr(nothing) == "ImportedCounterfactuals(0 of 4 rows found; no counterfactual: 4)"
 
 
 def test_the_answer_that_dice_shows_is_taken():
@@ -487,7 +487,7 @@ def test_alibi_answers_in_encoded_rows():
     assert brought.counterfactuals.found.tolist() == [True, False, False, False]
     assert brought.counterfactuals.point[0].tolist() == far  # a soft level stays soft
     assert torch.equal(brought.counterfactuals.point[1:], x[1:])
-    assert told(brought, "without a counterfactual").keys() == {"bob", "cid"}
+    assert told(brought, "no counterfactual").keys() == {"bob", "cid"}
     assert told(brought, "cannot be read") == {"dot": "'income' is not a finite number"}
     for rows in (x, x.numpy(), x.double().numpy()):
         same = from_alibi(rows, explanations, ENCODING, model)
@@ -532,9 +532,9 @@ def test_reading_a_table(tmp_path):
     ("name", "content", "error", "says"),
     [
         ("gone.csv", None, FileNotFoundError, "there is no file"),
-        ("empty.csv", b"", ValueError, "does not read as a CSV file"),
-        ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "does not read as a CSV file"),
-        ("latin.csv", b"a\n\xff\n", ValueError, "does not read as a CSV file"),
+        ("empty.csv", b"", ValueError, "is not a valid CSV file"),
+        ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "is not a valid CSV file"),
+        ("latin.csv", b"a\n\xff\n", ValueError, "is not a valid CSV file"),
         ("german.csv", b"a;b\n1;2\n", ValueError, "not separated by commas; read it with pd.read_csv"),
         ("table.xlsx", b"", ValueError, "end in '.xlsx' are not read; use .csv or .parquet"),
         ("table", b"", ValueError, "end in 'nothing' are not read"),
@@ -556,7 +556,7 @@ def test_parquet_is_read_or_what_it_needs_is_named(tmp_path):
         with pytest.raises(ImportError, match="reading Parquet needs the package pyarrow"):
             read_table(file)
     else:
-        with pytest.raises(ValueError, match="does not read as a Parquet file"):
+        with pytest.raises(ValueError, match="is not a valid Parquet file"):
             read_table(file)
         DATA.to_parquet(file)
         pd.testing.assert_frame_equal(read_table(file), DATA)

@@ -40,7 +40,7 @@ def test_modules_are_put_into_evaluation_and_files_are_read(tmp_path, rows, foun
     from_files = Family.from_models(paths, like=modules[0])
     assert torch.equal(from_files.logits(rows[0]), family.logits(rows[0]))
     assert audit(found, from_files).rate == audit(found, family).rate
-    with pytest.raises(ValueError, match=r"0\.safetensors holds weights only; say what they belong to"):
+    with pytest.raises(ValueError, match=r"0\.safetensors holds weights only; pass the module that they belong to"):
         Family.from_models(paths)
     with pytest.raises(ValueError, match=r"0\.safetensors does not hold the weights of Linear"):
         Family.from_models(paths, like=nn.Linear(12, 2))

@@ -124,5 +124,5 @@ def test_categories_are_levels_where_alibi_was_told_of_them(question, told):
 def test_where_alibi_finds_none_the_row_stays(question, told):
     asked, _, encoding, family = question
     brought = from_alibi(asked, told["none"], encoding, family[0])
-    assert repr(brought) == "ImportedCounterfactuals(0 of 5 rows found; 5 without a counterfactual)"
+    assert repr(brought) == "ImportedCounterfactuals(0 of 5 rows found; no counterfactual: 5)"
     assert torch.equal(brought.counterfactuals.point, brought.counterfactuals.origin)

@@ -137,7 +137,7 @@ def test_a_row_without_an_answer_stays(question):
     given_up = [example.final_cfs_df_sparse is None for example in result.cf_examples_list]
     assert 0 < sum(given_up) < 8
     brought = from_dice(asked, result, encoding, family[0])
-    without = brought.problems[brought.problems["problem"] == "without a counterfactual"]
+    without = brought.problems[brought.problems["problem"] == "no counterfactual"]
     assert without["row"].tolist() == asked.index[given_up].tolist()
     assert set(brought.labels) == set(asked.index)
     saved = from_dice(asked, result.to_json(), encoding, family[0])

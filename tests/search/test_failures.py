@@ -21,12 +21,12 @@ def test_each_failure_has_its_reason():
     wide = Space.box(torch.full((2,), -2.0), torch.full((2,), 2.0))
     near = PGD(radius=0.1)(linear(W, 0.0), x, target, wide)
     assert why_not(linear(W, 0.0), near, wide)[1] is None  # is there already
-    assert "allow more radius" in why_not(linear(W, 0.0), near, wide)[0]
+    assert "allow a larger radius" in why_not(linear(W, 0.0), near, wide)[0]
     far = PGD(radius=9.0)(linear(W, -5.0), x, target, wide)
-    assert "the constraints may leave none" in why_not(linear(W, -5.0), far, wide)[0]
+    assert "the constraints may allow none" in why_not(linear(W, -5.0), far, wide)[0]
     fixed = replace(wide, mutable=torch.zeros(2, dtype=torch.bool))
     stuck = PGD()(linear(W, 0.0), x, target, fixed)
-    assert "leave no room" in why_not(linear(W, 0.0), stuck, fixed)[0]
+    assert "allow no change" in why_not(linear(W, 0.0), stuck, fixed)[0]
 
     def constant(r):
         return torch.stack([0 * r[:, 0] + 2, 0 * r[:, 0]], -1)
@@ -44,7 +44,7 @@ def test_the_distance_it_names_is_that_of_the_nearest_random_point_of_the_class(
     named = 0
     for reason, nearest in zip(reasons, away.tolist(), strict=True):
         if reason is not None and nearest < torch.inf:
-            assert "allow more radius" in reason
+            assert "allow a larger radius" in reason
             assert float(re.search(r"distance ([\d.e+]+)", reason)[1]) == pytest.approx(nearest, rel=0.005)  # 3 digits
             named += 1
         elif reason is not None:

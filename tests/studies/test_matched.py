@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 
 from holdfast import PGD, SNS, Space, other_class
-from holdfast.search.counterfactuals import assess
 from holdfast.models.scores import log_odds
+from holdfast.search.counterfactuals import assess
 from holdfast.studies.matched import SamePrice
 
 W = torch.tensor([3.0, 4.0])

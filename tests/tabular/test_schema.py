@@ -46,7 +46,7 @@ def test_round_trip_through_a_file(tmp_path, name):
 def test_a_file_that_is_no_schema_is_named(tmp_path):
     path = tmp_path / "odd.toml"
     path.write_text('label = "y"\n')
-    with pytest.raises(ValueError, match=r"odd\.toml.*does not read as a schema.*'features'"):
+    with pytest.raises(ValueError, match=r"odd\.toml.*is not a valid schema.*'features'"):
         Schema.load(path)
 
 

@@ -241,7 +241,7 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
     if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
         raise TypeError(
             f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
-            "for models of your own use Family.from_models([...])"
+            "for your own models use Family.from_models([...])"
         )
     if not len(family) or family.features not in (None, counterfactuals.point.shape[1]):
         raise ValueError(
@@ -251,20 +251,20 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
     if None not in (counterfactuals.classes, family.classes) and counterfactuals.classes != family.classes:
         raise ValueError(
             f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
-            "merge the family's classes as the model's were, family.merged(groups)"
+            "merge the family's classes in the same way: family.merged(groups)"
         )
     if counterfactuals.seen & set(family.fingerprints):
         places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
         raise ValueError(
-            f"members {places} of {family} are networks that the search has seen; they would agree with themselves: "
-            "audit with others, such as seeds(100, start=...)"
+            f"members {places} of {family} are networks that the search has seen; a model agrees with itself: "
+            "audit with other members, such as seeds(100, start=...)"
         )
     if len(set(family.fingerprints or family.retrainings)) < len(family):
         raise ValueError(f"{family} holds the same retraining more than once; members must be independent draws")
     if family.suspects:
         warnings.warn(
-            f"members {list(family.suspects)} of {family} did not learn: their accuracy is far below their siblings'; "
-            "what they invalidate says little",
+            f"members {list(family.suspects)} of {family} did not learn: their accuracy is far below that of the "
+            "others, so what they invalidate means little",
             stacklevel=3,
         )
 

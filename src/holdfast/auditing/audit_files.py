@@ -88,7 +88,7 @@ def read_data(
         return Data(own.table, own.train, own.encoding, PAPER_RECIPES[own.card.name])
     if not Path(data).suffix:
         raise ValueError(
-            f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for a table of your own name "
+            f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "
             "its .csv or .parquet file"
         )
     table = read_table(data)

@@ -119,7 +119,7 @@ class Comparison:
         ]
         lines.append("  * no method is both cheaper and invalidated less often")
         if even:
-            lines.append(f"  not told apart at 95 %: {', '.join(even)}")
+            lines.append(f"  no significant difference at 95 %: {', '.join(even)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -163,11 +163,15 @@ def _check_alike(audits: Mapping[str, Audit]) -> None:
                 "about the same rows in the same order"
             )
         if not torch.equal(audit.counterfactuals.target, first.counterfactuals.target):
-            raise ValueError(f"'{name}' and '{first_name}' were asked for other classes; ask both for the same ones")
+            raise ValueError(
+                f"'{name}' and '{first_name}' were asked for different classes; ask both for the same classes"
+            )
         if audit.before is not None and first.before is not None and not torch.equal(audit.before, first.before):
             raise ValueError(
-                f"the members that audited '{name}' and '{first_name}' differ on the rows as they are, so they are not "
-                "the same networks; audit both with one family"
+                f"the members that audited '{name}' and '{first_name}' differ on the rows themselves, so they are not "
+                "the same models; audit both with one family"
             )
     if not torch.stack([audit.counterfactuals.found for audit in audits.values()]).all(0).any():
-        raise ValueError("no row was found by every method; leave out a method that finds little, or give more room")
+        raise ValueError(
+            "no row was found by every method; leave out a method that finds few rows, or allow it a larger radius"
+        )

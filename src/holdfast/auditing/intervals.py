@@ -108,7 +108,7 @@ def members_needed(
     """
     tail = _tail(confidence)
     if not 0 < width < 1:
-        raise ValueError(f"width must lie between 0 and 1, got {width}; five points are 0.05")
+        raise ValueError(f"width must lie between 0 and 1, got {width}; write 0.05 for five percentage points")
     if most < 1:
         raise ValueError(f"most must be 1 or more, got {most}")
     rates = _typical_rates(rate, spread)
@@ -194,7 +194,7 @@ def _mixed(growth: Floats) -> tuple[float, Floats]:
 def _typical_rates(rate: float, spread: float | None) -> tuple[Floats, Floats]:
     """Values of a Beta law of this mean and standard deviation, and their weights."""
     if not 0 <= rate <= 1:
-        raise ValueError(f"rate must lie in [0, 1], got {rate}; five per cent are 0.05")
+        raise ValueError(f"rate must lie in [0, 1], got {rate}; write 0.05 for 5 %")
     worst = float(np.sqrt(rate * (1 - rate)))
     if spread is not None and not 0 <= spread <= worst + 1e-12:
         raise ValueError(
@@ -228,7 +228,7 @@ def _drawn(generator: np.random.Generator, resamples: int, size: int) -> Floats:
 def _draws(values: ArrayLike) -> Floats:
     draws = np.asarray(values, dtype=np.float64)
     if draws.ndim != 1 or not len(draws):
-        raise ValueError(f"expected one draw or more in a row, got shape {draws.shape}")
+        raise ValueError(f"expected a one-dimensional array of draws, got shape {draws.shape}")
     if not ((draws >= 0) & (draws <= 1)).all():
         raise ValueError(f"draws must lie in [0, 1], got {draws.min()} to {draws.max()}")
     return draws

@@ -65,10 +65,11 @@ def audit_until(
     """
     if not 0 < width < 1 or not 0 < confidence < 1:
         raise ValueError(
-            f"width and confidence must lie between 0 and 1, got {width} and {confidence}; five points are 0.05"
+            f"width and confidence must lie between 0 and 1, got {width} and {confidence}; "
+            "write 0.05 for five percentage points"
         )
     if not bool(counterfactuals.found.any()):
-        raise ValueError("nothing was found, so there is no rate to narrow down")
+        raise ValueError("nothing was found, so there is no rate to estimate")
     parts: list[Audit] = []
     seen: set[str] = set()
     for family in families:
@@ -87,11 +88,11 @@ def _check_new(family: Family, seen: set[str], parts: list[Audit]) -> None:
     kinds = {kind for part in parts for kind in part.kinds} | set(family.kinds)
     if len(kinds) > 1:
         raise ValueError(
-            f"members were retrained in several ways ({', '.join(sorted(kinds))}), which have no one rate; audit one "
-            "kind of change at a time"
+            f"members were retrained in several ways ({', '.join(sorted(kinds))}), which have no common rate; audit "
+            "one kind of change at a time"
         )
     if seen & set(family.fingerprints):
-        raise ValueError(f"{family} holds networks that came before; draw other seeds, such as seeds(20, start=...)")
+        raise ValueError(f"{family} holds members of an earlier family; draw other seeds, such as seeds(20, start=...)")
 
 
 def _joined(parts: list[Audit], width: float, confidence: float) -> Sequential:

@@ -62,14 +62,14 @@ def load_audit(folder: str | Path) -> Audit:
     path = folder / about["file"]
     if not path.is_file():
         raise FileNotFoundError(
-            f"{folder / DESCRIPTION} speaks of {path.name}, which is not there; copy the whole folder, or save the "
+            f"{folder / DESCRIPTION} names {path.name}, which is missing; copy the whole folder, or save the "
             "audit again"
         )
     contents = path.read_bytes()
     digest = hashlib.sha256(contents).hexdigest()
     if digest != about["sha256"]:
         raise ValueError(
-            f"{path} is not the file that its {DESCRIPTION} speaks of, it was changed or cut: expected the sha256 "
+            f"{path} is not the file that its {DESCRIPTION} describes (changed or cut short): expected the sha256 "
             f"{about['sha256']}, got {digest}; copy the whole folder again, or save the audit again"
         )
     table = pd.read_parquet(io.BytesIO(contents), engine="pyarrow")
@@ -155,7 +155,7 @@ def _check_shape(path: Path, table: pd.DataFrame, about: dict[str, Any]) -> None
     if len(table) != about["rows"] or list(table.columns) != expected:
         odd = sorted({*table.columns} ^ {*expected})[:5]
         raise ValueError(
-            f"{path} has {len(table)} rows and {table.shape[1]} columns, but its {DESCRIPTION} speaks of "
+            f"{path} has {len(table)} rows and {table.shape[1]} columns, but its {DESCRIPTION} says "
             f"{about['rows']} and {len(expected)} (differing: {', '.join(odd) or 'none'}); save the audit again"
         )
 
@@ -207,7 +207,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         )
     if not ours or not _complete(about):
         raise ValueError(
-            f"{path} does not read as the description of an audit, it was changed or is not ours; name a folder that "
+            f"{path} is not a valid audit description (edited, or written by another program); name a folder that "
             "save_audit(audit, folder) has written, or save the audit again"
         )
     return dict(about)

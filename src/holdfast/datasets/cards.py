@@ -65,7 +65,7 @@ class Card:
                 raise FileNotFoundError(f"dataset '{self.name}': no file at {path}; {self.how_to_get()}")
             case "wrong checksum":
                 raise ValueError(
-                    f"dataset '{self.name}': {path} ({path.stat().st_size} bytes) is not the file we know: its sha256 "
+                    f"dataset '{self.name}': {path} ({path.stat().st_size} bytes) is not the expected file: its sha256 "
                     f"is {sha256(path)[:16]}..., expected {self.sha256[:16]}...; it may be cut short or another "
                     f"version; {self.how_to_get()}"
                 )

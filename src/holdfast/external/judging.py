@@ -23,9 +23,9 @@ from holdfast.utils.messages import some
 INVALID = "not valid for the model"
 VIOLATES = "violates the constraints"
 UNREADABLE = "cannot be read"
-WITHOUT = "without a counterfactual"
-NO_ROW = "for no row"
-UNUSED = "columns passed over"
+WITHOUT = "no counterfactual"
+NO_ROW = "matches no row"
+UNUSED = "unused columns"
 PROBLEMS = (INVALID, VIOLATES, UNREADABLE, WITHOUT, NO_ROW, UNUSED)
 
 Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
@@ -38,7 +38,8 @@ class ImportedCounterfactuals:
     """Counterfactuals from elsewhere, and what is wrong with them.
 
     Row i of the counterfactuals explains row i of the data, if no row has several; where one has, its row is repeated,
-    and ``labels`` says whose it is: ``data.loc[brought.labels]`` is the table beside ``brought.counterfactuals``.
+    and ``labels`` says whose it is: ``data.loc[imported.labels]`` is the table beside
+    ``imported.counterfactuals``.
     """
 
     counterfactuals: Counterfactuals
@@ -48,7 +49,7 @@ class ImportedCounterfactuals:
     def __repr__(self) -> str:
         told = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
         counts = self.problems["problem"].value_counts()
-        kinds = [kind if kind == UNUSED else f"{counts[kind]} {kind}" for kind in PROBLEMS if kind in counts]
+        kinds = [kind if kind == UNUSED else f"{kind}: {counts[kind]}" for kind in PROBLEMS if kind in counts]
         return f"ImportedCounterfactuals({told}{'; ' * bool(kinds)}{', '.join(kinds)})"
 
 

@@ -74,8 +74,8 @@ def from_tables(
     strangers: list[Problem] = [
         (label, NO_ROW, "no row of data has this label") for label in points.index[place < 0].tolist()
     ]
-    brought = assembled(question, data, points[place >= 0], place[place >= 0], problems)
-    return replace(brought, problems=pd.concat([brought.problems, problem_table(strangers)], ignore_index=True))
+    found = assembled(question, data, points[place >= 0], place[place >= 0], problems)
+    return replace(found, problems=pd.concat([found.problems, problem_table(strangers)], ignore_index=True))
 
 
 def from_paired(
@@ -128,7 +128,7 @@ def assembled(
     points = points.reset_index(drop=True).reindex(source).reset_index(drop=True)
     columns, trouble = read_points(points, data.iloc[place], question.encoding)
     without = empty_rows(points, question.encoding)
-    without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "nothing was brought for this row")
+    without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "there is no counterfactual for this row")
     point = as_they_are(question.encoding).encode(pd.DataFrame(columns))
     for row, column in torch.nonzero(~point.isfinite()).tolist():
         trouble.setdefault(row, []).append(f"{question.encoding.columns[column]!r} holds too large a number")

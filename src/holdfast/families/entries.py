@@ -89,7 +89,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             return dict(manifest)
     except (ValueError, TypeError, KeyError):
         pass
-    raise StoreError(f"{path} does not read as the manifest of a family; remove {folder}, or name another folder")
+    raise StoreError(
+        f"{path} is not a valid family manifest (edited, or written by another program); remove "
+        f"{folder}, or name another folder"
+    )
 
 
 def part_description(path: Path) -> dict[str, Any]:

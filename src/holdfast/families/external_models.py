@@ -97,7 +97,7 @@ def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int)
         with one_thread():
             model = function(rows, seed)
         if not callable(model):
-            raise TypeError(f"the training returned {type(model).__name__}, which is no model: rows -> logits")
+            raise TypeError(f"the training returned {type(model).__name__}; expected a function from rows to logits")
         return place, model, "", ""
     except Exception as error:
         return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
@@ -128,7 +128,7 @@ def read_perceptron(path: str | Path) -> Network:
     try:
         tensors = safetensors.torch.load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"{path} does not read as a safetensors file: {error}") from error
+        raise ValueError(f"{path} is not a valid safetensors file: {error}") from error
     names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
     expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
     if set(tensors) != expected:
@@ -155,7 +155,7 @@ def _by_numbers(name: str) -> list[tuple[int, str]]:
 
 def _loaded(path: str | Path, like: nn.Module | None) -> Model:
     if like is None:
-        raise ValueError(f"{path} holds weights only; say what they belong to with like=module")
+        raise ValueError(f"{path} holds weights only; pass the module that they belong to: like=module")
     module = copy.deepcopy(like)
     try:
         module.load_state_dict(safetensors.torch.load_file(path))

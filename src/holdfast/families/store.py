@@ -124,7 +124,7 @@ def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor 
     path = folder / "family.safetensors"
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
-        raise StoreError(f"{path} is not the file its manifest speaks of: it was changed or cut; remove {folder}")
+        raise StoreError(f"{path} is not the file that its manifest describes (changed or cut short); remove {folder}")
     known = {architecture.description: architecture for architecture in architectures.values()}
     states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
     for name, tensor in safetensors.torch.load(contents).items():

@@ -49,7 +49,7 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     texts = [Text(valid, style="bold")]
     for problem, count in counts.items():
         shown = result.imported.problems[result.imported.problems["problem"] == problem].head(most)
-        texts.append(Text(f"  {count} {problem}", style="yellow"))
+        texts.append(Text(f"  {problem}: {count}", style="yellow"))
         texts += [
             Text(f"    {row}: {detail}", style="dim") for row, detail in zip(shown["row"], shown["detail"], strict=True)
         ]

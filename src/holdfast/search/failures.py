@@ -46,9 +46,12 @@ def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: 
 
 def _sentence(still: bool, same: bool, nearest: float, tries: int) -> str:
     if still:
-        return "the constraints leave no room: nothing that counts may change"
+        return "the constraints allow no change at all"
     if same:
-        return f"the model says the same of {tries:,} valid points: it does not depend on what may change"
+        return f"the model answers the same for {tries:,} valid points: it does not depend on what may change"
     if nearest == float("inf"):
-        return f"none of {tries:,} random valid points has the class: the constraints may leave none"
-    return f"there are such points, one of {tries:,} random ones at distance {nearest:.3g}: allow more radius or steps"
+        return f"none of {tries:,} random valid points has the target class: the constraints may allow none"
+    return (
+        f"such points exist, the nearest of {tries:,} random ones at distance {nearest:.3g}: allow a larger radius or "
+        "more steps"
+    )

@@ -40,7 +40,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     try:
         table: pd.DataFrame = pd.read_csv(path, keep_default_na=False, na_values=[""], low_memory=False, **_EXACT)
     except ValueError as error:  # empty, ragged, or not text in UTF-8
-        raise ValueError(f"{path} does not read as a CSV file: {error}") from error
+        raise ValueError(f"{path} is not a valid CSV file: {error}") from error
     if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
         raise ValueError(f"{path}: its columns are not separated by commas; read it with pd.read_csv(path, sep=...)")
     if table.columns[0] == "Unnamed: 0":
@@ -54,4 +54,4 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except ImportError as error:
         raise ImportError(f"{path}: reading Parquet needs the package pyarrow; install it, or write CSV") from error
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} does not read as a Parquet file: {error}") from error
+        raise ValueError(f"{path} is not a valid Parquet file: {error}") from error

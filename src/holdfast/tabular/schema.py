@@ -115,7 +115,7 @@ class Schema:
             return cls(features, values["label"], tuple(values["classes"]))
         except (KeyError, TypeError) as error:
             raise ValueError(
-                f"this does not read as a schema ({error}); it needs 'label', 'classes' and a list of 'features', "
+                f"this is not a valid schema ({error}); it needs 'label', 'classes' and a list of 'features', "
                 f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}"
             ) from error
 
