@@ -239,7 +239,7 @@ DAMAGE = {
     "cut table": (
         lambda f: _file(f).write_bytes(_file(f).read_bytes()[:-10]),
         ValueError,
-        r"audit-\w+.parquet is not the file .* changed or cut: expected the sha256 \w{64}, got \w{64}; copy",
+        r"audit-\w+.parquet is not the file .* changed or cut short\): expected the sha256 \w{64}, got \w{64}; copy",
     ),
     "empty table": (lambda f: _file(f).write_bytes(b""), ValueError, "changed or cut"),
     "flipped bit": (

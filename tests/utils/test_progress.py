@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.utils import progress
 from holdfast.utils.progress import bar
 
 ERASE, CURSOR = "\x1b[2K", "\x1b[?25h"  # a line, and make it be seen
@@ -23,7 +22,7 @@ def terminal(monkeypatch):
         assert stderr  # so that what a command prints can be piped
         return Console(file=sent, force_terminal=True, width=100, color_system=None, legacy_windows=False)
 
-    monkeypatch.setattr(progress, "Console", console)
+    monkeypatch.setattr("rich.console.Console", console)
     return sent
 
 

@@ -43,7 +43,7 @@ class Comparison:
         return {method: audit.of_rows(self.common) for method, audit in self.audits.items()}
 
     def table(self) -> pd.DataFrame:
-        """One line a method, cheapest first. On the front is what no other method beats in both cost and rate."""
+        """One row per method, cheapest first. On the front is what no other method beats in both cost and rate."""
         lines = [self._line(method, audit) for method, audit in self.on_common_rows.items()]
         frame = pd.DataFrame(lines).sort_values("cost", kind="stable", ignore_index=True)
         return frame.assign(front=_front(frame["cost"].to_numpy(), frame["rate"].to_numpy()))

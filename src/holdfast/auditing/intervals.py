@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv  # the Beta quantile; scipy.stats takes half a second to import
 
 Floats = NDArray[np.float64]
 
@@ -23,8 +23,8 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95)
     count = np.asarray(successes, dtype=np.float64)
     tail = _tail(confidence)
     # At 0 and at `trials` one Beta parameter is 0 and the limit is the end of [0, 1].
-    low = np.where(count > 0, betaincinv(np.maximum(count, 1), trials - count + 1, tail), 0.0)
-    high = np.where(count < trials, betaincinv(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
+    low = np.where(count > 0, _beta_quantile(np.maximum(count, 1), trials - count + 1, tail), 0.0)
+    high = np.where(count < trials, _beta_quantile(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
     return low, high
 
 
@@ -77,7 +77,7 @@ def bootstrap_interval(
     The pigeonhole bootstrap (Owen 2007): rows and members are both drawn anew with replacement, and the limits are
     quantiles of the mean over the resampled tables. Another seed or another order of rows or members moves them
     within Monte Carlo error. None where the bootstrap has too little to go on: a single member, or fewer than
-    FEWEST_INVALIDATED rows that some member undid (or, at the other end, that some member did not).
+    FEWEST_INVALIDATED rows that some member invalidated (or, at the other end, that some member did not).
     """
     table, tail = np.asarray(invalidated), _tail(confidence)
     if table.ndim != 2 or table.dtype != np.bool_:
@@ -102,7 +102,7 @@ def members_needed(
     """How many members make the interval of `mean_interval` at most `width` wide.
 
     For members whose rates have the mean `rate` and the standard deviation `spread`; None is the worst case, members
-    that undo all rows or none: spread = √(rate·(1 − rate)). The members' rates are taken to follow a Beta law; a
+    that invalidate all rows or none: spread = √(rate·(1 − rate)). The members' rates are taken to follow a Beta law; a
     sample of n is its evenly spaced quantiles, each counted with an equal share of n. So the answer is that of a
     typical sample: about half of all audits of this size come out a little wider.
     """
@@ -205,7 +205,7 @@ def _typical_rates(rate: float, spread: float | None) -> tuple[Floats, Floats]:
         return np.array([rate]), np.ones(1)
     if spread is not None and spread < 0.999 * worst:
         size = (worst / spread) ** 2 - 1
-        quantiles = betaincinv(size * rate, size * (1 - rate), (np.arange(1000) + 0.5) / 1000)
+        quantiles = _beta_quantile(size * rate, size * (1 - rate), (np.arange(1000) + 0.5) / 1000)
         if abs(quantiles.mean() - rate) < 0.05 * rate:  # not so when nearly all of a rare law lies in its last one
             return quantiles, np.ones(1000)
     return np.array([0.0, 1.0]), np.array([1 - rate, rate])
@@ -238,3 +238,10 @@ def _tail(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     return (1 - confidence) / 2
+
+
+def _beta_quantile(a: Any, b: Any, share: Any) -> Floats:
+    from scipy.special import betaincinv  # loads slowly, and not every audit asks for single rows
+
+    quantile: Floats = np.asarray(betaincinv(a, b, share))
+    return quantile

@@ -1,4 +1,4 @@
-"""What tells beforehand whether a counterfactual will hold: the paper says that its cost does not."""
+"""What predicts invalidation before any retraining: the paper says that the cost of a counterfactual does not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DRAWS = 1000  # of the rows, with replacement, for the limits of a correlation
 
 
 def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> pd.DataFrame:
-    """What can be known of each counterfactual before any retraining: one line a row, NaN where nothing was found.
+    """What can be known of each counterfactual before any retraining: one row each, NaN where none was found.
 
     cost_l1, cost_l2   how far it is
     confidence         log p/(1 − p) of the target's probability p, by the deployed model
@@ -58,7 +58,7 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
 
 
 def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) -> pd.DataFrame:
-    """What theory says of each counterfactual of a perceptron: one line a row, NaN where nothing was found.
+    """What theory says of each counterfactual of a perceptron: one row each, NaN where none was found.
 
     region_boundary     distance to the decision boundary of the linear map that holds at the point
     region_size         distance to the border of the region in which it holds
@@ -103,7 +103,7 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
 def what_predicts(
     audits: Mapping[str, Audit], known: Mapping[str, pd.DataFrame], confidence: float = 0.95, seed: int = 0
 ) -> pd.DataFrame:
-    """How each predictor goes with invalidation, over the found rows of all methods together: one line a predictor.
+    """How each predictor goes with invalidation, over the found rows of all methods together: one row per predictor.
 
     Spearman's rank correlation, with limits from resampling rows: all counterfactuals of one person go together, since
     they are not independent. Rates are means over all members. R² is that of a straight line, as in the paper.

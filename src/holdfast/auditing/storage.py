@@ -1,13 +1,13 @@
 """Audits on disk: a table that opens with pandas, and a description that can be read alone.
 
-An audit is a folder with two files. `audit-<digest>.parquet` has one line a counterfactual:
+An audit is a folder with two files. `audit-<digest>.parquet` has one row per counterfactual:
 
-    origin_0, ...         where a person is, one column a column of the encoded space
+    origin_0, ...         where a person is, one column per column of the encoded space
     point_0, ...          where they could be
     target, found         the class they want, and whether the search got there
-    before                the deployed model's class of the person as they are; empty where not known
+    before                the deployed model's class of the person now; empty where not known
     member_0, ...         each retrained network's class of the counterfactual
-    member_0_before, ...  and of the person as they are; not there where not known
+    member_0_before, ...  and of the person now; not there where not known
 
 `audit.json` names that file with its checksum, and holds the members' kinds, what the search has seen, and the summary.
 It is written last: whoever is killed at any moment leaves the old audit or the new one, and what else lies about is

@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import safetensors.torch
 import torch
@@ -24,7 +23,7 @@ from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Models
 from holdfast.families.training_data import Pool, rows_of
-from holdfast.families.workers import in_workers
+from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
@@ -61,14 +60,12 @@ def call(function: Training, changes: Sequence[Retraining], rows: int, workers: 
     pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
     for change in changes:
         _check_rows_only(change, rows)
-    tasks = (
-        joblib.delayed(_attempt)(function, place, rows_of(change, pool).numpy(), change.init_seed)
-        for place, change in enumerate(changes)
-    )
+    tasks = ((function, place, rows_of(change, pool).numpy(), change.init_seed) for place, change in enumerate(changes))
+    wanted = min(workers or cores(), max(len(changes), 1))
     models: dict[int, Model] = {}
     failures: dict[int, Failure] = {}
     with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
-        for place, model, error, details in in_workers(tasks, min(workers or joblib.cpu_count(), max(len(changes), 1))):
+        for place, model, error, details in in_workers(_attempt, tasks, wanted):
             if model is None:
                 failures[place] = Failure(changes[place], error, details)
             else:

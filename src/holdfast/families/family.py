@@ -30,7 +30,7 @@ class Family:
     retrainings: tuple[Retraining, ...]
     places: tuple[int, ...]  # of each member among all stacks, one after another
     groups: Groups | None = None  # classes merged, as `merged` does for one model
-    fingerprints: tuple[str, ...] = ()  # one a member, where they are known
+    fingerprints: tuple[str, ...] = ()  # one per member, where they are known
     accuracy: tuple[float, ...] | None = None  # of each member on rows held out
     recipe: Recipe | None = None
     data: str | None = None  # fingerprint of the rows there were

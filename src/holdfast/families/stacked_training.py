@@ -3,7 +3,7 @@
 Every operation here works on each member's slice alone (a batched matrix product, an elementwise update), so
 a member comes out the same, bit for bit on a CPU, whatever it is trained beside. Two things would break that
 and are avoided: a last vector of the flat parameters that is only partly filled (its leftover elements go
-through other instructions, hence `LANES`) and several BLAS threads on one stack (hence one thread a worker).
+through other instructions, hence `LANES`) and several BLAS threads on one stack (hence one thread per worker).
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from holdfast.families.store import (
     load_entry,
 )
 from holdfast.families.training_data import Pool, check_material, disturbed, needs_more
-from holdfast.families.workers import in_workers
+from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
@@ -65,7 +64,7 @@ def train(
     ``held_out`` rows and labels give each member's accuracy. With a ``store`` (a folder) the family is kept there:
     asked for again it is read, and after an interruption only what was not finished is trained.
     ``classes`` defaults to the largest label + 1, or to what the recipe's module says. On a CPU the members are shared
-    out among ``workers`` single-threaded processes (default: one a core; in this process when there is little to do).
+    out among ``workers`` single-threaded processes (default: one per core; in this process when there is little to do).
     On a GPU those of one shape are one stack, or as many as fit its memory.
     """
     if isinstance(retrainings, Retraining):
@@ -306,7 +305,7 @@ def _worker_count(job: _Job, asked: int | None) -> int:
     operations = 6 * _parameters(job.architecture(0)) * job.pool.old * job.recipe.epochs * members
     if job.pool.x.device.type != "cpu" or (asked is None and operations < SMALL):
         return 1
-    return min(asked or joblib.cpu_count(), members)
+    return min(asked or cores(), members)
 
 
 def _members_at_once(job: _Job, member: int) -> int:
@@ -345,12 +344,10 @@ def _in_this_process(job: _Job, chunks: Iterable[list[int]]) -> Iterator[Trained
 def _in_workers(job: _Job, chunks: Iterable[list[int]], workers: int) -> Iterator[Trained]:
     rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
     tasks = (
-        joblib.delayed(_train_chunk)(
-            rows, labels, old, classes, job.recipe, job.architecture(chunk[0]), job.base, chunk, _members(job, chunk)
-        )
+        (rows, labels, old, classes, job.recipe, job.architecture(chunk[0]), job.base, chunk, _members(job, chunk))
         for chunk in chunks
     )
-    for chunk, state in in_workers(tasks, workers):
+    for chunk, state in in_workers(_train_chunk, tasks, workers):
         yield chunk, {name: torch.from_numpy(array) for name, array in state.items()}
 
 

@@ -34,7 +34,7 @@ Cell = dict[Hashable, Any]  # a line of `beside` or of `printed`
 
 
 def beside(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a dataset, method and quantity: ours, the paper's, and whether the two are within tolerance.
+    """One row per dataset, method and quantity: ours, the paper's, and whether the two are within tolerance.
 
     ``ours`` is the mean over deployed networks and ``over_bases`` their standard deviation, NaN of a single one;
     ``ours_spread`` is the paper's kind of spread: over retrained networks for invalidation, over counterfactuals for
@@ -109,7 +109,7 @@ def r2(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def reached(comparison: pd.DataFrame) -> pd.DataFrame:
-    """How many cells are within tolerance: one line a group and kind.
+    """How many cells are within tolerance: one row per group and kind.
 
     Groups are "all", every dataset and every method of the paper; kinds are "iv", "cost" and "all". ``share`` is NaN
     where there are no cells.

@@ -25,7 +25,7 @@ class Counterfactuals:
     found: Tensor  # (n,) bool
     classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
     seen: frozenset[str] = frozenset()  # fingerprints of the networks the search has looked at
-    before: Tensor | None = None  # (n,) the class the model gives a person as they are
+    before: Tensor | None = None  # (n,) the class that the model gives the person now
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -52,7 +52,7 @@ class Counterfactuals:
         return (self.point != self.origin).sum(1)
 
     def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The points in the table's own units, with `found` beside them. Rows not found hold the person as they are.
+        """The points in the table's own units, with `found` beside them. Rows not found hold the person's own values.
 
         Given the table that the rows were encoded from, what does not change is copied from it to the last digit,
         and its index is kept.

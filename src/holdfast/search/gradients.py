@@ -27,7 +27,7 @@ def unit(direction: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Ball:
-    """One ball a row; a norm, its projection and its steepest direction kept together."""
+    """One ball per row; a norm, its projection and its steepest direction kept together."""
 
     center: Tensor  # (n, d)
     radius: Tensor  # (n,)

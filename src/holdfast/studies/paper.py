@@ -137,7 +137,7 @@ PAPER = {
     ),
 }
 
-# The same road in a minute: German alone, with few rows and members.
+# The same study in a minute: German alone, with few rows and members.
 QUICK = replace(
     PAPER["text"],
     name="paper-quick",

@@ -140,7 +140,7 @@ def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats)
         for cost in COSTS:
             circle = _circle(person, cost)
             own, other = deep.depth(circle, pair)
-            clear = np.minimum(own, -other)  # of the two boundaries, where the second network undoes
+            clear = np.minimum(own, -other)  # of the two boundaries, where the second network invalidates
             margin = float(own[clear.argmax()])
             held = np.abs(own - margin) <= TOLERANCE * margin
             reachable = linear.depth(circle, pair)[0].max() > margin and np.abs(circle).max() < LIMIT

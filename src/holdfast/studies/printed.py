@@ -40,7 +40,7 @@ THEIRS = {
 
 
 def printed() -> pd.DataFrame:
-    """One line a printed number: dataset, method, quantity, value, spread (NaN where none is printed)."""
+    """One row per printed number: dataset, method, quantity, value, spread (NaN where none is printed)."""
     table = _read()
     return table[table["quantity"] != "r2"].reset_index(drop=True)
 

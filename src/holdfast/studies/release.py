@@ -33,7 +33,7 @@ ROWS_AT_ONCE = 64  # whose samples are decoded at a time
 class ReleasedPGD:
     """The ladder of balls with steps of 2ε²/steps: foolbox takes the 2ε/steps that it is handed for a share of ε.
 
-    With ε below 1/2 the steps together are shorter than the ball's radius, so the random start, one a row and ball,
+    With ε below 1/2 the steps together are shorter than the ball's radius, so the random start, one per row and ball,
     stays in the answer. The network's probabilities are handed over for logits: where it is all but certain, no
     gradient is left to follow.
     """

@@ -41,7 +41,7 @@ def join(parts: Sequence[str | Path], file: str | Path) -> Path:
 
 
 def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:
-    """The flat rows of a study's file, also while it runs: one a cell and kind of change.
+    """The flat rows of a study's file, also while it runs: one per cell and kind of change.
 
     Where a setting was changed in between, the newer line of a cell counts; given the ``study``, only its own cells do.
     """
@@ -54,7 +54,7 @@ def frame(file: str | Path, study: Study | None = None) -> pd.DataFrame:
 
 
 def each(file: str | Path, study: Study | None = None) -> pd.DataFrame:
-    """One line a counterfactual: its cost, and for every kind of change the share of members that invalidate it.
+    """One row per counterfactual: its cost, and for every kind of change the share of members that invalidate it.
 
     NaN where nothing was found.
     """

@@ -128,7 +128,7 @@ def start_trial(study: Study, data: Data, seed: int, store: str | Path, workers:
         return train(data.x, data.y, recipe, members, store=store, workers=workers)
 
     model: Model = trained([base])[0]
-    # One family a kind, each by itself in the store: the one of new seeds serves every deployed network.
+    # One family per kind, each by itself in the store: the one of new seeds serves every deployed network.
     families = {kind: trained(CHANGES[kind](members, len(data.x), base)) for kind, members in study.changes}
     groups = GROUPS.get(data.name)
     if groups is not None:

@@ -24,7 +24,7 @@ class Feature:
     """One raw column: its kind, and what a person may do about it.
 
     kind        "real" or "integer" (one number), "binary" (two levels, one 0/1 column), "ordinal" (levels
-                in their order, one column that counts them) or "categorical" (one column a level)
+                in their order, one column that counts them) or "categorical" (one column per level)
     mutable     False: no counterfactual ever changes it
     lower/upper of a number; what the training rows show when left out
     levels      what a binary, ordinal or categorical column can hold, in order

@@ -54,7 +54,7 @@ class Schema:
         return sum(feature.width for feature in self.features)
 
     def __str__(self) -> str:
-        """A line a feature, to look over."""
+        """One line per feature, to look over."""
         lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
         for feature in self.features:
             settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind")}

@@ -47,7 +47,7 @@ class Change(Protocol):
 class Absolute:
     """Every weight and bias moves by at most δ, times its layer's scale: 0 for a layer that stays as it is."""
 
-    scales: tuple[float, ...] | None = None  # one a layer; 1 for all
+    scales: tuple[float, ...] | None = None  # one per layer; 1 for all
 
     def reach(self, network: Layers) -> list[tuple[Tensor, Tensor]]:
         scaled = zip(_scales(self.scales, network), network.weights, network.biases, strict=True)
@@ -75,7 +75,7 @@ def margin_bound(
 ) -> Tensor:
     """A number that the margin at x (n, d) of no network within ``delta`` is below: (n,) in float64.
 
-    The margin is the target's logit less the largest other. ``delta`` is one for all rows or one a row. It holds for
+    The margin is the target's logit less the largest other. ``delta`` is one for all rows or one per row. It holds for
     the logits as the network's own precision computes them, not only for real numbers. Differentiable in x.
     """
     boxes, delta = _checked(network, x, target, delta, change)
@@ -182,7 +182,7 @@ def _scales(scales: Sequence[float] | None, network: Layers) -> Sequence[float]:
     if scales is None:
         return (1.0,) * count
     if len(scales) != count or not all(0 <= scale < torch.inf for scale in scales):
-        raise ValueError(f"expected {count} finite scales of 0 or more, one a layer, got {scales}")
+        raise ValueError(f"expected {count} finite scales of 0 or more, one per layer, got {scales}")
     return scales
 
 

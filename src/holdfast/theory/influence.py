@@ -24,7 +24,7 @@ class Interest(Protocol):
 
     @property
     def count(self) -> int:
-        """How many points a row has."""
+        """How many points each row has."""
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         """The points of some of the rows and their weights, which sum to 1: (count, rows, d), (count,)."""
@@ -34,7 +34,7 @@ class Interest(Protocol):
 class Line:
     """Uniform on the line from a baseline to the row, by a rule of `holdfast.theory.paths.line`."""
 
-    baseline: Tensor  # one for all rows (d,), or one a row (n, d)
+    baseline: Tensor  # one for all rows (d,), or one per row (n, d)
     count: int = 50
     rule: Rule = "riemann"
 

@@ -76,7 +76,7 @@ def lipschitz_bound(
 
         K ≥ ‖f(a) − f(b)‖₂ / ‖a − b‖₂  for all a, b with ‖a − x‖, ‖b − x‖ ≤ radius;    K ≥ ‖J‖₂ there
 
-    ``norm`` is the ball's (2 or infinity: a box); slopes are l2 either way. ``radius`` is one for all, or one a row.
+    ``norm`` is the ball's (2 or infinity: a box); slopes are l2 either way. ``radius`` is one for all, or one per row.
 
         "logits"  f is all logits together
         "margin"  f_target − f_other; without ``other``, f_target − max of the others, no steeper than the steepest

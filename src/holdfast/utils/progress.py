@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Advance(Protocol):
@@ -21,9 +21,15 @@ def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
 
     Into a file or a pipe go only lines that say what is being done, where the work says so.
     """
+    if not show:
+        yield lambda amount, doing=None: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True, soft_wrap=True)
-    if not (show and console.is_terminal):
-        yield _lines(title, total, console) if show else lambda amount, doing=None: None
+    if not console.is_terminal:
+        yield _lines(title, total, console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:

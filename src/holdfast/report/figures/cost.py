@@ -77,7 +77,7 @@ def _marks(rows: pd.DataFrame) -> dict[str, _Mark]:
 
 
 def _mark(rows: pd.DataFrame) -> _Mark:
-    """One row a deployed network; those for which nothing was found count for the share of rows found alone."""
+    """One row per deployed network; those for which nothing was found count for the share of rows found alone."""
     share = float(rows["found"].sum() / rows["rows"].sum())
     rows = rows[rows["found"] > 0]
     intervals = float(rows["low"].mean()), float(rows["high"].mean())

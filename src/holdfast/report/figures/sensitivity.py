@@ -16,7 +16,7 @@ from holdfast.studies.sensitivity import PAPERS_VALUES, START, VALUES, setting
 
 
 def sensitivity(rows: pd.DataFrame) -> Figure:
-    """Invalidation and cost against each of SNS's settings, a line a dataset, from the rows of that study.
+    """Invalidation and cost against each of SNS's settings, one line per dataset, from the rows of that study.
 
     Radius 0 is the start, before SNS. Whiskers are the rows' 95 % intervals; upright lines are the paper's values.
     """

@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from holdfast.models.model import Model, predict
@@ -164,6 +163,8 @@ def prototypes(
     Where there are fewer, the farthest of them; where there are none, the row itself. ``scale`` (d, f) says how far
     columns are, as they are if left out.
     """
+    from scipy.spatial import cKDTree  # half a second to load, and no other method needs it
+
     found, known = x.clone(), torch.zeros_like(target, dtype=torch.bool)
     predicted = predict(model, rows)
     for wanted in sorted(set(target.tolist())):

@@ -23,7 +23,7 @@ class Certified:
         maximize  min over networks within delta of the margin at x   over x in the space with ‖x − x_c‖ ≤ radius
 
     with the minimum replaced by `theory.certificates.margin_bound`, which is never above it. With delta 0 this is
-    `Confidence` (of two classes). Where the bound ends above 0, no network within delta undoes the counterfactual.
+    `Confidence` (of two classes). Where the bound ends above 0, no network within delta invalidates the counterfactual.
     Networks trained from new seeds are much further away than any delta that can be proved, and hold no more of what
     this finds than of what `SNS` or `Confidence` find (bench/certificates.py). Perceptrons only.
     """

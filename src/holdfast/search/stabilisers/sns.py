@@ -42,7 +42,7 @@ class SNS:
 
     source: ClassVar[str] = "Black et al. 2022"
 
-    radius: float | Tensor = 2.4  # one for all rows, or one a row (n,)
+    radius: float | Tensor = 2.4  # one for all rows, or one per row (n,)
     steps: int = 200
     points: int = 10
     baseline: Tensor | Literal["zero", "origin"] = "zero"  # or a point (d,) in encoded units, such as x.mean(0)
