@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from holdfast.tabular.space import Group as Group
     from holdfast.tabular.space import Space as Space
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Where each public name is defined. The imports above say the same to type checkers and editors; a test compares them.
 _HOMES = {

@@ -83,7 +83,7 @@ def test_what_is_no_rate_is_refused():
         mean_interval([0.5, 1.5])
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
         mean_interval([0.5, np.nan])
-    with pytest.raises(ValueError, match="one draw or more"):
+    with pytest.raises(ValueError, match="one or more draws"):
         mean_interval([])
     with pytest.raises(ValueError, match="confidence must lie between"):
         mean_interval([0.5], confidence=95)
@@ -171,7 +171,7 @@ def test_a_running_interval_at_the_edges():
     assert (low[0], high[0]) == pytest.approx(mean_interval([1.0]))
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
         running_interval([0.5, -0.1])
-    with pytest.raises(ValueError, match="one draw or more"):
+    with pytest.raises(ValueError, match="one or more draws"):
         running_interval([])
     with pytest.raises(ValueError, match="confidence must lie between"):
         running_interval([0.5], confidence=95)

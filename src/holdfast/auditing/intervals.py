@@ -228,7 +228,7 @@ def _drawn(generator: np.random.Generator, resamples: int, size: int) -> Floats:
 def _draws(values: ArrayLike) -> Floats:
     draws = np.asarray(values, dtype=np.float64)
     if draws.ndim != 1 or not len(draws):
-        raise ValueError(f"expected a one-dimensional array of draws, got shape {draws.shape}")
+        raise ValueError(f"expected a one-dimensional array of one or more draws, got shape {draws.shape}")
     if not ((draws >= 0) & (draws <= 1)).all():
         raise ValueError(f"draws must lie in [0, 1], got {draws.min()} to {draws.max()}")
     return draws

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, map_coordinates
 from torch import Tensor
 
-from holdfast import datasets
 from holdfast.auditing.audit import audit
+from holdfast.datasets.prepared import prepare
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
 from holdfast.families.perceptron import Network
@@ -30,7 +30,6 @@ from holdfast.families.training import train
 from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.studies.paper import pgd, sns
 from holdfast.studies.study import FIRST
-from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.theory.layers import Layers
 from holdfast.theory.paths import line
@@ -378,11 +377,8 @@ def paths(
     workers: int | None = None,
 ) -> Paths:
     """PGD's counterfactuals with the paper's settings for the first ``rows`` test rows, and the same after SNS."""
-    card = datasets.card(dataset)
-    table, schema = card.load()
-    known, asked = card.divide(table)
-    encoding = Encoding.fit(known, schema, card.scaling)
-    x, y, question = encoding.encode(known), encoding.labels(known), encoding.encode(asked.iloc[:rows])
+    data = prepare(dataset)
+    (x, y), question = data.rows, data.question(rows)
     recipe = recipe or PAPER_RECIPES[dataset]
     deployed = train(x, y, recipe, [Retraining(init_seed=seed, order_seed=seed)], store=store, workers=workers)
     retrained = train(x, y, recipe, seeds(members, start=FIRST), store=store, workers=workers)
