@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from subprocess import PIPE, CompletedProcess, Popen
 
 import pytest
@@ -84,17 +84,23 @@ def interrupt(*words, at: str, after: int = 0, cwd, **environment) -> CompletedP
 def started(command, **settings) -> Iterator[Popen[str]]:
     """A process with pipes for its output, in a group of its own. Nothing of the group outlives the block or a hang."""
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True, start_new_session=True, **settings) as running:
-        guard = threading.Timer(HANG, _kill_group, [running.pid])
+        hung = threading.Event()
+        guard = threading.Timer(HANG, lambda: (hung.set(), _kill_group(running.pid)))
         guard.start()
         try:
             yield running
         finally:
             guard.cancel()
             _kill_group(running.pid)
+        assert not hung.is_set(), f"{command} did not end in {HANG} s"
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there and has not ended."""
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True)
+    return listed.stdout.strip()[:1] not in ("", "Z")
 
 
 def _kill_group(leader: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # all of them have ended
         os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # all of them have ended
-        return

@@ -12,6 +12,9 @@ import sys
 from collections.abc import Callable
 
 import pytest
+import torch
+
+from commands import HANG
 
 posix = pytest.mark.skipif(os.name == "nt", reason="fork and SIGKILL are POSIX")
 forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -44,10 +47,17 @@ def killed_at(moment: int, work: Callable[..., object], *given: object) -> bool:
 
 
 def _exit_code(work: Callable[[], None]) -> int | None:
-    process = FORK.Process(target=work)
+    process = FORK.Process(target=_alone, args=(work,))
     process.start()
+    process.join(HANG)
+    process.kill()  # nothing, where it has ended
     process.join()
     return process.exitcode
+
+
+def _alone(work: Callable[[], None]) -> None:
+    torch.set_num_threads(1)  # a forked process waits for ever for the other threads of the one it comes from
+    work()
 
 
 class _CallsCounted:

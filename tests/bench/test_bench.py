@@ -106,8 +106,7 @@ def test_a_benchmark_prints_its_table_and_writes_its_rows(name, tmp_path):
 # ---- the paper's study: what each reading has ----
 
 
-@slow
-def test_the_papers_study_gives_each_reading_its_own_methods(tmp_path, monkeypatch):
+def test_the_papers_study_gives_each_reading_its_own_methods(monkeypatch):
     monkeypatch.syspath_prepend(BENCH)
     study = import_module("paper_device")
     both = study.methods_of("text", study.METHODS), study.methods_of("release", study.METHODS)
@@ -145,7 +144,7 @@ def test_without_the_reference_libraries_a_benchmark_says_how_to_get_them(name, 
     assert "Traceback" not in ran.stderr
 
 
-# ---- our side of the comparisons with reference libraries: a library that answers with our points is as good as we ----
+# ---- our side of the comparisons: a library that answered with our points would be as good as we are ----
 
 
 @slow

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from commands import HANG
 from holdfast.datasets import DATASETS, german
 from holdfast.datasets.fetch import FetchError, fetch
 
@@ -35,9 +36,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(BODY[:100_000], announced=False)
             case "/stalled":
                 self.answer(BODY[:100_000])
-                self.server.over.wait(10)  # not for ever: a fetch without a timeout fails, and does not hang
+                self.server.over.wait(HANG)
             case "/silent":
-                self.server.over.wait(10)
+                self.server.over.wait(HANG)
             case _:
                 self.send_error(404)
 
@@ -132,7 +133,7 @@ def test_failure_leaves_what_was_there(server, folder, path, said, before):
         (folder / name).parent.mkdir()
         (folder / name).write_bytes(contents)
     with pytest.raises(FetchError, match=said) as caught:
-        fetch(CARD, address(server, path), timeout=0.5)
+        fetch(CARD, address(server, path), timeout=0.5 if "silent" in said else HANG)
     assert address(server, path) in str(caught.value)
     assert CARD.home in str(caught.value)
     assert files(folder) == before
@@ -140,10 +141,10 @@ def test_failure_leaves_what_was_there(server, folder, path, said, before):
 
 def test_refused_connection(folder, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
-    with pytest.raises(FetchError, match=r"could not be read .*refused"):
-        fetch(CARD, f"http://127.0.0.1:{port}/good", timeout=5)
+    with socket.socket() as nobody:  # has a port, and does not listen to it
+        nobody.bind(("127.0.0.1", 0))
+        with pytest.raises(FetchError, match=r"could not be read .*refused"):
+            fetch(CARD, f"http://127.0.0.1:{nobody.getsockname()[1]}/good", timeout=HANG)
     assert files(folder) == {}
 
 

@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
 from torch import nn
 
+from commands import HANG, runs, started
 from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, seeds, train
 from holdfast.families import training
@@ -215,8 +217,18 @@ def test_a_recipe_that_makes_no_sense_is_refused(settings):
 
 
 SCRIPT = """
+import os
 import torch
 from holdfast import Recipe, seeds, train
+from holdfast.families import training
+
+train_chunk = training._train_chunk
+
+def announced(*job):
+    print("worker", os.getpid(), flush=True)
+    return train_chunk(*job)
+
+training._train_chunk = announced
 x = torch.randn(400, 10, generator=torch.Generator().manual_seed(0))
 print("begin", flush=True)
 family = train(x, (x[:, 0] > 0).long(), Recipe((32,), epochs={epochs}), seeds(4), workers=2)
@@ -227,9 +239,11 @@ print(family, flush=True)
 def test_a_script_needs_no_main_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(epochs=2))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
-    assert done.stdout.split("\n")[:2] == ["begin", "Family(10-32-2: 4 seeds)"]  # once: no worker ran the script
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert [line for line in said if "worker" not in line] == ["begin", "Family(10-32-2: 4 seeds)"]  # once each
+    assert any("worker" in line for line in said)  # and it was workers that trained
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals to a process group are POSIX")
@@ -237,46 +251,14 @@ def test_a_script_needs_no_main_guard(tmp_path):
 def test_an_interrupt_stops_everything(tmp_path, whole_group):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(epochs=10_000_000))  # days, if it were not stopped
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True) as running:  # fmt: skip
-        try:
-            assert running.stdout.readline() == "begin\n"
-            workers = _wait_for_workers(running.pid)
-            (os.killpg if whole_group else os.kill)(running.pid, signal.SIGINT)
-            _, errors = running.communicate(timeout=120)
-        finally:
-            if running.poll() is None:  # what the test found wrong must not run for days
-                os.killpg(running.pid, signal.SIGKILL)
-    assert "KeyboardInterrupt" in errors
-    assert running.returncode != 0
-    for worker in workers:
-        _wait_until(lambda worker=worker: not _runs(worker))
-
-
-def _wait_for_workers(parent: int) -> list[int]:
-    found: list[int] = []
-
-    def busy() -> bool:
-        listing = subprocess.run(["ps", "-eo", "pid,ppid,cputimes,args"], capture_output=True, text=True, check=True)
-        lines = [line.split(None, 3) for line in listing.stdout.splitlines()[1:]]
-        found[:] = [int(pid) for pid, ppid, _, args in lines if int(ppid) == parent and "loky" in args]
-        return sum(int(cpu) >= 4 for pid, _, cpu, _ in lines if int(pid) in found) >= 2  # past imports, at work
-
-    _wait_until(busy)
-    return found
-
-
-def _wait_until(condition, seconds: float = 240) -> None:  # a busy machine is slow, not wrong
-    for _ in range(int(seconds / 0.1)):
-        if condition():
-            return
-        signal.sigtimedwait([], 0.1)
-    pytest.fail(f"not so after {seconds} s")
-
-
-def _runs(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().split()[2] != "Z"
-    except FileNotFoundError:
-        return False
+    with started([sys.executable, script]) as running:
+        assert running.stdout.readline() == "begin\n"
+        workers = {int(running.stdout.readline().removeprefix("worker ")) for _ in range(2)}
+        assert all(map(runs, workers))
+        (os.killpg if whole_group else os.kill)(running.pid, signal.SIGINT)
+        _, errors = running.communicate()
+        assert "KeyboardInterrupt" in errors
+        assert running.returncode != 0
+        assert len(workers - {running.pid}) == 2
+        while any(map(runs, workers)):  # they have been stopped, and end
+            time.sleep(0.05)

@@ -42,7 +42,7 @@ from holdfast.search.pipeline import Then
 from holdfast.studies.results import each, frame, join, read
 from holdfast.studies.runner import run
 from holdfast.studies.study import FIRST, Study
-from holdfast.studies.trials import anywhere_else, trial
+from holdfast.studies.trials import anywhere_else, data_of, trial
 from killing import FORK, calls_of, forks, killed_at, posix
 
 FAST = PGD(levels=3, steps=10)
@@ -515,14 +515,14 @@ def _run(file, store):
 @posix
 @forks
 def test_killed_at_random_moments_it_ends_with_the_same_file(tmp_path, whole):
-    calls, moments = calls_of(_run, tmp_path / "measured.jsonl", tmp_path / "one"), random.Random(0)
+    reading, calls = calls_of(data_of, TINY, "german"), calls_of(_run, tmp_path / "measured.jsonl", tmp_path / "one")
+    moments = random.Random(0)
     file, store, killed, seen = tmp_path / "tiny.jsonl", tmp_path / "other", 0, [0]
     for _ in range(12):
-        killed += killed_at(moments.randrange(1, calls), _run, file, store)
+        killed += killed_at(moments.randrange(reading, reading + (calls - reading) // 3), _run, file, store)
         seen.append(len(read(file)) if file.exists() else 0)
-    print(seen, killed, calls)
-    assert killed
-    assert len(set(seen)) > 2, (seen, killed, calls)  # so there was work left to lose
+    assert killed > 2
+    assert len(set(seen)) > 2  # so there was something that could be lost
     assert seen == sorted(seen)  # nothing that was there is lost
     run(TINY, file, store=store, workers=1)
     assert but_for_seconds(file) == but_for_seconds(whole)

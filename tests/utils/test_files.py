@@ -1,11 +1,8 @@
-import os
-import signal
-import subprocess
 import sys
-import time
 
 import pytest
 
+from commands import started
 from holdfast.utils.files import appearing, write_text
 
 
@@ -32,16 +29,18 @@ def test_what_a_killed_writer_leaves_is_swept_by_the_next(tmp_path):
     path = tmp_path / "a.txt"
     code = (
         "import sys, time; from holdfast.utils.files import appearing\n"
-        "with appearing(sys.argv[1]) as f: f.write(b'half'); f.flush(); print('on', flush=True); time.sleep(60)"
+        "with appearing(sys.argv[1]) as f:\n"
+        "    f.write(b'half'); f.flush(); print('on', flush=True)\n"
+        "    while True: time.sleep(1)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as writer:
-        assert writer.stdout.readline() == b"on\n"
+    with started([sys.executable, "-c", code, str(path)]) as writer:
+        assert writer.stdout.readline() == "on\n"
         assert not path.exists()
         other = write_text(path, "another writer while the first is at work")
         assert len(names(tmp_path)) == 2  # the living writer's part is left alone
         other.unlink()
-        os.kill(writer.pid, signal.SIGKILL)
-    time.sleep(0.01)
+        writer.kill()
+        writer.wait()
     assert not path.exists()
     write_text(path, "done")
     assert names(tmp_path) == ["a.txt"]

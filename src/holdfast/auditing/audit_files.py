@@ -85,7 +85,7 @@ def read_data(
     """
     if str(data) in datasets.DATASETS:
         own = prepare(str(data))
-        return Data(own.table, own.train, own.encoding, PAPER_RECIPES[own.card.name])
+        return Data(own.table, own.train, own.encoding, PAPER_RECIPES.get(own.card.name))
     if not Path(data).suffix:
         raise ValueError(
             f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "

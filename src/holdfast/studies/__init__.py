@@ -1,1 +1,1 @@
-"""Experiments declared as values: what is run is written here, how it is run in `holdfast.study`."""
+"""Experiments declared as values, the runner that computes them, and their results on disk."""

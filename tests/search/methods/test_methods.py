@@ -33,7 +33,7 @@ from holdfast.datasets import DATASETS
 NAMES = [*METHODS, *(f"pgd+{stabiliser}" for stabiliser in STABILISERS)]
 OTHER_PAIRS = [f"{method}+{stabiliser}" for method in METHODS if method != "pgd" for stabiliser in STABILISERS]
 GRADES = {"low": 0, "middle": 1, "high": 2}
-FEW = {"steps": 8, "levels": 3, "constants": 2, "epochs": 10, "samples": 200}
+FEW = {"steps": 8, "levels": 3, "constants": 2, "epochs": 10, "samples": 200, "sizes": (64, 8)}
 
 
 def in_full(method):
@@ -127,10 +127,10 @@ def test_batched_is_one_by_one_in_any_order(name, length, question, encoding):
     for space in (encoding.space, Space.free(x)):
         x = space.snap(x, x)
         together = find(name, exact, x, target, space, length=length)
-        assert together.found.float().mean() > 0.5
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:12]
         shuffled = find(name, exact, x[order], target[order], space, known=x, length=length)
         torch.testing.assert_close(shuffled.point, together.point[order])
+        assert shuffled.found.any()
         assert torch.equal(shuffled.found, together.found[order])
         row = int(order[0])
         alone = find(name, exact, x[row : row + 1], target[row : row + 1], space, known=x, length=length)
