@@ -42,6 +42,11 @@ from holdfast.models.model import Model
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs, and theirs, deaf to it
 
 
+def few_or_many(name: str, few: object, many: object) -> pytest.MarkDecorator:
+    """One test with few of something, and with many in the slow run."""
+    return pytest.mark.parametrize(name, [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
 def linear(weight: Tensor, bias: float) -> Model:
     """Class 1 where x·w + b > 0, as two logits."""
     return lambda x: torch.stack([-(x @ weight + bias), x @ weight + bias], -1) / 2

@@ -85,6 +85,7 @@ def test_the_files_hold_what_the_value_holds(result, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counterfactuals.csv", "results.json"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_results(result):
     again = demo(rows=30, members=4, workers=1)
     timeless = [{key: value for key, value in row.items() if key != "seconds"} for row in again.rows]

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from conftest import few_or_many
 from scipy import stats
 
 from holdfast.auditing import intervals
@@ -140,14 +141,15 @@ def test_the_running_interval_narrows_and_does_not_know_the_future():
 
 
 @pytest.mark.parametrize("name", ["seldom, over 200 rows", "skewed", "coin"])
-def test_the_running_interval_holds_at_every_look(name):
+@few_or_many("times", 60, 300)
+def test_the_running_interval_holds_at_every_look(times, name):
     sample, mean = DRAWS[name]
     draw = np.random.default_rng(6)
     held = 0
-    for _ in range(300):
+    for _ in range(times):
         low, high = running_interval(sample(draw, 60))
         held += (low <= mean).all() and (mean <= high).all()
-    assert held / 300 >= 0.93
+    assert held / times >= 0.93
 
 
 def test_looking_again_and_again_with_an_interval_for_one_look_does_not_hold():

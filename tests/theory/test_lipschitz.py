@@ -3,6 +3,7 @@ from itertools import combinations, pairwise
 
 import pytest
 import torch
+from conftest import few_or_many
 
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
@@ -98,9 +99,10 @@ def cells(net, centre, radius):
 
 @pytest.mark.parametrize("sizes", [(4, 3), (4, 3, 2), (5, 8, 2), (5, 8, 6, 3), (3, 7, 5, 4, 2)])
 @pytest.mark.parametrize("norm", [2, math.inf])
-def test_lower_and_true_and_upper_are_in_this_order(sizes, norm):
-    """300 networks, 3 balls and 3 radii each: the truth is at least what 40 points of a ball show."""
-    for seed in range(60):
+@few_or_many("networks", 10, 60)
+def test_lower_and_true_and_upper_are_in_this_order(networks, sizes, norm):
+    """Networks of every size, 3 balls and 3 radii each: the truth is at least what 40 points of a ball show."""
+    for seed in range(networks):
         net, x = network(sizes, seed), draw(3, sizes[0], seed=1000 + seed)
         for radius in (0.01, 0.3, 2.0):
             upper = lipschitz_bound(net, x, radius, norm)
@@ -112,10 +114,11 @@ def test_lower_and_true_and_upper_are_in_this_order(sizes, norm):
                 assert (lower >= norms(net, x) * (1 - 1e-9)).all()
 
 
-def test_the_truth_of_every_region_of_a_disc():
-    """1,200 discs with their regions enumerated: sampled ≤ true ≤ bound, and the bound is not far off."""
+@few_or_many("networks", 60, 400)
+def test_the_truth_of_every_region_of_a_disc(networks):
+    """Three discs a network with their regions enumerated: sampled ≤ true ≤ bound, and the bound is not far off."""
     ratios = []
-    for seed in range(400):
+    for seed in range(networks):
         net, x = network((2, 5, 2), seed), draw(3, 2, seed=2000 + seed)
         radius = (0.05, 0.3, 1.0, 3.0)[seed % 4]
         upper = lipschitz_bound(net, x, radius)
@@ -130,8 +133,9 @@ def test_the_truth_of_every_region_of_a_disc():
 
 @pytest.mark.parametrize("sizes", [(1, 6, 2), (1, 5, 4, 3), (4, 6, 5, 2), (6, 8, 6, 4, 3)])
 @pytest.mark.parametrize("output", ["logits", "hidden"])
-def test_the_truth_of_every_piece_of_a_segment(sizes, output):
-    for seed in range(100):
+@few_or_many("networks", 15, 100)
+def test_the_truth_of_every_piece_of_a_segment(networks, sizes, output):
+    for seed in range(networks):
         net = network(sizes, seed)
         whole = net if output == "logits" else hidden(net)
         start, end = draw(2, 3, sizes[0], seed=3000 + seed) * (0.05, 0.5, 2.0)[seed % 3]
@@ -214,10 +218,11 @@ def test_on_a_kink_both_slopes_count():
 
 @pytest.mark.parametrize("norm", [2, math.inf])
 @pytest.mark.parametrize("output", ["logits", "margin", "hidden"])
-def test_a_larger_ball_leaves_more_open(norm, output):
+@few_or_many("networks", 3, 20)
+def test_a_larger_ball_leaves_more_open(networks, norm, output):
     """What is decided in a ball is decided in a smaller one. The bound itself may fall a little as the ball grows, a
     unit that is taken for undecided having the smaller middle, but not much below where it was."""
-    for seed in range(20):
+    for seed in range(networks):
         net, x = network((6, 14, 8, 3), seed), draw(20, 6, seed=seed)
         target = torch.arange(20) % 3 if output == "margin" else None
         radii = torch.logspace(-3, 1, 20).double()
