@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 from _side_by_side import check_device, parser_of, show
 
-from holdfast.studies.paper import DATASETS, PAPER
+from holdfast.studies.paper import PAPER, PAPER_DATASETS
 from holdfast.studies.reproduce import METHODS
 from holdfast.studies.results import join, read
 from holdfast.utils.files import write_text
@@ -45,7 +45,9 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="test rows per dataset; all if left out")
     parser.add_argument("--members", type=int, default=100, help="retrained networks per kind of change")
     parser.add_argument("--workers", type=int, default=2, help="training processes per dataset, on a CPU")
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS, metavar="DATASET")
+    parser.add_argument(
+        "--datasets", nargs="+", default=list(PAPER_DATASETS), choices=PAPER_DATASETS, metavar="DATASET"
+    )
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS, metavar="METHOD")
     parser.add_argument("--out", type=Path, default=Path("holdfast-paper-device"))
     options = parser.parse_args()

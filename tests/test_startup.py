@@ -16,7 +16,7 @@ from holdfast.cli.methods import LISTING
 from holdfast.datasets import DATASETS
 from holdfast.report.listings import describe_methods
 from holdfast.studies import reproduce
-from holdfast.studies.paper import QUICK
+from holdfast.studies.paper import PAPER_DATASETS, QUICK
 from holdfast.tabular.encoding import SCALINGS
 
 COMMANDS = ("--version", "--help", "methods", "datasets", "families list")
@@ -61,6 +61,7 @@ def test_a_command_that_trains_nothing_loads_neither_torch_nor_pandas(command, t
 
 def test_the_choices_of_the_commands_are_those_of_the_library():
     assert tuple(DATASETS) == options.DATASETS
+    assert PAPER_DATASETS == options.PAPER_DATASETS
     assert reproduce.METHODS == options.PAPER_METHODS
     assert datasets.card("german").split == options.GERMAN_SPLIT
     assert len(reproduce.SEEDS) == options.PAPER_BASES

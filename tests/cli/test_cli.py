@@ -144,9 +144,9 @@ def test_a_wrong_file_is_listed_as_wrong(tmp_path):
 
 
 def test_fetch_says_what_it_cannot_do(tmp_path):
-    unknown = invoke("datasets", "fetch", "adult", cwd=tmp_path)
+    unknown = invoke("datasets", "fetch", "nowhere", cwd=tmp_path)
     assert unknown.returncode == 1
-    assert "no dataset 'adult'; there are german, seizure" in unknown.stderr
+    assert "no dataset 'nowhere'; there are german, seizure" in unknown.stderr
     closed = invoke("datasets", "fetch", "heloc", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
     assert closed.returncode == 1
     assert "no redistribution" in closed.stderr
@@ -268,7 +268,7 @@ def test_paper_goes_on_where_it_was_interrupted(tmp_path, store):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--datasets", "german,adult"), 2, "there is no dataset 'adult'; choose from german, seizure, ctg, warfarin"),
+        (("--datasets", "german,nowhere"), 2, "there is no dataset 'nowhere'; choose from german, seizure, ctg"),
         (("--methods", "pgd", "--methods", "dice"), 2, "there is no method 'dice'; choose from min-l1-art, min-l1-art"),
         (("--datasets", ""), 2, "there is no dataset ''; choose from german"),
         (("--settings", "release", "--methods", "pgd+confidence"), 1, "no dataset or method 'pgd+confidence'"),

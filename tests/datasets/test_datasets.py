@@ -119,5 +119,5 @@ def test_only_open_files_have_an_address():
 
 
 def test_unknown_name_lists_the_known():
-    with pytest.raises(ValueError, match="no dataset 'adult'; there are german, seizure, ctg"):
-        datasets.load("adult")
+    with pytest.raises(ValueError, match="no dataset 'nowhere'; there are german, seizure, ctg"):
+        datasets.load("nowhere")

@@ -411,7 +411,7 @@ def test_pairs_that_cannot_be_told_apart():
 
 
 def dice(*answers, data=DATA):
-    """In the shape of DiCE's result; tests/peers/test_brought_dice.py asks DiCE itself."""
+    """In the shape of DiCE's result; tests/peers/test_external_dice.py asks DiCE itself."""
     held = [
         SimpleNamespace(
             data_interface=SimpleNamespace(outcome_name="outcome"),

@@ -21,7 +21,7 @@ from holdfast.report.figures.regions import regions
 from holdfast.report.figures.sensitivity import sensitivity
 from holdfast.report.figures.style import save
 from holdfast.studies import plane
-from holdfast.studies.paper import DATASETS
+from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.sensitivity import SETTINGS, START, method_name
 
 METHODS = (
@@ -51,7 +51,7 @@ def methods() -> pd.DataFrame:
 def settings() -> pd.DataFrame:
     return pd.DataFrame(
         row(dataset, name, 0.9 / (1 + place), 0.3 * (1 + place))
-        for dataset in reversed(DATASETS)
+        for dataset in reversed(PAPER_DATASETS)
         for place, name in enumerate([START, *map(method_name, SETTINGS)])
     )
 
@@ -252,7 +252,7 @@ def test_a_method_that_found_little_says_so_and_one_that_found_nothing_is_no_mar
 
 def test_sensitivity_has_a_line_a_dataset_through_every_value(settings):
     figure = sensitivity(settings)
-    assert labels(figure) == [*DATASETS, "the paper's value"]
+    assert labels(figure) == [*PAPER_DATASETS, "the paper's value"]
     radius, points, steps = figure.axes[3:]
     assert radius.get_lines()[0].get_xdata().tolist() == [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert points.get_lines()[1].get_xdata().tolist() == [1, 2, 5, 10, 20]

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from holdfast.report.paper_comparison import beside, r2, reached
 from holdfast.report.paper_tables import LEGEND, document, markdown, sheets, summary, terminal
-from holdfast.studies.paper import DATASETS, PAPER
+from holdfast.studies.paper import PAPER, PAPER_DATASETS
 from holdfast.studies.printed import METHODS, printed
 from holdfast.studies.reproduce import METHODS as IN_THE_STUDY
 from holdfast.studies.reproduce import Reproduction
@@ -45,7 +45,7 @@ def line(comparison, quantity, dataset="german", method="pgd"):
     return own.loc[(dataset, method, quantity)]
 
 
-def whole(bases=1, datasets=DATASETS, methods=IN_THE_STUDY):
+def whole(bases=1, datasets=PAPER_DATASETS, methods=IN_THE_STUDY):
     """Rows as full as they get, large numbers among them; costs grow with the base seed."""
     return table(
         *(
@@ -134,9 +134,9 @@ def test_nothing_printed_is_not_judged():
 
 
 def test_the_order_is_the_papers_then_ours():
-    rows = table(*(cell(dataset, method) for dataset in reversed(DATASETS) for method in reversed(IN_THE_STUDY)))
+    rows = table(*(cell(dataset, method) for dataset in reversed(PAPER_DATASETS) for method in reversed(IN_THE_STUDY)))
     comparison = beside(rows)
-    assert tuple(comparison["dataset"].unique()) == DATASETS
+    assert tuple(comparison["dataset"].unique()) == PAPER_DATASETS
     assert list(comparison["method"].unique()) == [*METHODS, *(m for m in reversed(IN_THE_STUDY) if m not in METHODS)]
 
 

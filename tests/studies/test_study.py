@@ -662,11 +662,11 @@ class Opaque:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"datasets": ("german", "adult")}, ValueError, "no dataset 'adult'; there are german, seizure"),
+        ({"datasets": ("german", "nowhere")}, ValueError, "no dataset 'nowhere'; there are german, seizure"),
         ({"datasets": "german"}, ValueError, "datasets must be a tuple"),
-        ({"recipes": {"adult": RECIPE}}, ValueError, "no dataset 'adult'"),
-        ({"splits": {"adult": (10, 10)}}, ValueError, "no dataset 'adult'"),
-        ({"untargeted": ("adult",)}, ValueError, "no dataset 'adult'"),
+        ({"recipes": {"nowhere": RECIPE}}, ValueError, "no dataset 'nowhere'"),
+        ({"splits": {"nowhere": (10, 10)}}, ValueError, "no dataset 'nowhere'"),
+        ({"untargeted": ("nowhere",)}, ValueError, "no dataset 'nowhere'"),
         ({"methods": ("pgd", "dice")}, ValueError, "no dice; methods are min-l1"),
         ({"methods": ("pgd", "pgd")}, ValueError, "methods must be a tuple of one or more different ones"),
         ({"methods": ()}, ValueError, "methods must be"),

@@ -37,7 +37,7 @@ class FileAudit:
     imported: ImportedCounterfactuals
     audit: Audit
 
-    def rows(self) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for."""
         return self.audit.table().set_index(self.imported.labels.rename("row"))
 
@@ -46,7 +46,7 @@ class FileAudit:
         folder = Path(folder)
         return [
             save_audit(self.audit, folder / "audit"),
-            write_text(folder / "rows.csv", self.rows().to_csv()),
+            write_text(folder / "rows.csv", self.table().to_csv()),
             write_text(folder / "problems.csv", self.imported.problems.to_csv(index=False)),
         ]
 

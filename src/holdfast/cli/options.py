@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
+PAPER_DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
 PAPER_METHODS = (
     "min-l1-art", "min-l1-art+sns", "min-l2-art", "min-l2-art+sns", "pgd", "pgd+sns", "prototype-alibi", "latent",
     "min-l1", "min-l2", "margin", "pgd+confidence", "margin-matched",

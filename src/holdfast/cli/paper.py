@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from holdfast.cli.options import (
-    DATASETS,
     GERMAN_SPLIT,
     PAPER_BASES,
+    PAPER_DATASETS,
     PAPER_METHODS,
     QUICK_MEMBERS,
     QUICK_ROWS,
@@ -26,7 +26,9 @@ from holdfast.cli.options import (
 def paper(
     some_datasets: Annotated[
         list[str] | None,
-        typer.Option("--datasets", callback=some_of("dataset", DATASETS), help=f"Some of {', '.join(DATASETS)}."),
+        typer.Option(
+            "--datasets", callback=some_of("dataset", PAPER_DATASETS), help=f"Some of {', '.join(PAPER_DATASETS)}."
+        ),
     ] = None,
     some_methods: Annotated[
         list[str] | None,

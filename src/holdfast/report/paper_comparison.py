@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.correlation import r_squared_of_sums
-from holdfast.studies.paper import DATASETS
+from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.printed import METHODS, printed
 
 # A quantity -> the kind of change it is of (costs and success are of none), its column and that of its spread.
@@ -84,7 +84,7 @@ def is_within(quantity: str, ours: float, theirs: float, spread: float) -> bool 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     """The paper's order of datasets and methods, then our own methods as they come."""
     orders: dict[Hashable, tuple[str, ...]] = {
-        "dataset": DATASETS,
+        "dataset": PAPER_DATASETS,
         "method": methods_in(table),
         "quantity": tuple(QUANTITIES),
     }

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.search.pipeline import Then
 from holdfast.search.stabilisers.sns import SNS
-from holdfast.studies.paper import DATASETS, RADII, SNS_SHARE, pgd, sns
+from holdfast.studies.paper import PAPER_DATASETS, RADII, SNS_SHARE, pgd, sns
 from holdfast.studies.study import Study
 
 START = "pgd"
@@ -56,7 +56,7 @@ SETTINGS = tuple(Setting(name, value) for name, values in VALUES.items() for val
 
 SENSITIVITY = Study(
     name="sensitivity",
-    datasets=DATASETS,
+    datasets=PAPER_DATASETS,
     methods=(
         (START, pgd),
         *((method_name(one), lambda dataset, one=one: Then(pgd(dataset), (varied(dataset, one),))) for one in SETTINGS),

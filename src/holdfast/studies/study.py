@@ -113,7 +113,12 @@ class Study:
         return chosen
 
     def recipe(self, dataset: str) -> Recipe:
-        return self.recipes.get(dataset, PAPER_RECIPES[dataset])
+        found = self.recipes.get(dataset) or PAPER_RECIPES.get(dataset)
+        if found is None:
+            raise ValueError(
+                f"there is no recipe for {dataset}; give one: Study(..., recipes={{'{dataset}': Recipe(...)}})"
+            )
+        return found
 
     def scaling(self, dataset: str) -> Scaling:
         return self.scalings.get(dataset, datasets.card(dataset).scaling)

@@ -24,7 +24,7 @@ from holdfast.report.figures.style import (
     style,
     whiskers,
 )
-from holdfast.studies.paper import DATASETS
+from holdfast.studies.paper import PAPER_DATASETS
 
 
 def cost_against_invalidation(rows: pd.DataFrame, change: str = "seeds") -> Figure:
@@ -34,7 +34,7 @@ def cost_against_invalidation(rows: pd.DataFrame, change: str = "seeds") -> Figu
     the rows' mean 95 % interval where that is wider. A small number is the share of rows found where it is below half.
     """
     rows = of_one_change(rows, change)
-    names = list(look_of_each(DATASETS, rows["dataset"]))
+    names = list(look_of_each(PAPER_DATASETS, rows["dataset"]))
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     with style():

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from holdfast.report.figures.style import GREY, LOWEST, WIDTH, look_of_each, of_one_change, plain_log, style, whiskers
-from holdfast.studies.paper import DATASETS
+from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.sensitivity import PAPERS_VALUES, START, VALUES, setting
 
 
@@ -24,7 +24,7 @@ def sensitivity(rows: pd.DataFrame) -> Figure:
     with style():
         figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
         panels = figure.subplots(2, len(VALUES), sharex="col", sharey="row")
-        looks = look_of_each(DATASETS, rows["dataset"])
+        looks = look_of_each(PAPER_DATASETS, rows["dataset"])
         for (upper, lower), name in zip(panels.T, VALUES, strict=True):
             for dataset, (colour, marker) in looks.items():
                 curve = _curve(rows[rows["dataset"] == dataset], name)
