@@ -22,7 +22,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import joblib
 import torch
 from _side_by_side import flags, keep, resident, show, timed
 from joblib.externals.loky import get_reusable_executor
@@ -76,7 +75,7 @@ def in_one_thread(*work: Any) -> None:
 def in_two_processes(x: Tensor, y: Tensor, recipe: Recipe, start: Family) -> None:
     """Two networks each; that the processes start and import torch is not counted."""
     parts = [(seeds(LOOPED), start[:LOOPED]), (seeds(LOOPED, start=LOOPED + 1), start[LOOPED : 2 * LOOPED])]
-    list(in_workers((joblib.delayed(in_one_thread)(x, y, recipe, changes, own) for changes, own in parts), 2))
+    list(in_workers(in_one_thread, ((x, y, recipe, changes, own) for changes, own in parts), 2))
 
 
 def keras_networks(x: Any, y: Any, sizes: tuple[int, ...], epochs: int, batch: int) -> float:
