@@ -15,6 +15,7 @@ from torch import Tensor
 
 from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval
 from holdfast.families.family import Family
+from holdfast.models.model import NO_CLASS
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.theory.certificates import certified_radius
 from holdfast.theory.layers import Layers
@@ -234,7 +235,30 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     _check_belong(counterfactuals, family)
     asked = torch.cat([counterfactuals.point, counterfactuals.origin])
     after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
-    return Audit(after, counterfactuals, family.kinds, before)
+    result = Audit(after, counterfactuals, family.kinds, before)
+    _warn_of_odd_answers(result, family)
+    return result
+
+
+def _warn_of_odd_answers(result: Audit, family: Family) -> None:
+    silent = torch.nonzero((result.predictions == NO_CLASS).any(1)).flatten().tolist()
+    if silent:
+        warnings.warn(
+            f"members {silent} of {family} answer NaN for some counterfactuals; such an answer counts as invalidated",
+            stacklevel=3,
+        )
+    answer = result.counterfactuals
+    if answer.before is None or result.before is None or not bool(answer.found.any()):
+        return
+    held = (result.predictions == answer.target)[:, answer.found].all(1)
+    alike = held & (result.before == answer.before).all(1)
+    same = [member for member in family.external if alike[member]]
+    if same:
+        warnings.warn(
+            f"members {same} of {family} answer like the deployed model on every row; if they are copies of it, the "
+            "audit says nothing (a deterministic learner may give the same model again)",
+            stacklevel=3,
+        )
 
 
 def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
@@ -248,10 +272,11 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
             f"{family} has {len(family)} members for {family.features} columns; the counterfactuals have "
             f"{counterfactuals.point.shape[1]} columns"
         )
-    if None not in (counterfactuals.classes, family.classes) and counterfactuals.classes != family.classes:
+    counts = set(family.class_counts(counterfactuals.point)) if len(counterfactuals) else set()
+    if counterfactuals.classes is not None and counts - {counterfactuals.classes}:
         raise ValueError(
-            f"the counterfactuals were found for {counterfactuals.classes} classes but {family} has {family.classes}; "
-            "merge the family's classes in the same way: family.merged(groups)"
+            f"the counterfactuals were found for {counterfactuals.classes} classes but members of {family} have "
+            f"{' and '.join(map(str, sorted(counts)))}; merge the family's classes in the same way: family.merged(groups)"
         )
     if counterfactuals.seen & set(family.fingerprints):
         places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import Audit
+from holdfast.models.identity import OBJECT
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.utils.files import appearing, sweep, write_text
 
@@ -182,7 +183,7 @@ def _about(audit: Audit, digest: str) -> dict[str, Any]:
             for line in audit.summary().to_dict("records")
         ],
         "kinds": list(audit.kinds),
-        "seen": sorted(answer.seen),
+        "seen": sorted(name for name in answer.seen if not name.startswith(OBJECT)),
     }
 
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.model import Model, checked_logits, predict
+from holdfast.models.model import Model, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
@@ -107,7 +107,7 @@ def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, T
     if question.target is not None:
         named = _named_target(question.target, question.index, question.encoding, logits.shape[1])
         return named[place], torch.ones(len(point), dtype=torch.bool)
-    start, reached = logits.argmax(1), predict(question.model, point)
+    start, reached = logits.argmax(1), predict_or_none(question.model, point)
     second = logits.scatter(1, start[:, None], -torch.inf).argmax(1)
     return torch.where(reached != start[place], reached, second[place]), logits.isfinite().all(1)[place]
 

@@ -14,9 +14,10 @@ from holdfast.families import external_models
 from holdfast.families.external_models import Failure, Training
 from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
-from holdfast.families.stack import Members, Stack
+from holdfast.families.stack import Members, Models, Stack
+from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, as_groups, merge_logits
-from holdfast.models.model import Model
+from holdfast.models.model import Model, classes_of
 from holdfast.utils.threads import one_thread
 
 ROWS_AT_ONCE = 4096  # asked about at a time, so that memory does not grow with their number
@@ -42,7 +43,8 @@ class Family:
     ) -> Family:
         """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
         members, retrainings, _ = external_models.gather(models, kind, like)
-        return cls((members,), retrainings, tuple(range(len(members))))
+        names = tuple(identity(model) for model in members.models)
+        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names)
 
     @classmethod
     def from_training(
@@ -59,7 +61,8 @@ class Family:
         others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
         """
         members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
-        return cls((members,), retrainings, tuple(range(len(members))), failures=failures)
+        names = tuple(identity(model) for model in members.models)
+        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names, failures=failures)
 
     def __len__(self) -> int:
         return len(self.retrainings)
@@ -141,6 +144,24 @@ class Family:
         below = accuracy.median() - accuracy
         return tuple(torch.nonzero(below > max(0.1, 6 * float(below.abs().median()))).flatten().tolist())
 
+    def class_counts(self, x: Tensor) -> tuple[int, ...]:
+        """How many classes each member has; models made elsewhere are asked about a row of x."""
+        counts: list[int] = []
+        for stack in self.stacks:
+            own = [stack.classes] * len(stack) if stack.classes is not None else stack.asked_classes(x[:1])
+            counts += own
+        inner = [counts[place] for place in self.places]
+        return tuple(inner if self.groups is None else [len(self.groups)] * len(inner))
+
+    @property
+    def external(self) -> tuple[int, ...]:
+        """Members that were made elsewhere."""
+        own, start = set(), 0
+        for stack in self.stacks:
+            own |= set(range(start, start + len(stack))) if isinstance(stack, Models) else set()
+            start += len(stack)
+        return tuple(member for member, place in enumerate(self.places) if place in own)
+
     def merged(self, groups: Groups) -> Family:
         """The same networks with classes merged: what `merged` is to one model."""
         return replace(self, groups=as_groups(groups))
@@ -150,10 +171,10 @@ class Family:
         return self._in_order(list(self._in_pieces(x)))
 
     def predict(self, x: Tensor) -> Tensor:
-        """The class every member gives every row: (k, n)."""
+        """The class every member gives every row, and −1 where its answer is NaN: (k, n)."""
         with torch.no_grad(), one_thread():
             parts = [
-                self._in_order([logits.argmax(-1) for logits in self._in_pieces(rows)])
+                self._in_order([classes_of(logits) for logits in self._in_pieces(rows)])
                 for rows in torch.split(x, ROWS_AT_ONCE)
             ]
         return torch.cat(parts, dim=1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
@@ -27,6 +28,10 @@ class Members(Protocol):
     def classes(self) -> int | None: ...
     def chosen(self, places: Sequence[int]) -> Members: ...
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model: ...
+    def asked_classes(self, x: Tensor) -> list[int]:
+        """How many classes each member has, by its answer to the rows."""
+        ...
+
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         """Logits (k, n, c), a few members at a time, so that memory does not grow with the family."""
         ...
@@ -53,6 +58,9 @@ class Stack:
     @property
     def classes(self) -> int:
         return self.architecture.classes
+
+    def asked_classes(self, x: Tensor) -> list[int]:
+        return [self.classes] * len(self)
 
     def chosen(self, places: Sequence[int]) -> Stack:
         members = _as_slice(places)
@@ -81,6 +89,10 @@ class Models:
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def asked_classes(self, x: Tensor) -> list[int]:
+        with torch.no_grad():
+            return [checked_logits(model(x), len(x)).shape[1] for model in self.models]
 
     def chosen(self, places: Sequence[int]) -> Models:
         return Models(tuple(self.models[place] for place in places))

@@ -11,10 +11,30 @@ from torch import Tensor, nn
 Model = Callable[[Tensor], Tensor]  # (n, d) -> (n, c) logits
 
 
+NO_CLASS = -1  # of a row for which the model answers NaN
+
+
 def predict(model: Model, x: Tensor) -> Tensor:
-    """The class of each row: (n,)."""
+    """The class of each row: (n,). A model that answers NaN has none, which is an error."""
+    found = predict_or_none(model, x)
+    rows = torch.nonzero(found == NO_CLASS).flatten().tolist()
+    if rows:
+        raise ValueError(
+            f"the model answers NaN for {len(rows)} of {len(x)} rows, the first of them row {rows[0]}; "
+            "check its inputs and its weights"
+        )
+    return found
+
+
+def predict_or_none(model: Model, x: Tensor) -> Tensor:
+    """The class of each row, and `NO_CLASS` where the model answers NaN: (n,)."""
     with torch.no_grad():
-        return checked_logits(model(x), len(x)).argmax(-1)
+        return classes_of(checked_logits(model(x), len(x)))
+
+
+def classes_of(logits: Tensor) -> Tensor:
+    """The largest of the logits (..., c), and `NO_CLASS` where one of them is NaN, which argmax would call a class."""
+    return torch.where(logits.isnan().any(-1), NO_CLASS, logits.argmax(-1))
 
 
 def checked_logits(logits: Tensor, rows: int) -> Tensor:

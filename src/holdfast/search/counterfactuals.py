@@ -10,7 +10,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model, check_model, checked_logits
+from holdfast.models.identity import identities
+from holdfast.models.model import Model, check_model, checked_logits, classes_of, predict
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 
@@ -24,7 +25,7 @@ class Counterfactuals:
     target: Tensor  # (n,) the class they want
     found: Tensor  # (n,) bool
     classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
-    seen: frozenset[str] = frozenset()  # fingerprints of the networks the search has looked at
+    seen: frozenset[str] = frozenset()  # the models that the search has looked at, by their `identities`
     before: Tensor | None = None  # (n,) the class that the model gives the person now
 
     def __len__(self) -> int:
@@ -119,9 +120,7 @@ def assess(
     found = kept & sure & (logits.argmax(1) == target)
     if also is not None:
         found &= also
-    fingerprint = getattr(model, "fingerprint", None)
-    seen = frozenset() if fingerprint is None else frozenset({fingerprint})
-    return Counterfactuals(origin, point, target, found, logits.shape[1], seen, before.argmax(1))
+    return Counterfactuals(origin, point, target, found, logits.shape[1], identities(model), classes_of(before))
 
 
 def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> None:
@@ -157,9 +156,7 @@ def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> N
 def other_class(model: Model, x: Tensor) -> Tensor:
     """For a model of two classes: the one it does not give each row."""
     with torch.no_grad():
-        logits = checked_logits(model(x), len(x))
-    if logits.shape[1] != 2:
-        raise ValueError(
-            f"'the other class' needs two classes, the model has {logits.shape[1]}; use merged(model, ...)"
-        )
-    return 1 - logits.argmax(1)
+        classes = checked_logits(model(x[:1]), len(x[:1])).shape[1]
+    if classes != 2:
+        raise ValueError(f"'the other class' needs two classes, the model has {classes}; use merged(model, ...)")
+    return 1 - predict(model, x)

@@ -1,0 +1,116 @@
+"""Which model a model is, whatever it is wrapped in: so that no model audits its own counterfactuals."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+DEEPEST = 4  # wrappers around wrappers that are looked into
+OBJECT = "object:"  # begins a name that means nothing in another process
+
+_tokens: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def identities(model: Any) -> frozenset[str]:
+    """Names under which a model is known: its fingerprint, a digest of its weights, or else the object itself.
+
+    Two models share a name where they are the same object, where they hold the same weights (a module, its layers as a
+    `Network`, a function around either), or where one has the fingerprint of the other.
+    """
+    held = list(_held(model, DEEPEST, set()))
+    networks = [part for part in held if _is_network(part)]
+    names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}
+    if networks:
+        return frozenset(names | {_digest([weight for part in networks for weight in _weights(part)], "")})
+    tensors = [part for part in held if isinstance(part, Tensor)]
+    return frozenset({_digest(tensors, _code(held)) if tensors else _token(model)})
+
+
+def identity(model: Any) -> str:
+    """One of the names: that of the weights, where the model has some."""
+    return min(identities(model), key=lambda name: (not name.startswith("weights:"), name))
+
+
+def _is_network(part: Any) -> bool:
+    return isinstance(part, nn.Module) or bool(getattr(part, "weights", None) and getattr(part, "biases", None))
+
+
+def _weights(network: Any) -> Iterator[Tensor]:
+    yield from network.parameters() if isinstance(network, nn.Module) else (*network.weights, *network.biases)
+
+
+def _held(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
+    """A model and all that it could answer from; what is inside a network is the network's."""
+    if id(value) in seen or depth < 0:
+        return
+    seen.add(id(value))
+    yield value
+    if not _is_network(value):
+        for part in _parts(value):
+            yield from _held(part, depth - 1, seen)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """An object's attributes, a function's closure, a partial's arguments."""
+    if isinstance(value, (tuple, list)):
+        yield from value
+    elif isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, types.FunctionType):
+        yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+        yield from value.__defaults__ or ()
+        yield from (value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, types.MethodType):
+        yield from (value.__self__, value.__func__)
+    elif not isinstance(value, (type, types.ModuleType, Tensor)) and hasattr(value, "__dict__"):
+        yield from vars(value).values()
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  (an empty cell raises)
+    except ValueError:
+        return False
+    return True
+
+
+def _code(held: list[Any]) -> str:
+    """What functions do with their tensors, and the plain numbers they hold: two may differ in these alone."""
+    code = [
+        (part.__code__.co_code, str(part.__code__.co_consts)) for part in held if isinstance(part, types.FunctionType)
+    ]
+    return f"{sorted(map(str, code))} {[part for part in held if isinstance(part, (bool, int, float, str))]}"
+
+
+def _digest(tensors: list[Tensor], code: str) -> str:
+    """Of the numbers, whatever their order: a layer may be kept as (in, out) or as (out, in)."""
+    each = sorted(hashlib.sha256(_in_order(tensor)).hexdigest() for tensor in tensors)
+    return "weights:" + hashlib.sha256(f"{each}{code}".encode()).hexdigest()
+
+
+def _in_order(tensor: Tensor) -> bytes:
+    return np.sort(tensor.detach().cpu().float().numpy(), axis=None).tobytes()
+
+
+def _token(model: Any) -> str:
+    """A name for an object that nothing else tells apart, for as long as it lives."""
+    for token, known in _tokens.items():
+        if known is model:
+            return token
+    token = f"{OBJECT}{next(_numbers)}"
+    try:
+        _tokens[token] = model
+    except TypeError:  # no weak references to it: then it is known by its place in memory
+        return f"{OBJECT}{type(model).__name__} at {id(model)}"
+    return token
