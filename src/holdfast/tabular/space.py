@@ -36,6 +36,12 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Space:
+    """Where a counterfactual may lie: bounds, steps, directions and one-hot groups of encoded columns.
+
+    `Encoding.space` makes one from a schema, `Space.free` is the paper's, `Space.box` has bounds and nothing else. What
+    a person may do depends on where they are, so `project`, `snap` and `violations` take the origin too.
+    """
+
     lower: Tensor  # (d,)
     upper: Tensor  # (d,)
     mutable: Tensor  # (d,) bool
