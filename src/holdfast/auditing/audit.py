@@ -272,12 +272,6 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
             f"{family} has {len(family)} members for {family.features} columns; the counterfactuals have "
             f"{counterfactuals.point.shape[1]} columns"
         )
-    counts = set(family.class_counts(counterfactuals.point)) if len(counterfactuals) else set()
-    if counterfactuals.classes is not None and counts - {counterfactuals.classes}:
-        raise ValueError(
-            f"the counterfactuals were found for {counterfactuals.classes} classes but members of {family} have "
-            f"{' and '.join(map(str, sorted(counts)))}; merge the family's classes in the same way: family.merged(groups)"
-        )
     if counterfactuals.seen & set(family.fingerprints):
         places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
         raise ValueError(
@@ -286,6 +280,13 @@ def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
         )
     if len(set(family.fingerprints or family.retrainings)) < len(family):
         raise ValueError(f"{family} holds the same retraining more than once; members must be independent draws")
+    counts = set(family.class_counts(counterfactuals.point)) if len(counterfactuals) else set()
+    if counterfactuals.classes is not None and counts - {counterfactuals.classes}:
+        raise ValueError(
+            f"the counterfactuals were found for {counterfactuals.classes} classes but members of {family} have "
+            f"{' and '.join(map(str, sorted(counts)))}; merge the family's classes in the same way: "
+            "family.merged(groups)"
+        )
     if family.suspects:
         warnings.warn(
             f"members {list(family.suspects)} of {family} did not learn: their accuracy is far below that of the "

@@ -15,6 +15,8 @@ from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
 from holdfast.theory.layers import logits_of
 
+LANES = 4  # numbers that one 16-byte step through memory takes
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
@@ -69,8 +71,13 @@ class Perceptron:
 
     @property
     def trained(self) -> Mapping[str, tuple[int, ...]]:
-        weights = {f"weight.{layer}": pair for layer, pair in enumerate(pairwise(self.sizes))}
-        return weights | {f"bias.{layer}": (outputs,) for layer, outputs in enumerate(self.sizes[1:])}
+        """Hidden layers as wide as memory likes them, see `aligned`."""
+        return _shapes(aligned(self.sizes))
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """What the tensors of one trained network look like."""
+        return _shapes(self.sizes)
 
     @property
     def head(self) -> frozenset[str]:
@@ -81,13 +88,17 @@ class Perceptron:
         """Glorot-uniform weights, zero biases, drawn on the CPU so that a seed means the same on any device."""
         generator = torch.Generator().manual_seed(retraining.init_seed)
         state = {}
-        for name, shape in self.trained.items():
+        for name, shape in self.shapes.items():
             if name.startswith("bias"):
                 state[name] = like.new_zeros(shape)
             else:
                 limit = math.sqrt(6 / sum(shape))
                 state[name] = ((2 * torch.rand(shape, generator=generator) - 1) * limit).to(like)
-        return state
+        return self._padded(state)
+
+    def _padded(self, state: State) -> State:
+        """With zeros where a layer is wider in training."""
+        return {name: _filled_up(tensor, self.trained[name]) for name, tensor in state.items()}
 
     def check_base(self, base: Model) -> None:
         if not isinstance(base, Network) or [tuple(w.shape) for w in base.weights] != list(pairwise(self.sizes)):
@@ -97,7 +108,7 @@ class Perceptron:
         assert isinstance(base, Network)  # check_base
         layers = {f"weight.{layer}": weight for layer, weight in enumerate(base.weights)}
         layers |= {f"bias.{layer}": bias for layer, bias in enumerate(base.biases)}
-        return {name: layers[name].to(tensor) for name, tensor in start.items()}
+        return self._padded({name: layers[name].to(tensor) for name, tensor in start.items()})
 
     def backpropagation(self, stack: State, gradient: State, kept: State) -> Backpropagation:
         weights, biases = layers(stack, "weight"), [bias[:, None] for bias in layers(stack, "bias")]
@@ -131,7 +142,12 @@ class Perceptron:
         return backpropagate
 
     def finished(self, state: State) -> State:
-        return state
+        if aligned(self.sizes) == self.sizes:
+            return state
+        return {
+            name: state[name][(slice(None), *(slice(size) for size in shape))].contiguous()
+            for name, shape in self.shapes.items()
+        }
 
     def logits(self, state: State, x: Tensor) -> Tensor:
         weights, biases = layers(state, "weight"), layers(state, "bias")
@@ -142,6 +158,26 @@ class Perceptron:
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Network:
         return Network(layers(state, "weight"), layers(state, "bias"), retraining, fingerprint)
+
+
+def aligned(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The same layers with hidden widths that are multiples of `LANES`.
+
+    The bits of a matrix product depend on where its matrices begin in memory, and in a stack of odd widths that differs
+    from member to member: a network would come out otherwise beside others than alone. Units that fill up a layer have
+    weights, biases and gradients of zero, so they stay zero and the others never notice them.
+    """
+    return (sizes[0], *(-(-width // LANES) * LANES for width in sizes[1:-1]), sizes[-1])
+
+
+def _shapes(sizes: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
+    weights = {f"weight.{layer}": pair for layer, pair in enumerate(pairwise(sizes))}
+    return weights | {f"bias.{layer}": (outputs,) for layer, outputs in enumerate(sizes[1:])}
+
+
+def _filled_up(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    missing = [wanted - size for wanted, size in zip(shape, tensor.shape, strict=True)]
+    return torch.nn.functional.pad(tensor, [part for size in reversed(missing) for part in (0, size)])
 
 
 class _Beside:

@@ -25,7 +25,7 @@ from holdfast.families.architecture import Architecture, State
 from holdfast.families.entries import Entry, StoreError, damaged_part, file_bytes, part_description, read_manifest
 from holdfast.families.family import Family
 from holdfast.families.module import TorchModule
-from holdfast.families.perceptron import Network, Perceptron
+from holdfast.families.perceptron import Network, Perceptron, aligned
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.stack import Stack
 from holdfast.families.training_data import Pool
@@ -34,6 +34,7 @@ from holdfast.utils.digests import digest
 from holdfast.utils.files import appearing, sweep, write_text
 
 ALGORITHM = 2  # to be raised whenever training comes to give other bits
+PADDED = 3  # the same for perceptrons that are trained with wider layers
 
 
 # ---- what a network is made of ----
@@ -54,7 +55,9 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
     """
     own = {name: value for name, value in asdict(retraining).items() if name not in ("kind", "settings")}
     recipe = retraining.recipe(recipe)
-    return digest([ALGORITHM, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
+    sizes = (0, *recipe.hidden, 0)
+    algorithm = ALGORITHM if network is not None or aligned(sizes) == sizes else PADDED
+    return digest([algorithm, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
 
 
 def _tensors_of(base: Model | None) -> list[Tensor]:

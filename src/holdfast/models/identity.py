@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import itertools
@@ -68,7 +69,8 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, types.FunctionType):
         yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
         yield from value.__defaults__ or ()
-        yield from (value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__)
+        named = (step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL")
+        yield from (value.__globals__[name] for name in dict.fromkeys(named) if name in value.__globals__)
     elif isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, types.MethodType):

@@ -16,11 +16,17 @@ NO_CLASS = -1  # of a row for which the model answers NaN
 
 def predict(model: Model, x: Tensor) -> Tensor:
     """The class of each row: (n,). A model that answers NaN has none, which is an error."""
-    found = predict_or_none(model, x)
+    with torch.no_grad():
+        return certain_classes_of(checked_logits(model(x), len(x)))
+
+
+def certain_classes_of(logits: Tensor) -> Tensor:
+    """The largest of the logits of each row (n, c), if none of them is NaN: (n,)."""
+    found = classes_of(logits)
     rows = torch.nonzero(found == NO_CLASS).flatten().tolist()
     if rows:
         raise ValueError(
-            f"the model answers NaN for {len(rows)} of {len(x)} rows, the first of them row {rows[0]}; "
+            f"the model answers NaN for {len(rows)} of {len(logits)} rows, the first of them row {rows[0]}; "
             "check its inputs and its weights"
         )
     return found

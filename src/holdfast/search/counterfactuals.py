@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.identity import identities
-from holdfast.models.model import Model, check_model, checked_logits, classes_of, predict
+from holdfast.models.model import Model, certain_classes_of, check_model, checked_logits, classes_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 
@@ -156,7 +156,9 @@ def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> N
 def other_class(model: Model, x: Tensor) -> Tensor:
     """For a model of two classes: the one it does not give each row."""
     with torch.no_grad():
-        classes = checked_logits(model(x[:1]), len(x[:1])).shape[1]
-    if classes != 2:
-        raise ValueError(f"'the other class' needs two classes, the model has {classes}; use merged(model, ...)")
-    return 1 - predict(model, x)
+        logits = checked_logits(model(x), len(x))
+    if logits.shape[1] != 2:
+        raise ValueError(
+            f"'the other class' needs two classes, the model has {logits.shape[1]}; use merged(model, ...)"
+        )
+    return 1 - certain_classes_of(logits)

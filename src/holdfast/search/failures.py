@@ -18,7 +18,7 @@ def why_not(
     """A sentence for each row that was not found, None for the others."""
     reasons: list[str | None] = [None] * len(answer)
     missed = torch.nonzero(~answer.found).flatten()
-    for rows in torch.split(missed, ROWS_AT_ONCE):
+    for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
         told = _reasons(model, answer.origin[rows], answer.target[rows], space.to(answer.origin), tries, seed)
         for row, reason in zip(rows.tolist(), told, strict=True):
             reasons[row] = reason
