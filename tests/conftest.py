@@ -12,6 +12,7 @@ import signal
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: tests are small, and the machine may be busy
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,9 +141,11 @@ def data_file() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="module")
 def start(family: Family, rows: tuple[Tensor, Tensor], encoding: Encoding) -> dict[str, Counterfactuals]:
-    """What a stabiliser starts from, in both spaces."""
+    """What a stabiliser starts from, in both spaces. Every tenth row counts as not found."""
     x, _ = rows
-    return {
+    found = {
         name: PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
         for name, space in {"schema": encoding.space, "free": Space.free(x)}.items()
     }
+    others = torch.arange(len(x)) % 10 > 0
+    return {name: replace(answer, found=answer.found & others) for name, answer in found.items()}

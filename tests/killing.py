@@ -30,7 +30,7 @@ def calls_of(work: Callable[..., object], *given: object) -> int:
             work(*given)
         total.value = so_far.calls
 
-    assert _exit_code(counted) == 0
+    assert exit_code_of(counted) == 0
     return int(total.value)
 
 
@@ -41,23 +41,25 @@ def killed_at(moment: int, work: Callable[..., object], *given: object) -> bool:
         with _CallsCounted(kill_at=moment):
             work(*given)
 
-    code = _exit_code(doomed)
+    code = exit_code_of(doomed)
     assert code in (0, -signal.SIGKILL)
     return code != 0
 
 
-def _exit_code(work: Callable[[], None]) -> int | None:
-    process = FORK.Process(target=_alone, args=(work,))
+def exit_code_of(work: Callable[..., object], *given: object) -> int | None:
+    """Do the work in a forked process, and say how that ended."""
+    process = FORK.Process(target=_in_one_thread, args=(work, *given))
     process.start()
     process.join(HANG)
-    process.kill()  # nothing, where it has ended
-    process.join()
+    if process.exitcode is None:
+        process.kill()
+        pytest.fail(f"{work} did not end in {HANG} s")
     return process.exitcode
 
 
-def _alone(work: Callable[[], None]) -> None:
+def _in_one_thread(work: Callable[..., object], *given: object) -> None:
     torch.set_num_threads(1)  # a forked process waits for ever for the other threads of the one it comes from
-    work()
+    work(*given)
 
 
 class _CallsCounted:

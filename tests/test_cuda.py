@@ -149,13 +149,13 @@ def test_an_audit_on_a_gpu_says_what_it_says_on_a_cpu(rows, encoding, tmp_path):
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
     stable = SNS(radius=2.0, norm=1)(family[0], found, Space.free(x))
     result = audit(found, family[1:])
-    save_audit(result, tmp_path / "kept")
-    home = load_audit(tmp_path / "kept")
+    save_audit(result, tmp_path / "saved")
+    home = load_audit(tmp_path / "saved")
     assert not home.predictions.is_cuda
     assert (home.rate, home.interval(), home.baseline_flips) == (result.rate, result.interval(), result.baseline_flips)
     assert repr(compare({"pgd": result, "pgd+sns": audit(stable, family[1:])}))
-    told = predictors(family[0], found, x, y)
-    assert what_predicts({"pgd": result}, {"pgd": told})["spearman"].notna().any()
+    values = predictors(family[0], found, x, y)
+    assert what_predicts({"pgd": result}, {"pgd": values})["spearman"].notna().any()
 
 
 def test_a_study_on_a_gpu_finds_what_it_finds_on_a_cpu(tmp_path):

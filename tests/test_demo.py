@@ -50,23 +50,23 @@ def test_the_table_of_counterfactuals_is_about_the_applicants_in_their_units(res
         now[list(schema.names)], asked.iloc[:30][list(schema.names)].sort_index(), check_names=False, check_dtype=False
     )
     for method in ("pgd", "pgd+sns"):
-        told = frame[frame["method"] == method].set_index("applicant")
-        assert told["held"][told["found"].astype(bool)].between(0, 8).all()
+        advised = frame[frame["method"] == method].set_index("applicant")
+        assert advised["held"][advised["found"].astype(bool)].between(0, 8).all()
         for feature in schema.features:
             if not feature.mutable:
-                assert told[feature.name].tolist() == now[feature.name].tolist()
-        schema.check(told.reset_index())
+                assert advised[feature.name].tolist() == now[feature.name].tolist()
+        schema.check(advised.reset_index())
 
 
-def test_the_story_is_told_of_a_person_who_was_turned_down(result):
+def test_the_story_is_of_a_person_who_was_turned_down(result):
     story = result.story
     frame = result.counterfactuals
     assert story.wanted == "good"
     assert [advice.method for advice in story.advice] == ["pgd", "pgd+sns"]
-    told = frame[frame["wanted"] == "good"]
-    assert story.people == told["applicant"].nunique()
+    turned_down = frame[frame["wanted"] == "good"]
+    assert story.people == turned_down["applicant"].nunique()
     for advice in story.advice:
-        assert advice.usual == pytest.approx(told[told["method"] == advice.method]["held"].mean() / 8)
+        assert advice.usual == pytest.approx(turned_down[turned_down["method"] == advice.method]["held"].mean() / 8)
         row = frame[(frame["applicant"] == story.person) & (frame["method"] == advice.method)].iloc[0]
         now = frame[(frame["applicant"] == story.person) & (frame["method"] == "now")].iloc[0]
         assert (advice.held, advice.members) == (row["held"], 8)

@@ -184,13 +184,13 @@ def test_shapes_and_kinds_that_do_not_fit_are_refused(result):
 
 # ---- parts of an audit, and what is shown of it ----
 
-BEFORE = torch.tensor([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 1, 1]])  # of every member, as they are
+BEFORE = torch.tensor([[0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 1, 1]])  # of the rows
 DEPLOYED = torch.tensor([0, 0, 1, 0])
 
 
 @pytest.fixture
 def known() -> Audit:
-    """The same audit, with what was said of the rows as they are."""
+    """The same audit, with the classes of the rows themselves."""
     return Audit(PREDICTIONS, dataclasses.replace(ANSWER, before=DEPLOYED), KINDS, BEFORE)
 
 
@@ -202,7 +202,7 @@ def wide(rows=40, members=6) -> Audit:
     return Audit(torch.randint(0, 2, (members, rows), generator=draw), answer, ("seeds",) * members)
 
 
-def test_one_audit_a_target_class(result):
+def test_there_is_one_audit_per_target_class(result):
     parts = result.by_class
     assert list(parts) == [0, 1]
     assert parts[0].rate == 0.25  # row 2
@@ -220,7 +220,7 @@ def test_baseline_flips_are_what_changes_without_any_counterfactual(known, resul
     assert np.isnan(dataclasses.replace(known, before=None).baseline_flips)
     assert np.isnan(dataclasses.replace(known, counterfactuals=ANSWER).baseline_flips)
     assert "without any counterfactual, 18.8% of rows change class" in repr(known)
-    assert "as they are" not in repr(result)
+    assert "without any counterfactual" not in repr(result)
 
 
 def test_what_was_said_before_has_the_same_shape():
@@ -228,7 +228,7 @@ def test_what_was_said_before_has_the_same_shape():
         Audit(PREDICTIONS, ANSWER, KINDS, BEFORE[:3])
 
 
-def test_the_audit_asks_about_the_rows_as_they_are(family, rows):
+def test_the_audit_asks_about_the_rows_themselves(family, rows):
     x, _ = rows
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
     result = audit(found, family[1:])
@@ -265,7 +265,7 @@ def test_a_repr_gives_limits_for_these_rows_and_for_new_ones(result):
     assert f"found and held: {result.found_and_held:.1%} of all pairs" in repr(result)
 
 
-def test_the_summary_has_one_line_a_kind(known):
+def test_the_summary_has_one_row_per_kind(known):
     table = known.summary()
     assert list(table.columns) == [
         "change", "members", "rows", "found", "rate", "low", "high", "new_rows_low", "new_rows_high", "spread",
@@ -337,7 +337,7 @@ def test_no_question_has_no_rate(family, rows):
     assert "nan" not in repr(nothing)
 
 
-def test_the_table_has_a_line_for_every_counterfactual(result):
+def test_the_table_has_one_row_per_counterfactual(result):
     table = result.table()
     assert list(table.columns) == ["found", "cost_l1", "cost_l2", "invalidated", "low", "high"]
     assert table["found"].tolist() == FOUND.tolist()

@@ -18,7 +18,7 @@ ALL = (1, 1, 1, 1, 1)
 
 
 def made(invalidated, cost, found=ALL, kinds=KINDS, origin=ORIGIN, before=None) -> Audit:
-    """An audit in which members (k) undo rows (n) as told, at costs as told, all of it in the first column."""
+    """An audit in which members (k) invalidate rows (n) as given, at the costs given, all of it in the first column."""
     invalidated, found = torch.tensor(invalidated), torch.tensor(found).bool()
     away = torch.zeros_like(origin)
     away[:, 0] = torch.tensor(cost, dtype=origin.dtype)
@@ -107,8 +107,10 @@ def test_only_what_cannot_be_chance_is_significant():
     high = made(torch.ones(60, 5).long().tolist(), ALL, kinds=kinds)
     even, twin = (made(hard.tolist(), ALL, kinds=kinds) for _ in range(2))
     lines = compare({"low": low, "even": even, "high": high, "twin": twin}).differences()
-    told = {(one, other): bool(apart) for one, other, apart in lines[["method", "other", "significant"]].to_numpy()}
-    assert told == {
+    significant = {
+        (one, other): bool(apart) for one, other, apart in lines[["method", "other", "significant"]].to_numpy()
+    }
+    assert significant == {
         ("low", "even"): True,
         ("low", "high"): True,
         ("low", "twin"): True,
@@ -186,10 +188,10 @@ def test_what_cannot_be_compared_is_refused(others, message):
         compare({"a": first, **others})
 
 
-def test_other_wishes_are_not_compared():
+def test_answers_for_different_classes_are_not_compared():
     one = made([[0] * 5] * 3, ALL)
     wish = dataclasses.replace(one.counterfactuals, target=1 - one.counterfactuals.target)
-    with pytest.raises(ValueError, match="'b' and 'a' were asked for other classes"):
+    with pytest.raises(ValueError, match="'b' and 'a' were asked for different classes"):
         compare({"a": one, "b": dataclasses.replace(one, counterfactuals=wish)})
 
 
@@ -230,7 +232,7 @@ def test_a_notebook_shows_both_tables(three):
     assert "True" not in html
 
 
-def test_what_is_told_apart_is_not_listed():
+def test_a_significant_difference_is_not_listed_as_none():
     kinds = ("seeds",) * 60
     never, always = (made([[value] * 5] * 60, ALL, kinds=kinds) for value in (0, 1))
-    assert "not told apart" not in repr(compare({"never": never, "always": always}))
+    assert "no significant difference" not in repr(compare({"never": never, "always": always}))

@@ -207,31 +207,31 @@ def test_diagnostics_of_a_linear_network_are_known_in_closed_form():
     network = Network((torch.stack([torch.zeros(2), w], 1),), (torch.tensor([0.0, b]),), Retraining())
     point = torch.tensor([[2.0, 0.5], [1.0, -1.0], [0.3, 0.1]])
     answer = Counterfactuals(point - 1, point, torch.ones(3).long(), torch.tensor([True, True, False]))
-    told = diagnostics(network, answer)
+    values = diagnostics(network, answer)
     margin = point.double() @ w.double() + b
-    assert np.isinf(told["region_size"][:2]).all()  # nothing ends
-    assert told["region_boundary"][:2].tolist() == pytest.approx((margin[:2] / 5).tolist())
-    assert told["lipschitz_sampled"][:2].tolist() == pytest.approx([5, 5])
-    assert told["lipschitz_bound"][:2].tolist() == pytest.approx([5, 5])
+    assert np.isinf(values["region_size"][:2]).all()  # nothing ends
+    assert values["region_boundary"][:2].tolist() == pytest.approx((margin[:2] / 5).tolist())
+    assert values["lipschitz_sampled"][:2].tolist() == pytest.approx([5, 5])
+    assert values["lipschitz_bound"][:2].tolist() == pytest.approx([5, 5])
     radius = margin / (2 * (point.double().abs().sum(1) + 1))
-    assert told["certified_absolute"][:2].tolist() == pytest.approx(radius[:2].tolist(), rel=1e-4)
-    assert told.loc[2].isna().all()
+    assert values["certified_absolute"][:2].tolist() == pytest.approx(radius[:2].tolist(), rel=1e-4)
+    assert values.loc[2].isna().all()
 
 
 def test_diagnostics_of_a_family_s_network_go_with_the_others(family, rows):
     x, _ = rows
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), Space.free(x))
-    told = diagnostics(family[0], found)
-    assert len(told) == len(x)
-    there = told[found.found.numpy()]
+    values = diagnostics(family[0], found)
+    assert len(values) == len(x)
+    there = values[found.found.numpy()]
     assert there.notna().all().all()
     assert (there["certified_absolute"] > 0).all()
     assert (there["region_boundary"] > 0).all()
     result = audit(found, family[1:])
-    lines = what_predicts({"pgd": result}, {"pgd": told}).set_index("predictor")
+    lines = what_predicts({"pgd": result}, {"pgd": values}).set_index("predictor")
     assert lines["spearman"]["certified_absolute"] < 0  # the more proved, the less invalidated
     certified = result.table(family[0])["certified"]
-    np.testing.assert_array_equal(certified, told["certified_absolute"])
+    np.testing.assert_array_equal(certified, values["certified_absolute"])
     assert "certified" not in result.table()
     with pytest.raises(ValueError, match="nothing was found"):
         diagnostics(family[0], dataclasses.replace(found, found=torch.zeros_like(found.found)))

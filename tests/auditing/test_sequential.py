@@ -78,7 +78,7 @@ def test_limits_are_those_of_all_members_joined():
 
 
 def test_limits_that_cross_end_the_audit_but_reach_nothing():
-    """Half of the batches undo nothing and half undo all: no single rate explains that, and more would not help."""
+    """Half of the batches invalidate nothing, half all: no single rate explains that, nor would more help."""
     families = Counted(*[lambda: batch(*[0] * 40)] * 2, *[lambda: batch(*[20] * 40)] * 20)
     with pytest.warns(UserWarning, match="their mean seems to move"):
         result = audit_until(ANSWER, families, 0.02)
@@ -113,7 +113,7 @@ def test_what_gives_no_one_rate_is_refused(family, rows):
     with pytest.raises(ValueError, match="networks that the search has seen"):
         audit_until(found, [family[:1]], 0.01)
     others = train(x, y, Recipe((16, 8), epochs=30, batch=16), leave_one_out(2, len(x)))
-    with pytest.raises(ValueError, match="came before"):
+    with pytest.raises(ValueError, match="holds members of an earlier family"):
         audit_until(found, [family[7:9], others], 0.01)  # trained again, but the same networks
 
 

@@ -1,4 +1,4 @@
-"""An audit survives its folder, and whoever is killed while saving leaves the old one or the new one."""
+"""An audit is loaded as it was saved, and whoever is killed while saving leaves the old one or the new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import torch
 
 from holdfast import PGD, Audit, Counterfactuals, Space, __version__, audit, other_class
 from holdfast.auditing.storage import FORMAT, load_audit, save_audit
-from killing import FORK, calls_of, forks, killed_at, posix
+from killing import calls_of, exit_code_of, forks, killed_at, posix
 
 
 def made(dtype=torch.float32, rows=30, members=6, seed=0, classes=3) -> Audit:
@@ -84,7 +84,7 @@ AUDITS = {
     "one member, one row": lambda: made(rows=1, members=1),
     "no rows": lambda: without(made(rows=0), members=True),
     "many classes": lambda: made(classes=40_000),
-    "nothing told": lambda: Audit(
+    "only what is needed": lambda: Audit(
         torch.tensor([[1, 0]]),
         Counterfactuals(torch.zeros(2, 1), torch.ones(2, 1), torch.ones(2).long(), torch.ones(2).bool()),
         ("größer ‖x‖",),
@@ -94,7 +94,7 @@ AUDITS = {
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_survives_its_folder(name, tmp_path):
+def test_an_audit_is_loaded_as_it_was_saved(name, tmp_path):
     result = AUDITS[name]()
     folder = save_audit(result, tmp_path / "some" / "where")
     back = load_audit(str(folder))
@@ -233,13 +233,13 @@ def _pointing_elsewhere(folder):
 
 
 DAMAGE = {
-    "no folder": (shutil.rmtree, FileNotFoundError, "there is no folder .*kept; name a folder that save_audit"),
-    "no description": (lambda f: (f / "audit.json").unlink(), FileNotFoundError, "there is no audit.json in .*kept"),
+    "no folder": (shutil.rmtree, FileNotFoundError, "there is no folder .*saved; name a folder that save_audit"),
+    "no description": (lambda f: (f / "audit.json").unlink(), FileNotFoundError, "there is no audit.json in .*saved"),
     "no table": (lambda f: _file(f).unlink(), FileNotFoundError, "audit.json names audit-.*, which is missing"),
     "cut table": (
         lambda f: _file(f).write_bytes(_file(f).read_bytes()[:-10]),
         ValueError,
-        r"audit-\w+.parquet is not the file .* changed or cut short\): expected the sha256 \w{64}, got \w{64}; copy",
+        r"audit-\w+.parquet is not the file .*changed or cut short\): expected the sha256 \w{64}, got \w{64}; copy",
     ),
     "empty table": (lambda f: _file(f).write_bytes(b""), ValueError, "changed or cut"),
     "flipped bit": (
@@ -276,7 +276,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_not_whole_is_named_and_not_used(damage, tmp_path):
     spoil, error, message = DAMAGE[damage]
-    folder = save_audit(made(), tmp_path / "kept")
+    folder = save_audit(made(), tmp_path / "saved")
     assert same(load_audit(folder), made())
     spoil(folder)
     with pytest.raises(error, match=message):
@@ -298,7 +298,7 @@ def test_what_is_not_whole_is_named_and_not_used(damage, tmp_path):
         (lambda a: dataclasses.replace(a, predictions=a.predictions + 0.5), ValueError, "predictions must be class"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_and_the_old_one_stays(spoil, error, message, tmp_path):
+def test_what_cannot_be_saved_is_refused_and_the_old_one_stays(spoil, error, message, tmp_path):
     save_audit(made(), tmp_path)
     with pytest.raises(error, match=message):
         save_audit(spoil(made(seed=1)), tmp_path)
@@ -352,16 +352,14 @@ def test_killed_before_each_file_operation_it_leaves_the_old_one_or_the_new_one(
     left = []
     for moment in range(100):
         folder = save_audit(old, tmp_path / str(moment))
-        run = FORK.Process(target=_save_and_die, args=(new, folder, moment))
-        run.start()
-        run.join()
+        ended = exit_code_of(_save_and_die, new, folder, moment)
         back = load_audit(folder)
         left.append("new" if same(back, new) else "old" if same(back, old) else "neither")
         assert same(load_audit(save_audit(new, folder)), new)
         assert len(list(folder.iterdir())) == 2
-        if run.exitcode == 0:
+        if ended == 0:
             break
-    assert run.exitcode == 0
+    assert ended == 0
     assert len(left) > 6
     assert left == sorted(left, reverse=True)  # old, old, ..., new, new: once there it stays
     assert set(left) == {"old", "new"}

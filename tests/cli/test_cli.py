@@ -50,6 +50,7 @@ def test_a_terminal_that_knows_only_ascii_shows_all_it_can_and_loses_no_file(tmp
     assert len(json.loads((tmp_path / "out" / "results.json").read_text())) == 8
 
 
+@pytest.mark.slow
 def test_a_reader_who_goes_away_costs_no_file(tmp_path):
     command = [sys.executable, "-m", "holdfast", *map(str, TINY_DEMO), "out"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
@@ -81,9 +82,9 @@ def test_help_names_every_command_and_its_options(tmp_path):
 
 
 def test_demo_shows_and_writes(tmp_path):
-    done = invoke("demo", "--rows", 12, "--members", 3, "--out", "results", cwd=tmp_path)
+    done = invoke(*TINY_DEMO, "results", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in ("pgd+sns", "leave-one-out", "95 % interval", "was turned down", "of 6 retrained models"):
+    for word in ("pgd+sns", "leave-one-out", "95 % interval", "was turned down", "of 2 retrained models"):
         assert word in done.stdout
     assert "…" not in done.stdout  # nothing is cut off on 80 columns
     rows = json.loads((tmp_path / "results" / "results.json").read_text())

@@ -107,7 +107,7 @@ def test_people_can_act_but_not_on_what_is_given(name):
 
 
 @every_dataset
-def test_schema_survives_a_file(name, tmp_path):
+def test_a_schema_is_read_as_it_was_written(name, tmp_path):
     schema = DATASETS[name].schema
     assert Schema.load(schema.save(tmp_path / "schema.toml")) == schema
     assert Schema.load(schema.save(tmp_path / "schema.json")) == schema

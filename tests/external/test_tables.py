@@ -41,12 +41,12 @@ def model(x):  # good from an income of 50 on
 
 
 def points(**incomes):
-    """Everybody as they are, but for some incomes."""
+    """Everybody's own row, but for some incomes."""
     return DATA.assign(income=[incomes.get(name, own) for name, own in DATA["income"].items()])
 
 
-def told(brought, problem):
-    table = brought.problems[brought.problems["problem"] == problem]
+def details(imported, problem):
+    table = imported.problems[imported.problems["problem"] == problem]
     return dict(zip(table["row"], table["detail"], strict=True))
 
 
@@ -67,8 +67,8 @@ def german(loaded):
 def test_our_own_answers_come_back_as_they_were(german):
     asked, encoding, family, answer = german
     table = answer.to_frame(encoding, asked)
-    brought = from_tables(asked, table, encoding, family[0])
-    back = brought.counterfactuals
+    imported = from_tables(asked, table, encoding, family[0])
+    back = imported.counterfactuals
     assert torch.equal(back.found, answer.found)
     assert torch.equal(back.origin, answer.origin)
     assert torch.equal(back.point[back.found], answer.point[back.found])
@@ -76,9 +76,9 @@ def test_our_own_answers_come_back_as_they_were(german):
     assert torch.equal(back.target, answer.target)
     assert back.classes == 2
     assert back.seen == answer.seen == {family[0].fingerprint}
-    assert brought.labels.equals(asked.index)
-    assert set(brought.problems["problem"]) == {"no counterfactual"}
-    assert brought.problems["row"].tolist() == asked.index[~answer.found.numpy()].tolist()
+    assert imported.labels.equals(asked.index)
+    assert set(imported.problems["problem"]) == {"no counterfactual"}
+    assert imported.problems["row"].tolist() == asked.index[~answer.found.numpy()].tolist()
     strict = from_tables(asked, table, encoding, family[0], space=encoding.space, target=answer.target)
     assert torch.equal(strict.counterfactuals.found, answer.found)
 
@@ -113,38 +113,37 @@ def test_every_kind_of_feature_comes_back(encoding, rows, family):
 
 
 def test_every_row_is_found_or_reported():
-    brought = from_tables(DATA, points(ann=55.5, bob=49.0).drop("cid"), ENCODING, model)
-    assert brought.counterfactuals.found.tolist() == [True, False, False, False]
-    assert brought.counterfactuals.point[:, 0].tolist() == [55.5, 49.0, 30.0, pytest.approx(60.3)]
-    assert brought.counterfactuals.target.tolist() == [1, 1, 1, 0]
-    assert told(brought, "not valid for the model") == {
+    imported = from_tables(DATA, points(ann=55.5, bob=49.0).drop("cid"), ENCODING, model)
+    assert imported.counterfactuals.found.tolist() == [True, False, False, False]
+    assert imported.counterfactuals.point[:, 0].tolist() == [55.5, 49.0, 30.0, pytest.approx(60.3)]
+    assert imported.counterfactuals.target.tolist() == [1, 1, 1, 0]
+    assert details(imported, "not valid for the model") == {
         "bob": "the model gives it class 'bad', not 'good'",
         "dot": "the model gives it class 'good', not 'bad'",
     }
-    assert told(brought, "no counterfactual") == {"cid": "there is no counterfactual for this row"}
-    assert list(brought.problems.columns) == ["row", "problem", "detail"]
-    assert brought.problems["row"].tolist() == ["bob", "cid", "dot"]  # in the order of the data
+    assert details(imported, "no counterfactual") == {"cid": "there is no counterfactual for this row"}
+    assert list(imported.problems.columns) == ["row", "problem", "detail"]
+    assert imported.problems["row"].tolist() == ["bob", "cid", "dot"]  # in the order of the data
     assert (
-        repr(brought)
-        == "ImportedCounterfactuals(1 of 4 rows found; not valid for the model: 2, no counterfactual: 1)"
+        repr(imported) == "ImportedCounterfactuals(1 of 4 rows found; not valid for the model: 2, no counterfactual: 1)"
     )
 
 
 def test_where_all_is_well_there_is_nothing_to_say():
-    brought = from_tables(DATA[:2], points(ann=55.0, bob=51.0)[:2], ENCODING, model)
-    assert repr(brought) == "ImportedCounterfactuals(2 of 2 rows found)"
-    assert brought.problems.empty
+    imported = from_tables(DATA[:2], points(ann=55.0, bob=51.0)[:2], ENCODING, model)
+    assert repr(imported) == "ImportedCounterfactuals(2 of 2 rows found)"
+    assert imported.problems.empty
 
 
 def test_rows_are_matched_by_label():
-    brought = from_tables(DATA, points(ann=55.0, bob=56.0).loc[["bob", "ann"]], ENCODING, model)
-    assert brought.counterfactuals.point[:2, 0].tolist() == [55, 56]
+    imported = from_tables(DATA, points(ann=55.0, bob=56.0).loc[["bob", "ann"]], ENCODING, model)
+    assert imported.counterfactuals.point[:2, 0].tolist() == [55, 56]
     strangers = points(ann=55.0).rename(index={"bob": "eve", "cid": "fay"})
-    brought = from_tables(DATA, strangers, ENCODING, model)
-    assert told(brought, "matches no row").keys() == {"eve", "fay"}
-    assert told(brought, "no counterfactual").keys() == {"bob", "cid"}
-    assert len(brought.counterfactuals) == 4
-    assert "matches no row: 2" in repr(brought)
+    imported = from_tables(DATA, strangers, ENCODING, model)
+    assert details(imported, "matches no row").keys() == {"eve", "fay"}
+    assert details(imported, "no counterfactual").keys() == {"bob", "cid"}
+    assert len(imported.counterfactuals) == 4
+    assert "matches no row: 2" in repr(imported)
     with pytest.raises(ValueError, match=r"no label of points is one of data: points has 0, 1, 2, 3 \(int64\)"):
         from_tables(DATA, points().reset_index(drop=True), ENCODING, model)
     twice = DATA.rename(index={"bob": "ann"})
@@ -154,21 +153,21 @@ def test_rows_are_matched_by_label():
 
 def test_a_row_may_have_several():
     several = pd.concat([points(bob=70.0), points(bob=40.0).loc[["bob"]], points(bob=80.0).loc[["bob"]]])
-    brought = from_tables(DATA, several.drop("cid"), ENCODING, model, target=["good", "good", "bad", "good"])
-    assert brought.labels.tolist() == ["ann", "bob", "bob", "bob", "cid", "dot"]
-    answer = brought.counterfactuals
+    imported = from_tables(DATA, several.drop("cid"), ENCODING, model, target=["good", "good", "bad", "good"])
+    assert imported.labels.tolist() == ["ann", "bob", "bob", "bob", "cid", "dot"]
+    answer = imported.counterfactuals
     assert answer.point[1:4, 0].tolist() == [70, 40, 80]  # in the order they came
     assert answer.origin[1:4, 0].tolist() == [20, 20, 20]
     assert answer.found.tolist() == [False, True, False, True, False, True]
     assert answer.target.tolist() == [1, 1, 1, 1, 0, 1]
-    assert answer.to_frame(ENCODING, DATA.loc[brought.labels]).index.tolist() == brought.labels.tolist()
+    assert answer.to_frame(ENCODING, DATA.loc[imported.labels]).index.tolist() == imported.labels.tolist()
 
 
 def test_a_method_that_found_nothing_is_no_error():
     for none in (points()[:0], pd.DataFrame(), points().assign(found=False)):
-        brought = from_tables(DATA, none, ENCODING, model)
-        assert repr(brought) == "ImportedCounterfactuals(0 of 4 rows found; no counterfactual: 4)"
-        assert torch.equal(brought.counterfactuals.point, brought.counterfactuals.origin)
+        imported = from_tables(DATA, none, ENCODING, model)
+        assert repr(imported) == "ImportedCounterfactuals(0 of 4 rows found; no counterfactual: 4)"
+        assert torch.equal(imported.counterfactuals.point, imported.counterfactuals.origin)
 
 
 @pytest.mark.parametrize(
@@ -188,36 +187,36 @@ def test_a_method_that_found_nothing_is_no_error():
 def test_one_bad_cell_costs_one_row(column, cell, says):
     table = points(ann=55.0, bob=56.0).assign(found=True).astype({column: object})
     table.at["ann", column] = cell
-    brought = from_tables(DATA, table, ENCODING, model, target="good")
-    assert brought.counterfactuals.found.tolist() == [False, True, False, True]
-    assert told(brought, "cannot be read") == {"ann": says}
-    assert torch.equal(brought.counterfactuals.point[0], brought.counterfactuals.origin[0])
+    imported = from_tables(DATA, table, ENCODING, model, target="good")
+    assert imported.counterfactuals.found.tolist() == [False, True, False, True]
+    assert details(imported, "cannot be read") == {"ann": says}
+    assert torch.equal(imported.counterfactuals.point[0], imported.counterfactuals.origin[0])
 
 
 def test_an_empty_cell_is_no_level_called_nan():
     schema = Schema((Feature("a", "binary", levels=("nan", "b")), Feature("n", "integer")), "y", (0, 1))
     data = pd.DataFrame({"a": ["nan", "b"], "n": [1, 2]})
     table = pd.DataFrame({"a": ["nan", np.nan], "n": [1, 2]}, dtype=object)
-    brought = from_tables(data, table, Encoding.fit(data, schema, "none"), linear(torch.ones(2), -1.5), target=1)
-    assert told(brought, "cannot be read") == {1: "'a' is empty"}
+    imported = from_tables(data, table, Encoding.fit(data, schema, "none"), linear(torch.ones(2), -1.5), target=1)
+    assert details(imported, "cannot be read") == {1: "'a' is empty"}
 
 
 def test_all_that_is_wrong_with_a_row_is_said_once():
     table = points(ann=55.0).astype(object)
     table.loc["ann", ["job", "loan"]] = ["pilot", "few"]
-    brought = from_tables(DATA, table, ENCODING, model)
-    assert told(brought, "cannot be read") == {
+    imported = from_tables(DATA, table, ENCODING, model)
+    assert details(imported, "cannot be read") == {
         "ann": "'loan' holds 'few', not a finite number; 'job' holds 'pilot', not one of 'clerk', 'baker', 'none'"
     }
-    assert brought.problems["row"].tolist().count("ann") == 1
+    assert imported.problems["row"].tolist().count("ann") == 1
 
 
 def test_a_row_of_empty_cells_is_no_counterfactual():
     table = points(ann=55.0, bob=56.0)
     table.loc["ann", ["income", "loan", "job"]] = np.nan
-    brought = from_tables(DATA, table, ENCODING, model)
-    assert told(brought, "no counterfactual") == {"ann": "its cells are empty"}
-    assert brought.counterfactuals.found.tolist() == [False, True, False, False]
+    imported = from_tables(DATA, table, ENCODING, model)
+    assert details(imported, "no counterfactual") == {"ann": "its cells are empty"}
+    assert imported.counterfactuals.found.tolist() == [False, True, False, False]
 
 
 def test_text_is_read_as_what_it_spells():
@@ -237,9 +236,9 @@ def test_text_is_read_as_what_it_spells():
     table = pd.DataFrame(
         {"n": ["1", "2.0", "3"], "code": [1.0, 2, "1"], "level": ["0", "1.0", 2.0], "yes": ["True", "0", 1]}
     )
-    brought = from_tables(data, table, encoding, linear(torch.ones(encoding.width), -2.5), target=1)
-    assert "cannot be read" not in set(brought.problems["problem"])
-    assert torch.equal(brought.counterfactuals.point, encoding.encode(data))
+    imported = from_tables(data, table, encoding, linear(torch.ones(encoding.width), -2.5), target=1)
+    assert "cannot be read" not in set(imported.problems["problem"])
+    assert torch.equal(imported.counterfactuals.point, encoding.encode(data))
 
 
 def test_missing_columns_are_an_error_unless_no_one_can_change_them():
@@ -257,59 +256,61 @@ def test_missing_columns_are_an_error_unless_no_one_can_change_them():
         assert part in str(error.value)
 
 
-def test_columns_that_are_no_features_are_told_once():
+def test_columns_that_are_no_features_are_reported_once():
     table = points(ann=55.0).assign(score=1.0, note="x", risk="good", found=True)
-    brought = from_tables(DATA[:1], table[:1], ENCODING, model)
-    assert brought.problems.to_dict("records") == [
+    imported = from_tables(DATA[:1], table[:1], ENCODING, model)
+    assert imported.problems.to_dict("records") == [
         {
             "row": None,
             "problem": "unused columns",
             "detail": "columns 'score', 'note' are no features of the schema",
         }
     ]
-    assert repr(brought) == "ImportedCounterfactuals(1 of 1 rows found; unused columns)"
+    assert repr(imported) == "ImportedCounterfactuals(1 of 1 rows found; unused columns)"
 
 
 def test_a_feature_called_found_is_a_feature():
     schema = Schema((Feature("found", "integer"),), "y", (0, 1))
     data = pd.DataFrame({"found": [0, 1]})
     encoding = Encoding.fit(data, schema, "none")
-    brought = from_tables(data, pd.DataFrame({"found": [1, 0]}), encoding, linear(torch.ones(1), -0.5))
-    assert brought.counterfactuals.found.all()
+    imported = from_tables(data, pd.DataFrame({"found": [1, 0]}), encoding, linear(torch.ones(1), -0.5))
+    assert imported.counterfactuals.found.all()
 
 
-def test_points_are_judged_as_they_are():
+def test_points_are_judged_without_snapping():
     """Between two steps of the grid, out of bounds, backwards, an age moved: as they came, to the last bit."""
     table = DATA.assign(income=[120.5, 5.25, 51.0, 49.0], loan=[12.5, 20, 30, 40], age=[31, 40, 50, 60])
-    brought = from_tables(DATA, table, ENCODING, model)
-    assert brought.counterfactuals.point[:, 0].tolist() == [120.5, 5.25, 51, 49]
-    assert brought.counterfactuals.point[0].tolist() == [120.5, 12.5, 31, 1, 0, 0]
-    assert brought.counterfactuals.found.tolist() == [True, False, True, True]
+    imported = from_tables(DATA, table, ENCODING, model)
+    assert imported.counterfactuals.point[:, 0].tolist() == [120.5, 5.25, 51, 49]
+    assert imported.counterfactuals.point[0].tolist() == [120.5, 12.5, 31, 1, 0, 0]
+    assert imported.counterfactuals.found.tolist() == [True, False, True, True]
     strict = from_tables(DATA, table, ENCODING, model, space=ENCODING.space)
-    assert torch.equal(strict.counterfactuals.point, brought.counterfactuals.point)
+    assert torch.equal(strict.counterfactuals.point, imported.counterfactuals.point)
     assert strict.counterfactuals.found.tolist() == [False, False, True, False]
-    assert told(strict, "violates the constraints") == {
+    assert details(strict, "violates the constraints") == {
         "ann": "'income' from 10.1 to 120.5 (allowed from 0 to 100); 'loan' from 10 to 12.5 (goes in steps of "
         "10); 'age' from 30 to 31 (may not change)",
         "bob": "'income' from 20 to 5.25 (may only rise)",
         "dot": "'income' from 60.3 to 49 (may only rise)",
     }
-    assert told(strict, "not valid for the model").keys() == {"bob"}
+    assert details(strict, "not valid for the model").keys() == {"bob"}
     assert "not valid for the model: 1, violates the constraints: 3" in repr(strict)
 
 
 def test_a_level_that_no_one_is_moved_to_violates_the_space():
     table = points(ann=55.0, bob=55.0, cid=55.0).assign(job=["none", "clerk", "none", "clerk"])
-    brought = from_tables(DATA, table, ENCODING, model, space=ENCODING.space)
-    assert brought.counterfactuals.found.tolist() == [False, True, True, False]
-    assert told(brought, "violates the constraints") == {"ann": "'job' from 'clerk' to 'none' (not a level to move to)"}
+    imported = from_tables(DATA, table, ENCODING, model, space=ENCODING.space)
+    assert imported.counterfactuals.found.tolist() == [False, True, True, False]
+    assert details(imported, "violates the constraints") == {
+        "ann": "'job' from 'clerk' to 'none' (not a level to move to)"
+    }
 
 
 def test_targets_are_named_counted_or_left_to_the_model():
     table = points(ann=55.0, bob=20.0)
     for good in ("good", ["good"] * 4, np.array(["good"] * 4), torch.ones(4, dtype=torch.long)):
-        brought = from_tables(DATA, table, ENCODING, model, target=good)
-        assert brought.counterfactuals.found.tolist() == [True, False, False, True]
+        imported = from_tables(DATA, table, ENCODING, model, target=good)
+        assert imported.counterfactuals.found.tolist() == [True, False, False, True]
     each = pd.Series({"dot": "bad", "cid": "bad", "bob": "bad", "ann": "good"})  # matched by label
     assert from_tables(DATA, table, ENCODING, model, target=each).counterfactuals.target.tolist() == [1, 0, 0, 0]
     for wrong in ("fine", ["good"] * 3, each.drop("dot")):
@@ -325,13 +326,13 @@ def test_of_more_classes_any_other_will_do():
         return torch.stack([25 - x[:, 0], 5 - (x[:, 0] - 37).abs(), x[:, 0] - 50], 1)
 
     assert three(ENCODING.encode(DATA)).argmax(1).tolist() == [0, 0, 1, 2]
-    brought = from_tables(DATA, points(ann=37.0, bob=70.0), ENCODING, three)
-    answer = brought.counterfactuals
+    imported = from_tables(DATA, points(ann=37.0, bob=70.0), ENCODING, three)
+    answer = imported.counterfactuals
     assert answer.classes == 3
     assert answer.found.tolist() == [True, True, False, False]
     assert answer.target[:2].tolist() == [1, 2]
     assert (answer.target != torch.tensor([0, 0, 1, 2])).all()
-    assert told(brought, "not valid for the model")["cid"].startswith("the model gives it class 1, not ")
+    assert details(imported, "not valid for the model")["cid"].startswith("the model gives it class 1, not ")
     with pytest.raises(ValueError, match="the model has 3 classes but the schema 2, so a class cannot be named"):
         from_tables(DATA, points(), ENCODING, three, target="good")
     joined = merged(three, ((0,), (1, 2)))
@@ -342,14 +343,14 @@ def test_models_that_cannot_judge():
     table = points(ann=55.0)
     nowhere = from_tables(DATA, table, ENCODING, lambda x: torch.full((len(x), 2), torch.nan), target="good")
     assert not nowhere.counterfactuals.found.any()
-    assert set(told(nowhere, "not valid for the model").values()) == {"the model's answer is not finite"}
+    assert set(details(nowhere, "not valid for the model").values()) == {"the model's answer is not finite"}
 
     def unsure_of_ann(x):
         return torch.where(x[:, :1] < 15, torch.nan, model(x))
 
     unsure = from_tables(DATA, table, ENCODING, unsure_of_ann)
     assert not unsure.counterfactuals.found[0]
-    assert told(unsure, "not valid for the model")["ann"].endswith("for the person themselves is not finite")
+    assert details(unsure, "not valid for the model")["ann"].endswith("for the person themselves is not finite")
     assert from_tables(DATA, table, ENCODING, unsure_of_ann, target="good").counterfactuals.found[0]
     with pytest.raises(ValueError, match="differently when asked twice; call model.eval"):
         from_tables(DATA, table, ENCODING, lambda x: torch.randn(len(x), 2))
@@ -378,17 +379,17 @@ def paired(**columns):
 
 
 def test_one_table_with_both():
-    brought = from_paired(paired(), ENCODING, model)
-    answer = brought.counterfactuals
+    imported = from_paired(paired(), ENCODING, model)
+    answer = imported.counterfactuals
     assert answer.found.tolist() == [True, False, True, False]
     assert torch.equal(answer.origin, ENCODING.encode(DATA))
     assert torch.equal(answer.point[:, 1:], answer.origin[:, 1:])  # no column after: no change
     assert answer.point[:3, 0].tolist() == [55, 49, 51]
-    assert told(brought, "no counterfactual") == {"dot": "its cells are empty"}
-    assert brought.labels.tolist() == list(DATA.index)
+    assert details(imported, "no counterfactual") == {"dot": "its cells are empty"}
+    assert imported.labels.tolist() == list(DATA.index)
     more = from_paired(paired(found=[False, True, True, True], score=1, risk="bad"), ENCODING, model)
     assert more.counterfactuals.found.tolist() == [False, False, True, False]
-    assert told(more, "unused columns") == {None: "columns 'score' are no features of the schema"}
+    assert details(more, "unused columns") == {None: "columns 'score' are no features of the schema"}
     prefixed = paired().rename(columns=lambda name: f"new_{name[:-6]}" if name.endswith("_after") else name[:-7])
     same = from_paired(prefixed, ENCODING, model, before="{}", after="new_{}")
     assert torch.equal(same.counterfactuals.point, answer.point)
@@ -397,7 +398,7 @@ def test_one_table_with_both():
     assert torch.equal(again.counterfactuals.point, answer.point)
 
 
-def test_pairs_that_cannot_be_told_apart():
+def test_pairs_whose_columns_are_not_there_are_refused():
     with pytest.raises(ValueError, match=r"lacks columns \['income_vorher', .* expected columns like 'income_vorher'"):
         from_paired(paired(), ENCODING, model, before="{}_vorher")
     with pytest.raises(ValueError, match=r"lacks columns \['income_new', .* say how they are named with before="):
@@ -427,12 +428,12 @@ def dice(*answers, data=DATA):
 def test_dice_may_answer_often_or_not_at_all():
     two = pd.concat([points(bob=70.0), points(bob=80.0)]).loc[["bob"]]
     result = dice(points(ann=np.float32(55.1)).loc[["ann"]], two, None, DATA.loc[["dot"]][:0])
-    brought = from_dice(DATA, result, ENCODING, model)
-    assert brought.labels.tolist() == ["ann", "bob", "bob", "cid", "dot"]
-    assert brought.counterfactuals.found.tolist() == [True, True, True, False, False]
-    assert brought.counterfactuals.point[1:3, 0].tolist() == [70, 80]
-    assert told(brought, "no counterfactual").keys() == {"cid", "dot"}
-    assert len(brought.problems) == 2
+    imported = from_dice(DATA, result, ENCODING, model)
+    assert imported.labels.tolist() == ["ann", "bob", "bob", "cid", "dot"]
+    assert imported.counterfactuals.found.tolist() == [True, True, True, False, False]
+    assert imported.counterfactuals.point[1:3, 0].tolist() == [70, 80]
+    assert details(imported, "no counterfactual").keys() == {"cid", "dot"}
+    assert len(imported.problems) == 2
     nothing = from_dice(DATA, dice(None, None, None, None), ENCODING, model)
     assert repr(nothing) == "ImportedCounterfactuals(0 of 4 rows found; no counterfactual: 4)"
 
@@ -483,19 +484,19 @@ def test_alibi_answers_in_encoded_rows():
     far = [55.5, 12.5, 30, 0.25, 0.75, 0]
     broken = [np.nan, 20, 40, 0, 1, 0]
     explanations = [alibi(far), alibi(None), None, alibi(broken)]
-    brought = from_alibi(DATA, explanations, ENCODING, model)
-    assert brought.counterfactuals.found.tolist() == [True, False, False, False]
-    assert brought.counterfactuals.point[0].tolist() == far  # a soft level stays soft
-    assert torch.equal(brought.counterfactuals.point[1:], x[1:])
-    assert told(brought, "no counterfactual").keys() == {"bob", "cid"}
-    assert told(brought, "cannot be read") == {"dot": "'income' is not a finite number"}
+    imported = from_alibi(DATA, explanations, ENCODING, model)
+    assert imported.counterfactuals.found.tolist() == [True, False, False, False]
+    assert imported.counterfactuals.point[0].tolist() == far  # a soft level stays soft
+    assert torch.equal(imported.counterfactuals.point[1:], x[1:])
+    assert details(imported, "no counterfactual").keys() == {"bob", "cid"}
+    assert details(imported, "cannot be read") == {"dot": "'income' is not a finite number"}
     for rows in (x, x.numpy(), x.double().numpy()):
         same = from_alibi(rows, explanations, ENCODING, model)
-        assert torch.equal(same.counterfactuals.point, brought.counterfactuals.point)
+        assert torch.equal(same.counterfactuals.point, imported.counterfactuals.point)
         assert same.labels.tolist() == [0, 1, 2, 3]
     strict = from_alibi(DATA, explanations, ENCODING, model, space=ENCODING.space)
     assert not strict.counterfactuals.found.any()
-    assert told(strict, "violates the constraints").keys() == {"ann"}
+    assert details(strict, "violates the constraints").keys() == {"ann"}
     text = json.dumps({"meta": {}, "data": {"cf": {"X": [far]}}})
     assert from_alibi(DATA[:1], text, ENCODING, model).counterfactuals.point[0].tolist() == far
     assert from_alibi(DATA[:1], alibi(far), ENCODING, model).counterfactuals.found.all()
@@ -566,5 +567,5 @@ def test_schemas_without_whole_numbers_are_read_too():
     schema = EVERYTHING.revise("age", "debt", kind="real")
     table = everything()
     encoding = Encoding.fit(table, schema)
-    brought = from_tables(table, table, encoding, linear(torch.ones(encoding.width), 0.0))
-    assert torch.equal(brought.counterfactuals.point, encoding.encode(table))
+    imported = from_tables(table, table, encoding, linear(torch.ones(encoding.width), 0.0))
+    assert torch.equal(imported.counterfactuals.point, encoding.encode(table))

@@ -277,7 +277,7 @@ def test_changes_that_make_no_sense_are_refused(call, message):
         (Retraining(top_only=True, settings=(("weight_decay", 0.1),)), "which weight decay would shrink"),
     ],
 )
-def test_what_the_data_does_not_have_is_told(member, message, pool):
+def test_what_the_data_does_not_have_is_refused(member, message, pool):
     with pytest.raises(ValueError, match=message):
         train(pool.x[:OLD], pool.y[:OLD], RECIPE, [member], classes=3)
 

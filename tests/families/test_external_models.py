@@ -84,7 +84,7 @@ def test_ones_own_training_runs_in_workers_and_failures_keep_the_rest(rows, foun
     assert set(audit(found, family).by_kind) == {"seeds", "leave-one-out", "bootstrap"}
 
 
-def test_a_training_that_never_works_is_told_with_its_traceback(rows):
+def test_a_training_that_never_works_is_reported_with_its_traceback(rows):
     def broken(kept, seed):
         return {}["weights"]
 
@@ -101,6 +101,6 @@ def test_a_training_that_never_works_is_told_with_its_traceback(rows):
         (leave_one_out(1, 900, seed=3), "leaves out a row that is not there; there are 60"),
     ],
 )
-def test_what_a_function_of_rows_cannot_do_is_told(members, message, rows):
+def test_what_a_function_of_rows_cannot_do_is_refused(members, message, rows):
     with pytest.raises(ValueError, match=message):
         Family.from_training(nearest_mean(*rows), members, rows=60)

@@ -264,7 +264,7 @@ def test_modules_are_stored_found_by_content_and_resumed(tmp_path, monkeypatch):
 def test_a_family_of_modules_is_read_back_with_its_module(tmp_path):
     x, y = data()
     family = train(x, y, RECIPE, seeds(2))
-    folder = save_family(family, tmp_path / "kept")
+    folder = save_family(family, tmp_path / "saved")
     assert same(load_family(folder, network=Mixed, like=x), family)
     with pytest.raises(StoreError, match="code is not kept; pass the module"):
         load_family(folder)
@@ -329,12 +329,12 @@ ONE = Branching()
         (lambda: nn.Flatten(), "has no parameter to train"),
     ],
 )
-def test_modules_that_cannot_be_stacked_are_told(network, message):
+def test_modules_that_cannot_be_stacked_are_refused(network, message):
     with pytest.raises(ValueError, match=message):
         train(*data(), Recipe(network=network, epochs=1), seeds(2))
 
 
-def test_what_else_does_not_fit_is_told():
+def test_what_else_does_not_fit_is_refused():
     x, y = data()
     with pytest.raises(TypeError, match="network is a str"):
         Recipe(network="resnet")

@@ -78,10 +78,10 @@ def test_other_data_recipes_and_members_are_other_families(tmp_path, stacks):
     assert len(stacks) == before
 
 
-def test_a_family_survives_its_folder(tmp_path):
+def test_a_family_is_loaded_as_it_was_saved(tmp_path):
     x, y = data()
     family = train(x, y, RECIPE, MEMBERS, held_out=(x, y))
-    back = load_family(save_family(family, tmp_path / "kept"))
+    back = load_family(save_family(family, tmp_path / "saved"))
     assert same(family, back)
     for name in ("retrainings", "fingerprints", "accuracy", "recipe", "data"):
         assert getattr(family, name) == getattr(back, name)

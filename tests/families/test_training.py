@@ -186,13 +186,13 @@ def test_classes_that_the_labels_do_not_show_can_be_asked_for():
         ({"workers": 0}, "workers must be 1 or more"),
     ],
 )
-def test_bad_input_is_told(changes, message):
+def test_bad_input_is_refused(changes, message):
     x, y = data()
     with pytest.raises(ValueError, match=message):
         train(**({"x": x, "y": y, "recipe": RECIPE, "retrainings": seeds(2)} | changes))
 
 
-def test_what_is_not_a_tensor_or_a_list_is_told():
+def test_what_is_not_a_tensor_or_a_list_is_refused():
     x, y = data()
     with pytest.raises(TypeError, match=r"x must be a torch tensor, got ndarray; use encoding\.encode"):
         train(x.numpy(), y, RECIPE, seeds(2))
@@ -202,7 +202,7 @@ def test_what_is_not_a_tensor_or_a_list_is_told():
         Recipe(hidden=64)
 
 
-def test_training_that_diverges_is_told_by_member():
+def test_training_that_diverges_names_the_member():
     x, y = data()
     with pytest.raises(ValueError, match=r"diverged for Retraining\(init_seed=1.*lower the learning rate"):
         train(x, y, Recipe((8,), epochs=3, learning_rate=1e30), seeds(2))
@@ -247,7 +247,10 @@ def test_a_script_needs_no_main_guard(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals to a process group are POSIX")
-@pytest.mark.parametrize("whole_group", [True, False], ids=["terminal", "main process"])
+@pytest.mark.parametrize(
+    "whole_group",
+    [pytest.param(True, id="terminal"), pytest.param(False, id="main process", marks=pytest.mark.slow)],
+)
 def test_an_interrupt_stops_everything(tmp_path, whole_group):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(epochs=10_000_000))  # days, if it were not stopped

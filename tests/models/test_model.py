@@ -49,7 +49,7 @@ def test_single_logits_wrapped_as_the_message_says_are_two_classes():
         assert logits.softmax(-1)[:, 1].tolist() == pytest.approx(torch.sigmoid(z.flatten()).tolist())
 
 
-def test_models_that_cannot_be_searched_are_told_apart():
+def test_models_that_cannot_be_searched_are_refused_with_the_reason():
     class Forest:
         def predict_proba(self, x):
             return x

@@ -44,6 +44,7 @@ def words_in(svg):
     return {element.text.strip() for element in root.iter(ElementTree.Comment)}
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn_twice_and_only_what_there_are_rows_for(results, tmp_path, monkeypatch):
     legends, labels = {}, {}
 

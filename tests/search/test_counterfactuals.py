@@ -65,7 +65,7 @@ def test_a_frame_has_every_row_in_the_tables_units(encoding, rows):
     frame = Counterfactuals(x, x.roll(1, 0), torch.zeros(len(x)), found).to_frame(encoding)
     assert len(frame) == len(x)
     assert frame["found"].tolist() == found.tolist()
-    assert frame["job"][1] == encoding.decode(x)["job"][1]  # not found: as they are
+    assert frame["job"][1] == encoding.decode(x)["job"][1]  # not found: the row itself
     assert frame["job"][2] == encoding.decode(x)["job"][1]  # found: where they could be
 
 
@@ -87,7 +87,7 @@ def test_a_frame_made_with_the_table_leaves_what_stays_to_the_last_digit():
         answer.to_frame(encoding, table[1:])
 
 
-def test_changes_are_told_feature_by_feature_for_found_rows(encoding, rows):
+def test_changes_are_listed_feature_by_feature_for_found_rows(encoding, rows):
     x, _ = rows
     clerk, baker = (int(torch.nonzero(x[:, column] > 0)[0]) for column in (5, 7))
     point = x.clone()
@@ -95,8 +95,8 @@ def test_changes_are_told_feature_by_feature_for_found_rows(encoding, rows):
     point[baker, 0] += 1
     found = torch.zeros(len(x), dtype=torch.bool)
     found[clerk] = True
-    told = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
-    assert told.to_dict("records") == [{"row": clerk, "feature": "job", "before": "clerk", "after": "baker"}]
+    listed = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
+    assert listed.to_dict("records") == [{"row": clerk, "feature": "job", "before": "clerk", "after": "baker"}]
     found[baker] = True
     both = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
     assert set(both["feature"]) == {"job", "income"}

@@ -6,13 +6,19 @@ from holdfast.search.pipeline import Then
 from holdfast.studies.release import ReleasedSNS
 
 
-def test_a_name_is_a_method_and_plus_adds_to_it(family, rows):
+@pytest.mark.parametrize("stabiliser", STABILISERS)
+def test_a_name_is_a_method_and_plus_adds_to_it(stabiliser, family, rows):
     model, x = family[0], rows[0]
     target, space = other_class(model, x), Space.free(x)
-    together = named("pgd+sns")(model, x, target, space)
-    apart = SNS()(model, PGD()(model, x, target, space), space)
+    together = named(f"min-l2+{stabiliser}")(model, x, target, space)
+    apart = STABILISERS[stabiliser]()(model, MinCost(norm=2)(model, x, target, space), space)
     assert torch.equal(together.point, apart.point)
+    assert torch.equal(together.found, apart.found)
+
+
+def test_a_name_stands_for_a_method_with_its_defaults():
     assert named("min-l1") == MinCost(norm=1)
+    assert named("pgd+sns") == Then(PGD(), (SNS(),))
     both = named("min-l2+sns+sparse")
     assert [type(stabiliser).__name__ for stabiliser in both.stabilisers] == ["SNS", "Sparse"]
 
@@ -26,7 +32,7 @@ def test_what_is_composed_hands_the_data_on(rows, encoding):
 
 
 @pytest.mark.parametrize("name", ["", "pgb", "pgd+sms", "sns+pgd", "pgd+"])
-def test_a_name_that_is_none_is_told_with_those_that_are(name):
+def test_a_name_that_does_not_exist_is_refused_with_those_that_do(name):
     with pytest.raises(ValueError, match=r"methods are min-l1, min-l2, pgd.*and \+ adds sns"):
         named(name)
 

@@ -24,7 +24,7 @@ def test_distance_is_to_the_nearest_rows_of_the_target_class(known):
     torch.testing.assert_close(neighbour_distance(answers(points, target), x, y), torch.tensor(by_hand))
 
 
-def test_an_outlier_is_told_from_an_ordinary_point(known):
+def test_an_outlier_has_a_larger_factor_than_an_ordinary_point(known):
     factor = outlier_factor(answers(torch.tensor([[0.1, 0, 0], [6.0, 6, 6]]), torch.tensor([0, 0])), *known)
     assert 0.8 < factor[0] < 1.3
     assert factor[1] > 2
@@ -37,7 +37,7 @@ def test_rows_not_found_and_classes_without_rows_have_no_number(known):
     assert distance.isnan().tolist() == [False, True, True]
 
 
-def test_rows_that_do_not_fit_are_told(known):
+def test_rows_that_do_not_fit_are_refused(known):
     x, y = known
     with pytest.raises(ValueError, match=r"rows \(m, 3\)"):
         neighbour_distance(answers(torch.zeros(1, 3), torch.tensor([0])), x[:, :2], y)

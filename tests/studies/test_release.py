@@ -318,7 +318,7 @@ def test_it_is_the_nearest_sample_of_the_first_round_that_has_one(question):
 def test_how_many_rows_are_decoded_at_a_time_does_not_matter(question, monkeypatch):
     method, model, x = question
     whole = method(model, x, ones(x), Space.free(x))
-    monkeypatch.setattr(release, "ROWS", 7)
+    monkeypatch.setattr(release, "ROWS_AT_ONCE", 7)
     torch.testing.assert_close(method(model, x, ones(x), Space.free(x)).point, whole.point)
 
 

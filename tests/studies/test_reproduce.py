@@ -33,7 +33,7 @@ def test_what_is_asked_for_counts():
     assert size(PAPER["text"]).startswith("all test rows of a dataset, 5 deployed networks retrained 100 times")
 
 
-def test_the_quick_study_keeps_its_size_unless_told():
+def test_the_quick_study_keeps_its_size_unless_asked_for_another():
     assert declared(quick=True) == [QUICK]
     assert declared(quick=True, rows=3, members=2) == [
         replace(QUICK, rows=3, changes=(("seeds", 2), ("leave-one-out", 2)))
@@ -43,7 +43,7 @@ def test_the_quick_study_keeps_its_size_unless_told():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_told():
+def test_a_gpu_that_is_not_there_is_an_error():
     with pytest.raises(ValueError, match="torch finds no CUDA device here; choose the device cpu"):
         declared(device="cuda")
 

@@ -43,7 +43,7 @@ from holdfast.studies.results import each, frame, join, read
 from holdfast.studies.runner import run
 from holdfast.studies.study import FIRST, Study
 from holdfast.studies.trials import anywhere_else, data_of, trial
-from killing import FORK, calls_of, forks, killed_at, posix
+from killing import calls_of, exit_code_of, forks, killed_at, posix
 
 FAST = PGD(levels=3, steps=10)
 RECIPE = Recipe((8,), epochs=2, batch=64)
@@ -83,12 +83,12 @@ def lines(file):
 
 
 def but_for_seconds(file):
-    """A file's lines as they are written, with the times taken out."""
-    kept = lines(file)
-    for line in kept:
+    """A file's lines without the seconds."""
+    written = lines(file)
+    for line in written:
         for row in line["rows"]:
             row.pop("seconds")
-    return [json.dumps(line) for line in kept]
+    return [json.dumps(line) for line in written]
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_sums_give_the_regression_over_all_counterfactuals(whole):
 
 
 @pytest.mark.parametrize("split", [(0, 10), (10, 0), (990, 11)])
-def test_a_split_that_cannot_be_is_told(split):
+def test_a_split_that_cannot_be_is_refused(split):
     with pytest.raises(ValueError, match=rf"the split of german is {split[0]} and {split[1]} rows; give 1 or more"):
         replace(TINY, splits={"german": split})
 
@@ -253,9 +253,9 @@ class Keeper:
 def test_a_stabiliser_that_wants_the_data_is_fitted_to_the_training_rows(tmp_path, store, whole):
     Keeper.seen.clear()
     Keeper.used.clear()
-    kept = Then(FAST, (Keeper(), SNS(steps=10)))
-    study = replace(TINY, methods=(("pgd", FAST), ("pgd+sns", kept)))
-    file = run(study, tmp_path / "kept.jsonl", store=store, workers=1)
+    longer = Then(FAST, (Keeper(), SNS(steps=10)))
+    study = replace(TINY, methods=(("pgd", FAST), ("pgd+sns", longer)))
+    file = run(study, tmp_path / "longer.jsonl", store=store, workers=1)
     assert Keeper.seen == [(700, 0), (700, 1)]
     assert Keeper.used == [700, 700]
     unlike = {"cell", "search", "seconds"}
@@ -316,8 +316,8 @@ def test_each_row_leaves_its_own_class_or_stays_where_it_is():
 
 
 def test_in_any_other_class_also_of_the_same_group_and_invalidated_only_by_another_group(tmp_path, loaded, store):
-    """Warfarin's class 2 will do for a row of class 1; a member that then says 1 does not undo it, one that says 0
-    does."""
+    """Warfarin's class 2 will do for a row of class 1; a member that then says 1 does not invalidate it, one
+    that says 0 does."""
     loaded("warfarin")  # skipped where the file is missing
     recipe = Recipe((8,), epochs=10, batch=64)
     study = Study(
@@ -465,15 +465,15 @@ def test_tensors_are_settings_too():
 # ---- interrupted ----
 
 
-@pytest.mark.parametrize(("stop", "kept", "rest"), [(1, 0, 6), (2, 1, 6), (3, 2, 4), (5, 4, 3)])
-def test_after_ctrl_c_only_the_rest_is_computed(stop, kept, rest, tmp_path, store, searches, whole):
+@pytest.mark.parametrize(("stop", "done", "rest"), [(1, 0, 6), (2, 1, 6), (3, 2, 4), (5, 4, 3)])
+def test_after_ctrl_c_only_the_rest_is_computed(stop, done, rest, tmp_path, store, searches, whole):
     """A cell that is there stays; but PGD is searched again where SNS was cut off that starts from it."""
     file = tmp_path / "tiny.jsonl"
     searches["stop"] = stop
     with pytest.raises(KeyboardInterrupt):
         run(TINY, file, store=store, workers=1)
     before = file.read_bytes() if file.exists() else b""
-    assert before.count(b"\n") == kept
+    assert before.count(b"\n") == done
     searches.clear()
     run(TINY, file, store=store, workers=1)
     assert searches["all"] == rest
@@ -568,10 +568,7 @@ def test_killed_while_writing_it_ends_with_the_same_file(tmp_path, store, whole)
         (_run_and_die_half_way, (1,), 3),
         (_run_and_die_at_the_rename, (), 6),
     ]:
-        process = FORK.Process(target=target, args=(file, store, *args))
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
+        assert exit_code_of(target, file, store, *args) == -signal.SIGKILL
         assert len(read(file)) == 2 * left
     run(TINY, file, store=store, workers=1)
     assert but_for_seconds(file) == but_for_seconds(whole)
@@ -583,14 +580,14 @@ def test_killed_while_writing_it_ends_with_the_same_file(tmp_path, store, whole)
 
 @pytest.fixture
 def bars(monkeypatch):
-    """Every bar that is begun: its title, total, whether it is shown, and what it was told."""
+    """Every bar that is begun: its title, total, whether it is shown, and what was reported to it."""
     begun = []
 
     @contextmanager
     def recorded(title, total, show=True):
-        told = []
-        begun.append((title, total, show, told))
-        yield lambda amount, doing=None: told.append((amount, doing))
+        reported = []
+        begun.append((title, total, show, reported))
+        yield lambda amount, doing=None: reported.append((amount, doing))
 
     for module in ("holdfast.studies.runner", "holdfast.families.training"):
         monkeypatch.setattr(f"{module}.bar", recorded)
@@ -599,10 +596,10 @@ def bars(monkeypatch):
 
 def test_one_bar_for_all_cells(tmp_path, bars):
     run(TINY, tmp_path / "tiny.jsonl", store=tmp_path / "store", workers=1, progress=True)
-    ((title, total, _, told),) = [bar for bar in bars if bar[2]]
+    ((title, total, _, reported),) = [bar for bar in bars if bar[2]]
     assert (title, total) == ("tiny", 6)
-    assert sum(amount for amount, _ in told) == 6
-    assert [doing for _, doing in told if doing] == [
+    assert sum(amount for amount, _ in reported) == 6
+    assert [doing for _, doing in reported if doing] == [
         f"german, base seed {seed}, {doing}" for seed in (0, 1) for doing in ("training", "pgd", "pgd+sns", "min-l2")
     ]
 
@@ -686,7 +683,7 @@ def test_what_makes_no_sense_is_refused(change, error, message):
         replace(TINY, **change)
 
 
-def test_a_method_that_cannot_be_told_from_another_is_refused(tmp_path):
+def test_a_method_that_cannot_be_distinguished_from_another_is_refused(tmp_path):
     with pytest.raises(TypeError, match="cannot tell one object from another .* frozen dataclasses"):
         run(replace(TINY, methods=(("own", Opaque()),)), tmp_path / "own.jsonl")
 
@@ -698,7 +695,7 @@ def test_missing_data_is_named_before_any_work(tmp_path, monkeypatch, searches):
     assert not searches["all"]
 
 
-def test_what_a_study_does_not_have_is_told(tmp_path):
+def test_what_a_study_does_not_have_is_refused(tmp_path):
     for words in ({"dataset": "ctg"}, {"dataset": "german", "base_seed": 2}):
         with pytest.raises(
             ValueError, match=r"study 'tiny' has no dataset '.*' with base seed .*; it has german with 0"

@@ -58,7 +58,7 @@ def test_whole_numbers_kept_as_floats_are_integers():
     assert Schema.infer(_with(age=everything()["age"].astype(float)), "outcome")["age"].kind == "integer"
 
 
-def test_everything_wrong_is_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(ValueError, match=r"(?s)'age' has 60 missing.*'job' has levels 'pilot'.*'outcome' has levels"):
         EVERYTHING.check(_with(age=np.nan, job="pilot", outcome="maybe"), labelled=True)
     with pytest.raises(ValueError, match=r"(?s)'outcome' has 60 missing.*'when' holds times"):
@@ -90,7 +90,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_table_is_told_by_column_value_and_remedy(case):
+def test_a_broken_table_is_refused_with_its_column_value_and_remedy(case):
     table, message = BROKEN[case]
     with pytest.raises(ValueError, match=message):
         EVERYTHING.check(table, labelled=True)

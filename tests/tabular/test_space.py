@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Group, Space
@@ -39,10 +39,11 @@ def near(origin: torch.Tensor, seed: int, size: float) -> torch.Tensor:
 
 
 cases = given(seed=st.integers(0, 10_000), size=st.sampled_from([0.1, 1.0, 5.0]))
+however_slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @cases
-@settings(deadline=None, max_examples=60)
+@however_slow
 def test_projecting_twice_equals_projecting_once(seed, size):
     space, origin = spaces(seed)
     once = space.project(near(origin, seed, size), origin)
@@ -50,7 +51,7 @@ def test_projecting_twice_equals_projecting_once(seed, size):
 
 
 @cases
-@settings(deadline=None, max_examples=60)
+@however_slow
 def test_projection_is_the_nearest_point_of_the_hull(seed, size):
     """For a convex set p is the projection of x iff (x − p)·(v − p) ≤ 0 for all of its points v."""
     space, origin = spaces(seed)
@@ -63,7 +64,7 @@ def test_projection_is_the_nearest_point_of_the_hull(seed, size):
 
 
 @cases
-@settings(deadline=None, max_examples=60)
+@however_slow
 def test_the_hull_holds_what_is_valid(seed, size):
     space, origin = spaces(seed)
     valid = space.snap(near(origin, seed, size), origin)
@@ -72,7 +73,7 @@ def test_the_hull_holds_what_is_valid(seed, size):
 
 
 @cases
-@settings(deadline=None, max_examples=60)
+@however_slow
 def test_snapping_gives_valid_points_and_leaves_them_alone(seed, size):
     for dtype in (torch.float32, torch.float64):
         space, origin = spaces(seed, dtype)
@@ -82,7 +83,7 @@ def test_snapping_gives_valid_points_and_leaves_them_alone(seed, size):
 
 
 @cases
-@settings(deadline=None, max_examples=60)
+@however_slow
 def test_nobody_is_moved_who_does_not_move(seed, size):
     space, origin = spaces(seed)
     assert torch.equal(space.snap(origin, origin), origin)

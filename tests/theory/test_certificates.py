@@ -343,7 +343,7 @@ def test_what_is_not_finite_is_not_certified():
         (Net((torch.zeros(3, 1),), (torch.zeros(1),)), "two logits or more"),
     ],
 )
-def test_what_is_no_perceptron_is_told(network, message):
+def test_what_is_no_perceptron_is_refused(network, message):
     with pytest.raises(TypeError, match=message):
         margin_bound(network, torch.zeros(1, 3), torch.tensor([0]), 0.1)
 
@@ -358,7 +358,7 @@ def test_what_is_no_perceptron_is_told(network, message):
         ({"change": Absolute((1.0, 1.0))}, "expected 1 finite scales"),
     ],
 )
-def test_questions_that_make_no_sense_are_told(asked, message):
+def test_questions_that_make_no_sense_are_refused(asked, message):
     question = {"x": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "delta": 0.1} | asked
     with pytest.raises(ValueError, match=message):
         margin_bound(drawn(3, 2), **question)

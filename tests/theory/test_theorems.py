@@ -6,6 +6,7 @@ from functools import partial
 import perceptrons
 import pytest
 import torch
+from conftest import few_or_many
 from perceptrons import Perceptron
 from torch import Tensor
 
@@ -178,9 +179,10 @@ SHAPES = [(10, 8, 1), (10, 8, 4, 2), (4, 12, 2), (20, 16, 2, 2), (30, 3, 1), (50
 
 
 @pytest.mark.parametrize("sizes", SHAPES)
-def test_theorem_2_is_never_violated(sizes):
-    """300 networks of each shape, 4 points in each, top layers that moved a little or a lot."""
-    for seed in range(300):
+@few_or_many("networks", 60, 300)
+def test_theorem_2_is_never_violated(networks, sizes):
+    """Networks of each shape, 4 points in each, top layers that moved a little or a lot."""
+    for seed in range(networks):
         network = drawn(*sizes, seed=seed, bias=(0.0, 0.5, 2.0)[seed % 3])
         other = retopped(network, (0.03, 1.0, 10.0)[seed % 5 % 3], seed=seed + 5000)
         x = rows(4, sizes[0], seed=seed) * (0.3, 1.0, 5.0)[seed % 7 % 3]

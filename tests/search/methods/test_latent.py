@@ -264,7 +264,7 @@ def test_without_a_fit_it_says_what_to_do(question, encoding):
         SMALL(*question, encoding.space)
 
 
-def test_rows_of_another_width_are_told(question, fitted):
+def test_rows_of_another_width_are_refused(question, fitted):
     x = torch.zeros(3, 5)
     space = Space.box(-torch.ones(5), torch.ones(5))
     with pytest.raises(ValueError, match="fitted to rows of 12 columns but these have 5"):

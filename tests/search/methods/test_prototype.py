@@ -151,7 +151,15 @@ def test_in_a_schema_too_it_stays_nearer_to_the_prototype_than_the_cheapest_poin
     assert far[0] < far[1]
 
 
-@pytest.mark.parametrize("method", [Prototype(), Prototype.alibi(steps=10)], ids=["own", "alibi"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(Prototype(steps=10, constants=2), id="own"),
+        pytest.param(Prototype(), id="own, in full", marks=pytest.mark.slow),
+        pytest.param(Prototype.alibi(steps=3), id="alibi"),
+        pytest.param(Prototype.alibi(steps=10), id="alibi, longer", marks=pytest.mark.slow),
+    ],
+)
 def test_batched_is_one_by_one(method, family, rows, encoding):
     """In float64, so that the last bit of a matrix product decides nothing."""
     network, (x, y) = family[0], rows

@@ -23,6 +23,7 @@ def test_it_never_proves_less_nor_leaves_its_ball_nor_loses_the_class(name, norm
     assert (after >= before).all()
     assert after.mean() > before.mean() + 0.1
     assert not space.violations(stable.point[found], begin.origin[found]).any()
+    assert 0 < (~found).sum() < len(found)
     assert torch.equal(stable.point[~found], begin.point[~found])
 
 
@@ -33,7 +34,7 @@ def test_the_radius_that_is_proved_grows(start, family, rows):
     assert after.mean() > 2 * before.mean()
 
 
-def test_columns_whose_weights_cannot_be_told_from_zero_are_not_used():
+def test_columns_whose_weights_cannot_be_distinguished_from_zero_are_not_used():
     """Logits ±(3, 0.1)·x/2 differ by 3 x₁ + 0.1 x₂ − 2 δ (|x₁| + |x₂| + 1) at worst. With δ = 0.1 moving x₂ away from
     0 costs 0.2 for each 0.1 it brings, so it goes home, where Confidence sends it on."""
     weight = torch.tensor([[-1.5, 1.5], [-0.05, 0.05]])
@@ -67,7 +68,7 @@ class Other:
 
 
 @pytest.mark.parametrize("kind", ["function", "merged", "other"])
-def test_what_is_no_perceptron_is_told(kind, family, rows):
+def test_what_is_no_perceptron_is_refused(kind, family, rows):
     network, x = family[0], rows[0]
     model, message = {
         "function": (linear(torch.ones(x.shape[1]), 0.0), "needs a perceptron"),

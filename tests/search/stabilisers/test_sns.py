@@ -29,6 +29,7 @@ def test_sns_never_lowers_its_objective_nor_leaves_its_ball_nor_loses_the_class(
     if radius > 1 and steps > 10:
         assert after.mean() > before.mean() + 0.01
     assert not space.violations(stable.point[found], begin.origin[found]).any()
+    assert 0 < (~found).sum() < len(found)
     assert torch.equal(stable.point[~found], begin.point[~found])
 
 
