@@ -120,7 +120,7 @@ def test_audit_counts_what_the_members_say(family, rows):
         (lambda f, c: (c, f[1]), TypeError, r"got Counterfactuals and Network.*Family\.from_models"),
         (lambda f, c: (c, f), ValueError, r"members \[0\] .* are networks that the search has seen"),
         (lambda f, c: (c, f[1:1]), ValueError, "has 0 members"),
-        (lambda f, c: (dataclasses.replace(c, classes=3), f[1:]), ValueError, "found for 3 classes .* has 2"),
+        (lambda f, c: (dataclasses.replace(c, classes=3), f[1:]), ValueError, "found for 3 classes .* have 2"),
         (lambda f, c: (dataclasses.replace(c, point=c.point[:, 1:]), f[1:]), ValueError, "have 11 columns"),
         (
             lambda f, c: (c, dataclasses.replace(f[1:3], fingerprints=f.fingerprints[1:2] * 2)),
@@ -142,7 +142,7 @@ def test_a_stabilised_counterfactual_remembers_what_both_searches_saw(family, ro
     space = Space.free(x)
     found = PGD(radius=6.0)(family[0], x, other_class(family[0], x), space)
     stable = SNS(radius=1.0, steps=5)(family[1], found, space)
-    assert stable.seen == set(family.fingerprints[:2])
+    assert stable.seen >= set(family.fingerprints[:2])
     with pytest.raises(ValueError, match=r"members \[1\]"):
         audit(stable, dataclasses.replace(family[:2], fingerprints=("other", family.fingerprints[1])))
     audit(stable, family[2:])

@@ -12,6 +12,7 @@ from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, audit, 
 from holdfast.external.alibi import from_alibi
 from holdfast.external.dice import from_dice
 from holdfast.external.tables import from_paired, from_tables
+from holdfast.models.identity import identities
 from holdfast.tabular.reading import read_table
 
 SCHEMA = Schema(
@@ -75,7 +76,8 @@ def test_our_own_answers_come_back_as_they_were(german):
     assert torch.equal(back.point[~back.found], answer.origin[~back.found])
     assert torch.equal(back.target, answer.target)
     assert back.classes == 2
-    assert back.seen == answer.seen == {family[0].fingerprint}
+    assert back.seen == answer.seen == identities(family[0])
+    assert family[0].fingerprint in back.seen
     assert imported.labels.equals(asked.index)
     assert set(imported.problems["problem"]) == {"no counterfactual"}
     assert imported.problems["row"].tolist() == asked.index[~answer.found.numpy()].tolist()

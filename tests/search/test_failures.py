@@ -56,3 +56,11 @@ def test_random_points_are_valid_and_reach_every_level(rows, encoding):
     for group in space.groups:
         columns = [column for column in group.columns if column not in group.avoid]
         assert (points[:, :, columns] > 0).any(0).any(0).all()
+
+
+def test_where_everything_was_found_there_is_nothing_to_explain(family, rows, encoding):
+    model, x = family[0], rows[0]
+    answer = PGD(radius=20.0)(model, x[:5], other_class(model, x[:5]), Space.free(x))
+    assert answer.found.all()
+    assert why_not(model, answer, Space.free(x)) == (None,) * 5
+    assert why_not(model, answer[:0], Space.free(x)) == ()
