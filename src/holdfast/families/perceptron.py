@@ -15,7 +15,7 @@ from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
 from holdfast.theory.layers import logits_of
 
-LANES = 4  # numbers that one 16-byte step through memory takes
+WIDTH_STEP = 4  # numbers in 16 bytes of memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,13 +161,13 @@ class Perceptron:
 
 
 def aligned(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The same layers with hidden widths that are multiples of `LANES`.
+    """The same layers with hidden widths that are multiples of `WIDTH_STEP`.
 
     The bits of a matrix product depend on where its matrices begin in memory, and in a stack of odd widths that differs
     from member to member: a network would come out otherwise beside others than alone. Units that fill up a layer have
     weights, biases and gradients of zero, so they stay zero and the others never notice them.
     """
-    return (sizes[0], *(-(-width // LANES) * LANES for width in sizes[1:-1]), sizes[-1])
+    return (sizes[0], *(-(-width // WIDTH_STEP) * WIDTH_STEP for width in sizes[1:-1]), sizes[-1])
 
 
 def _shapes(sizes: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:

@@ -1,9 +1,10 @@
 """One stack of networks trained in lockstep: the same step at the same time, one Adam over all of them.
 
 Every operation here works on each member's slice alone (a batched matrix product, an elementwise update), so
-a member comes out the same, bit for bit on a CPU, whatever it is trained beside. Two things would break that
+a member comes out the same, bit for bit on a CPU, whatever it is trained beside. Three things would break that
 and are avoided: a last vector of the flat parameters that is only partly filled (its leftover elements go
-through other instructions, hence `LANES`) and several BLAS threads on one stack (hence one thread per worker).
+through other instructions, hence `LANES`), several BLAS threads on one stack (hence one thread per worker), and
+matrices that begin at odd places in memory (hence `perceptron.aligned`).
 """
 
 from __future__ import annotations
