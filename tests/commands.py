@@ -44,7 +44,7 @@ def invoke(*words, cwd, **environment) -> CompletedProcess[str]:
 
 # Runs a command in which one function, after so many calls, says so and waits for ever.
 PAUSING = """
-import sys, time
+import os, sys, time
 from importlib import import_module
 
 (module, name), after, calls = sys.argv[1].split(":"), int(sys.argv[2]), 0
@@ -55,7 +55,7 @@ def pausing(*given):
     calls += 1
     if calls <= after:
         return original(*given)
-    print("paused", flush=True)
+    os.write(1, b"paused\\n")  # in one piece, since several workers may come here at once
     while True:
         time.sleep(1)
 

@@ -111,6 +111,7 @@ def test_files_are_whole_and_the_same_on_every_run(drawn, tmp_path, name):
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [f"{name}.v1.png", f"{name}.v1.svg"]
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes_and_touches_no_window_system(settings, tmp_path):
     settings.to_json(tmp_path / "rows.json", orient="records")
     program = (

@@ -64,6 +64,22 @@ def find(name, model, x, target, space, known=None, length=in_full):
     return fitted(name, space, x if known is None else known, length)(model, x, target, space)
 
 
+def searched_once(model, x, target, spaces, known=None, length=in_full):
+    """``answer(name, "free")`` is what a method finds for these rows, searched for once: stabilisers share it too.
+
+    That a name with a + does the one after the other is what test_pipeline shows.
+    """
+
+    @functools.cache
+    def answer(name, space):
+        if "+" not in name:
+            return find(name, model, x, target, spaces[space], known, length)
+        method, stabiliser = name.split("+")
+        return length(STABILISERS[stabiliser]())(model, answer(method, space), spaces[space])
+
+    return answer
+
+
 @pytest.fixture(scope="module", params=NAMES)
 def name(request):
     """Tests of one method follow one another, and share what it found."""
@@ -83,20 +99,7 @@ def spaces(question, encoding):
 
 @pytest.fixture(scope="module")
 def answers(question, spaces):
-    """``answers(name, "free")`` is what a method finds for the question, searched for once: stabilisers share it too.
-
-    That a name with a + does the one after the other is what test_pipeline shows.
-    """
-    model, x, target = question
-
-    @functools.cache
-    def answer(name, space):
-        if "+" not in name:
-            return find(name, model, x, target, spaces[space])
-        method, stabiliser = name.split("+")
-        return STABILISERS[stabiliser]()(model, answer(method, space), spaces[space])
-
-    return answer
+    return searched_once(*question, spaces)
 
 
 def test_what_is_found_is_in_the_space_and_in_the_class(name, answers, question, spaces):
@@ -224,12 +227,13 @@ def test_every_dataset_keeps_its_space(dataset, rows, length, loaded):
     network = train(x, y, recipe, [Retraining()], classes=len(schema.classes))[0]
     model = merged(network, ((0,), (1, 2))) if dataset == "warfarin" else network
     question = encoding.encode(asked[:rows])
-    target = other_class(model, question)
+    spaces = {"schema": encoding.space, "free": Space.free(x)}
+    answers = searched_once(model, question, other_class(model, question), spaces, x, length)
     for name in NAMES:
         if name == "pgd+certified" and model is not network:
             continue  # certificates are of perceptrons themselves
-        for space in (encoding.space, Space.free(x)):
-            answer = find(name, model, question, target, space, known=x, length=length)
+        for key, space in spaces.items():
+            answer = answers(name, key)
             found = answer.found
             assert found.any()
             assert not space.violations(answer.point[found], question[found]).any()
