@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.utils.digests import digest
+from holdfast.utils.files import check_writable
 from holdfast.utils.sealing import Kind, SealError, unsealed
 
 FAMILY = Kind("family", "family manifest", format=1, unsealed=0)
 PART = Kind("part", "part of a family", format=1, unsealed=0)
 ALGORITHM = 2  # of training; to be raised whenever it comes to give other bits
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
 
 
@@ -49,7 +52,7 @@ class Entry:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return sum(_file_size(path) for path in self.folder.rglob("*"))
 
     def members_so_far(self) -> int:
         """How many members interrupted runs have finished, as the headers of their files say."""
@@ -59,9 +62,19 @@ class Entry:
         return sorted((self.folder / "parts").glob("*.safetensors"))
 
     def remove(self) -> None:
-        """The manifest first, so that a family is never there by half."""
+        """The manifest first, so that a family is never there by half. Of a link, the link alone."""
+        if self.folder.is_symlink():
+            self.folder.unlink()
+            return
         (self.folder / "manifest.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder)
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.lstat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # removed meanwhile
+        return 0
 
 
 def default_store() -> Path:
@@ -69,6 +82,44 @@ def default_store() -> Path:
     chosen = os.environ.get("HOLDFAST_FAMILIES")
     home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "holdfast" / "families"
     return (Path(chosen) if chosen else home).expanduser()
+
+
+def check_room(store: Path, needed: int) -> None:
+    """Raise unless so many bytes can be kept in a store: before the networks are trained, not after."""
+    try:
+        check_writable(store)
+    except OSError as error:
+        raise ValueError(
+            f"the store {store} cannot be written to ({error.strerror}); name a folder that can: store=..., or "
+            "HOLDFAST_FAMILIES"
+        ) from error
+    limit = size_limit()
+    if limit is not None and store_size(store) + needed > limit:
+        raise ValueError(
+            f"the store {store} holds {in_units(store_size(store))} and this family needs about {in_units(needed)}, "
+            f"but HOLDFAST_FAMILIES_LIMIT is {in_units(limit)}; raise it, or remove families that you no longer need: "
+            "holdfast families list"
+        )
+
+
+def size_limit() -> int | None:
+    """How many bytes a store may hold: ``HOLDFAST_FAMILIES_LIMIT``, such as 500MB or 20GB. None is no limit."""
+    chosen = os.environ.get("HOLDFAST_FAMILIES_LIMIT", "").strip()
+    if not chosen:
+        return None
+    said = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*(B|KB|MB|GB|TB)?", chosen.upper())
+    if said is None:
+        raise ValueError(f"HOLDFAST_FAMILIES_LIMIT is {chosen!r}; give a size such as 500MB or 20GB")
+    return int(float(said[1]) * UNITS[said[2] or "B"])
+
+
+def in_units(size: int) -> str:
+    unit = max((name for name in UNITS if UNITS[name] <= max(size, 1)), key=UNITS.__getitem__)
+    return f"{size / UNITS[unit]:.1f} {unit}" if size >= 1000 else f"{size} B"
+
+
+def store_size(store: Path) -> int:
+    return sum(entry.size() for entry in entries(store))
 
 
 def entries(store: str | Path) -> list[Entry]:

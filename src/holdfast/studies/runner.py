@@ -140,7 +140,8 @@ def _sums(cost: Tensor, audits: Mapping[str, Audit]) -> dict[str, float]:
 
     Sums over several cells give the regression of u on c over all of them: the paper's R².
     """
-    shares = torch.stack([torch.tensor(_invalidated(one)) / len(one.kinds) for one in audits.values()]).double().mean(0)
+    counts = {kind: torch.tensor(_invalidated(one), dtype=torch.float32) for kind, one in audits.items()}
+    shares = torch.stack([counts[kind] / len(one.kinds) for kind, one in audits.items()]).double().mean(0)
     sums = {"c": cost.sum(), "u": shares.sum(), "cc": cost @ cost, "cu": cost @ shares, "uu": shares @ shares}
     return {f"sum_{name}": float(f"{float(value):.10g}") for name, value in sums.items()}
 
