@@ -21,7 +21,7 @@ from holdfast.utils.sealing import Kind, SealError, unsealed
 FAMILY = Kind("family", "family manifest", format=1, unsealed=0)
 PART = Kind("part", "part of a family", format=1, unsealed=0)
 ALGORITHM = 2  # of training; to be raised whenever it comes to give other bits
-UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
 
 
@@ -107,10 +107,11 @@ def size_limit() -> int | None:
     chosen = os.environ.get("HOLDFAST_FAMILIES_LIMIT", "").strip()
     if not chosen:
         return None
-    said = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*(B|KB|MB|GB|TB)?", chosen.upper())
+    said = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*(B|kB|MB|GB|TB)?", chosen, re.IGNORECASE)
     if said is None:
         raise ValueError(f"HOLDFAST_FAMILIES_LIMIT is {chosen!r}; give a size such as 500MB or 20GB")
-    return int(float(said[1]) * UNITS[said[2] or "B"])
+    unit = next(name for name in UNITS if name.lower() == (said[2] or "B").lower())
+    return int(float(said[1]) * UNITS[unit])
 
 
 def in_units(size: int) -> str:
