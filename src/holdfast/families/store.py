@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -33,6 +34,7 @@ from holdfast.models.model import Model
 from holdfast.utils.digests import digest
 from holdfast.utils.files import appearing, sweep, write_text
 
+LOG = logging.getLogger(__name__)
 ALGORITHM = 2  # to be raised whenever training comes to give other bits
 PADDED = 3  # the same for perceptrons that are trained with wider layers
 
@@ -123,6 +125,7 @@ def load_family(
 
 
 def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
+    LOG.info("reading the networks of %s", folder)
     manifest = read_manifest(folder)
     path = folder / "family.safetensors"
     contents = file_bytes(path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+LOG = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -27,6 +30,7 @@ def appearing(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
+        LOG.info("wrote %s", path)
     finally:
         part.unlink(missing_ok=True)
 
