@@ -7,6 +7,8 @@ import json
 import logging
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,22 @@ def test_an_edited_manifest_sends_no_control_character(files, tmp_path):
         assert r"\x1b[31mred" in one.stdout + one.stderr
         assert not controls(one.stdout + one.stderr)
         assert "Traceback" not in one.stderr
+
+
+WARNING_COMMAND = """
+import sys, warnings
+import holdfast.cli.app
+from holdfast.cli import main
+
+holdfast.cli.app.app = lambda: warnings.warn(f"column {sys.argv[1]} is constant")
+main()
+"""
+
+
+def test_a_warning_about_an_odd_name_sends_no_control_character():
+    ran = subprocess.run([sys.executable, "-c", WARNING_COMMAND, ODD], capture_output=True, text=True, check=True)
+    assert f"UserWarning: column {SHOWN} is constant" in ran.stderr
+    assert not controls(ran.stderr)
 
 
 def test_brackets_in_out_are_part_of_its_name(tmp_path):

@@ -53,13 +53,12 @@ def _print_error(message: str) -> None:
     console(stderr=True).print(Text.assemble(("holdfast:", "bold red"), f" {printable(message)}"))
 
 
-def whole_number(low: int, high: int | None = None) -> Callable[[int | None], int | None]:
+def whole_number(low: int, high: int) -> Callable[[int | None], int | None]:
     """A check whose message says what was given, which typer's own does not."""
 
     def check(value: int | None) -> int | None:
-        if value is not None and (value < low or (high is not None and value > high)):
-            allowed = f"from {low} to {high}" if high is not None else f"{low} or more"
-            raise typer.BadParameter(f"got {_short(value)}; choose a whole number {allowed}")
+        if value is not None and not low <= value <= high:
+            raise typer.BadParameter(f"got {_short(value)}; choose a whole number from {low} to {high}")
         return value
 
     return check

@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.utils.digests import digest
+from holdfast.utils.sealing import Kind, SealError, unsealed
 
+FAMILY = Kind("family", "family manifest", format=1, unsealed=0)
+PART = Kind("part", "part of a family", format=1, unsealed=0)
+ALGORITHM = 2  # of training; to be raised whenever it comes to give other bits
 MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
+
+
+NAME_ANOTHER = "name the folder of a family, or save the family again"
 
 
 class StoreError(ValueError):
@@ -84,15 +91,33 @@ def find(store: str | Path, name: str) -> Entry:
 def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     try:
-        manifest = json.loads(file_bytes(path))
-        if manifest["holdfast"] == "family" and set(manifest) >= MANIFEST:
-            return dict(manifest)
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise StoreError(
-        f"{path} is not a valid family manifest (edited, or written by another program); remove "
-        f"{folder}, or name another folder"
+        manifest = unsealed(FAMILY, file_bytes(path), str(path))
+    except SealError as error:
+        raise StoreError(f"{error}; {NAME_ANOTHER}") from None
+    if not _complete(manifest):
+        raise StoreError(f"{path} is not a valid family manifest (edited, or of a newer version); {NAME_ANOTHER}")
+    return manifest
+
+
+def _complete(manifest: dict[str, Any]) -> bool:
+    """Whether all is there that a family is made of, and of its kind."""
+    if not set(manifest) >= MANIFEST or manifest.get("algorithm") not in range(ALGORITHM + 1):
+        return False
+    members, places, digest = manifest["members"], manifest["places"], manifest["sha256"]
+    return (
+        isinstance(digest, str)
+        and manifest.get("file", "family.safetensors") in ("family.safetensors", tensor_file(digest))
+        and isinstance(members, list)
+        and all(isinstance(member, dict) and isinstance(member.get("kind"), str) for member in members)
+        and isinstance(places, list)
+        and sorted(places) == list(range(len(members)))
+        and isinstance(manifest["networks"], list)
     )
+
+
+def tensor_file(digest: str) -> str:
+    """Named by what it holds, so that a family that is saved over another never takes its tensors away."""
+    return f"family-{digest[:20]}.safetensors"
 
 
 def part_description(path: Path) -> dict[str, Any]:
@@ -101,8 +126,11 @@ def part_description(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(min(length, path.stat().st_size)))
-        return dict(json.loads(header["__metadata__"]["holdfast"]))
-    except (ValueError, KeyError, TypeError) as error:
+        about = unsealed(PART, header["__metadata__"]["holdfast"].encode(), str(path))
+        if not isinstance(about["members"], list) or not isinstance(about["sha256"], str):
+            raise TypeError("members")
+        return about
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged_part(path, error) from error
 
 

@@ -1,7 +1,7 @@
 """Running a study: cell by cell into a file, resumed after any interruption.
 
 When the last cell is there, the file is written anew in the study's own order: but for ``seconds`` it has the same
-bytes however often it was interrupted. Only one process may run on a file at a time.
+bytes however often it was interrupted. Only one process may run on a file at a time; a second one is told.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from holdfast import __version__, datasets
 from holdfast.auditing.audit import Audit, audit
 from holdfast.families.entries import default_store
 from holdfast.families.family import Family
-from holdfast.studies.results import append_line, complete, cut_off_half_line, read_lines
+from holdfast.studies.results import append_line, complete, end_last_line, read_lines
 from holdfast.studies.study import Cell, Study
 from holdfast.studies.trials import Trial, data_of, start_trial
+from holdfast.utils.files import only_writer
 from holdfast.utils.progress import bar
 
 LOG = logging.getLogger(__name__)
@@ -45,15 +46,19 @@ def run(
     """
     path = Path(file)
     wanted = _chosen(study, only)
+    with only_writer(path):
+        return _run(study, path, wanted, default_store() if store is None else store, workers, progress)
+
+
+def _run(study: Study, path: Path, wanted: list[Cell], store: str | Path, workers: int | None, progress: bool) -> Path:
     known = {line["cell"] for line in read_lines(path, study.name)} if path.exists() else set()
     todo = [cell for cell in wanted if cell.key not in known]
     LOG.info("study %s: %d of %d cells to compute, into %s", study.name, len(todo), len(wanted), path)
     for dataset in dict.fromkeys(cell.dataset for cell in todo):
         if datasets.card(dataset).state() != "here":
             datasets.card(dataset).load()  # says what is wrong and how to get it, before hours of work on the others
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cut_off_half_line(path)
-    with closing(_computed(study, todo, default_store() if store is None else store, workers, progress)) as lines:
+    end_last_line(path)
+    with closing(_computed(study, todo, store, workers, progress)) as lines:
         for line in lines:
             append_line(path, line)
     complete(study, path)
