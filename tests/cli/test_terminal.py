@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import logging
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +56,8 @@ def files(tmp_path_factory, rows):
     table = table.assign(job=table["job"].replace("baker", f"baker{ODD}[/x]")).rename(columns={"debt": f"debt{ODD}[b]"})
     table.index = [f"row {place} [/x]{ODD}" for place in range(len(table))]
     table.to_csv(folder / "table.csv", index_label="id")
-    save_family(train(*rows, Recipe((4,), epochs=1), seeds(2)), folder / "family")
+    odd = [replace(change, kind=f"seeds{ODD}[/y]") for change in seeds(2)]
+    save_family(train(*rows, Recipe((4,), epochs=1), odd), folder / "family")
     return folder, table
 
 
@@ -87,13 +88,18 @@ def test_an_error_about_odd_names_is_one_sentence_of_plain_text(files, tmp_path)
     assert (done.returncode, f"[bold]{SHOWN}[/]" in done.stderr, controls(done.stderr)) == (1, True, set())
 
 
-def test_an_edited_manifest_sends_no_control_character(files, tmp_path):
+def _with_a_damaged_manifest(family: Path, command):
+    whole = (family / "manifest.json").read_text()
+    (family / "manifest.json").write_text(whole.replace("seeds", f"seeds{ODD}", 1))
+    done = command()
+    (family / "manifest.json").write_text(whole)
+    return done
+
+
+def test_a_store_with_odd_names_sends_no_control_character(files, tmp_path):
     folder, _ = files
     odd = tmp_path / f"store {ODD}" / f"family {ODD}[b]"
     shutil.copytree(folder / "family", odd)
-    text = json.loads((odd / "manifest.json").read_text())
-    text["members"][0]["kind"] = f"seeds{ODD}[/y]"
-    (odd / "manifest.json").write_text(json.dumps(text))
     listed = invoke("families", "list", "--store", odd.parent, cwd=tmp_path)
     assert listed.returncode == 0
     assert f"family {SHOWN_BY_RICH}[b]" in listed.stdout
@@ -103,6 +109,7 @@ def test_an_edited_manifest_sends_no_control_character(files, tmp_path):
         invoke("families", "show", "family", "--store", odd.parent, cwd=tmp_path),
         invoke("families", "show", "other", "--store", odd.parent, cwd=tmp_path),
         invoke("families", "remove", "family", "--store", odd.parent, cwd=tmp_path),
+        _with_a_damaged_manifest(odd, lambda: invoke("families", "list", "--store", odd.parent, cwd=tmp_path)),
         invoke("families", "remove", "family", "--yes", "--store", odd.parent, cwd=tmp_path),
         invoke("families", "list", "--store", odd.parent, cwd=tmp_path),  # that there are none
     ]
