@@ -100,11 +100,8 @@ def paper(
         results = reproduce(studies, out, only=names, workers=workers, progress=True)
         _show_tables(results, out)
         if figures:
-            from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
-
             done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
-            drawn = draw(results, [one.rows for one in done], out / "figures", progress=True)
-            console().print(f"{len(drawn) // 2} figures     {out / 'figures'}")
+            _draw_figures(results, done, out / "figures")
 
 
 def _show_sizes(studies: Sequence[Study]) -> None:
@@ -126,3 +123,10 @@ def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
     for result in results:
         path = write_text(out / f"tables-{file_of(result.study, out).stem}.md", document(result))
         console().print(f"every table   {path}")
+
+
+def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
+    from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
+
+    drawn = draw(results, [one.rows for one in varied], folder, progress=True)
+    console().print(f"{len(drawn) // 2} figures     {folder}")

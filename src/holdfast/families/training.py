@@ -102,7 +102,7 @@ def _all_members(
     workers = _worker_count(job, workers)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
-    LOG.info("training %d of %d networks, %d processes", sum(map(len, chunks)), len(fingerprints), workers)
+    LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
         advance(len(fingerprints) - sum(map(len, chunks)))
         for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
