@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,7 @@ from holdfast.utils.digests import digest
 from holdfast.utils.files import appearing, only_writer, sweep, write_text
 from holdfast.utils.sealing import sealed
 
+LOG = logging.getLogger(__name__)
 PADDED = 3  # the algorithm's number for perceptrons that are trained with wider layers
 
 
@@ -146,6 +148,7 @@ def load_family(
 
 
 def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
+    LOG.info("reading the networks of %s", folder)
     manifest = read_manifest(folder)
     path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from holdfast.models.model import Model
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
 
+LOG = logging.getLogger(__name__)
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU
 GPU_SHARE = 0.5  # of a GPU's free memory that training may take
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
@@ -76,6 +78,7 @@ def train(
     fingerprints = job.fingerprints()
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
+        LOG.info("found %d networks in %s", len(fingerprints), entry.folder)
         family = replace(
             load_entry(entry, fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe
         )
@@ -103,6 +106,7 @@ def _all_members(
     workers = _worker_count(job, workers)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
+    LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
         advance(len(fingerprints) - sum(map(len, chunks)))
         for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
@@ -111,6 +115,7 @@ def _all_members(
                 add_members(entry, [fingerprints[member] for member in chunk], state)
             gathered.put(chunk, state)
             advance(len(chunk))
+    LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return gathered.family(fingerprints)
 
 

@@ -6,6 +6,7 @@ bytes however often it was interrupted. Only one process may run on a file at a 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
 from itertools import groupby
@@ -25,6 +26,8 @@ from holdfast.studies.study import Cell, Study
 from holdfast.studies.trials import Trial, data_of, start_trial
 from holdfast.utils.files import only_writer
 from holdfast.utils.progress import bar
+
+LOG = logging.getLogger(__name__)
 
 
 def run(
@@ -50,6 +53,7 @@ def run(
 def _run(study: Study, path: Path, wanted: list[Cell], store: str | Path, workers: int | None, progress: bool) -> Path:
     known = {line["cell"] for line in read_lines(path, study.name)} if path.exists() else set()
     todo = [cell for cell in wanted if cell.key not in known]
+    LOG.info("study %s: %d of %d cells to compute, into %s", study.name, len(todo), len(wanted), path)
     for dataset in dict.fromkeys(cell.dataset for cell in todo):
         if datasets.card(dataset).state() != "here":
             datasets.card(dataset).load()  # says what is wrong and how to get it, before hours of work on the others
@@ -87,6 +91,7 @@ def _computed(
                 trial = start_trial(study, data, seed, store, workers)
                 for cell in cells:
                     advance(0, f"{dataset}, base seed {seed}, {cell.method}")
+                    LOG.info("searching: %s, %s, base seed %s", dataset, cell.method, seed)
                     yield _line(study, cell, trial)
                     advance(1)
 

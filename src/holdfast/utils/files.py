@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import secrets
 import time
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+LOG = logging.getLogger(__name__)
 DAY = 24 * 3600  # seconds after which a part is what a killed writer left behind
 FILE_MODE, FOLDER_MODE = 0o664, 0o775  # less the user's umask: never writable for everybody
 
@@ -38,6 +40,7 @@ def appearing(path: str | Path) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
+        LOG.info("wrote %s", path)
     finally:
         part.unlink(missing_ok=True)
 
