@@ -311,15 +311,16 @@ def check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair, 
         out_of_reach = _lost(bounds, shift, scale, np.where(_is_number(schema), 0, 8))
     if not np.isfinite(scale[0]) and scaling == "minmax-global":  # not all columns are to blame
         lost &= (low == low.min()) | (high == high.max())
+        out_of_reach &= lost
     problems = []
     for feature, place in _places(schema):
-        ends = f"{low[place].min():g} to {high[place].max():g}"
-        if lost[place].any():
+        ends = f"{low[place].min():.12g} to {high[place].max():.12g}"
+        if feature.is_numeric and lost[place].any():
             problems.append(
                 f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
                 f"infinite as float32; {_remedy(low, high, place)}"
             )
-        elif out_of_reach[place].any() and feature.is_numeric:
+        elif feature.is_numeric and out_of_reach[place].any():
             problems.append(
                 f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} would become one number "
                 f"or infinite as float32 with scaling={scaling!r}; choose bounds nearer to the rows, {ends}"
