@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -46,16 +47,16 @@ def _read_csv(path: Path) -> pd.DataFrame:
     _check_bytes(path)
     try:
         names = _header(path)
-        table: pd.DataFrame = pd.read_csv(path, **_AS_TEXT, low_memory=False, **_EXACT)
+        table = _rows(path)
+    except pd.errors.ParserWarning as error:
+        raise ValueError(
+            f"{path}: its rows have more cells than its first line has names ({some(names, 12)}); name every column; "
+            "only the first, for row labels, may have an empty name"
+        ) from error
     except (ValueError, OverflowError) as error:  # empty, ragged, or not text in UTF-8
         raise ValueError(f"{path} is not a valid CSV file: {error}") from error
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise ValueError(f"{path}: its columns are not separated by commas; read it with pd.read_csv(path, sep=...)")
-    if len(names) != len(table.columns) or (len(table) and not isinstance(table.index, pd.RangeIndex)):
-        raise ValueError(
-            f"{path}: its rows have more cells than its first line has names ({some(names, 12)}); name every column, "
-            "and take away commas at the ends of lines"
-        )
     nameless = [place for place, name in enumerate(names, start=1) if not name.strip()]
     if [place for place in nameless if place > 1]:
         raise ValueError(
@@ -65,6 +66,14 @@ def _read_csv(path: Path) -> pd.DataFrame:
     _check_names(path, [unmarked(name) for name in names])
     if nameless:
         return table.set_index(table.columns[0]).rename_axis(None)
+    return table
+
+
+def _rows(path: Path) -> pd.DataFrame:
+    """Without index_col=False, pandas would take the first of too many cells for a row label, in silence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        table: pd.DataFrame = pd.read_csv(path, **_AS_TEXT, index_col=False, low_memory=False, **_EXACT)
     return table
 
 

@@ -28,9 +28,9 @@ _FORMULA = re.compile(rf"(?!'.*'\Z)(?!'*({_NUMBER})\Z)'*[=+\-@\t\r\n]", re.DOTAL
 def as_csv(frame: pd.DataFrame, index: bool = True) -> str:
     """The text of a CSV file with this table, safe to open in a spreadsheet; see above."""
     safe = _with_text(frame, _marked)
-    text: str = safe.to_csv(index=index)
-    if "\r" in text.replace("\r\n", "\n"):  # a line break to readers, which the writer does not quote
-        text = safe.to_csv(index=index, quoting=csv.QUOTE_NONNUMERIC)
+    text: str = safe.to_csv(index=index, lineterminator="\n")
+    if "\r" in text:  # a line break to readers, which the writer does not quote
+        text = safe.to_csv(index=index, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     return text
 
 
