@@ -76,10 +76,10 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
         )
     check_finite(column, feature.name)
     if feature.kind == "integer":
-        large = column[too_large(column)]
-        if len(large):
+        large = too_large(column)
+        if large.any():
             raise ValueError(
-                f"column '{feature.name}' has {some(list(large))}: whole numbers end before 2^63 ({WHOLE:.1e}); "
+                f"column '{feature.name}' has {some(list(column[large]))}: whole numbers end before 2^63; "
                 "divide it, or make the feature 'real'"
             )
         broken = column[column != column.round()]

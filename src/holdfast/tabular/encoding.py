@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -80,14 +80,18 @@ class Encoding:
         Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
         """
         x = self.encode_unchecked(table, dtype)
-        if not bool(x.isfinite().all()):
-            row, column = torch.nonzero(~x.isfinite())[0].tolist()
-            name = next(feature.name for feature, place in self.places if place.start <= column < place.stop)
-            raise ValueError(
-                f"column '{name}', row {plain(table.index[row])!r}: {plain(table[name].iloc[row])!r} is too large a "
-                f"number to encode as {str(dtype).removeprefix('torch.')}; correct it or drop the row"
-            )
+        for start in range(0, self.width, BLOCK):
+            if not bool(x[:, start : start + BLOCK].isfinite().all()):
+                self._refuse_infinite(table, x)
         return x
+
+    def _refuse_infinite(self, table: pd.DataFrame, x: Tensor) -> NoReturn:
+        row, column = torch.nonzero(~x.isfinite())[0].tolist()
+        name = next(feature.name for feature, place in self.places if place.start <= column < place.stop)
+        raise ValueError(
+            f"column '{name}', row {plain(table.index[row])!r}: {plain(table[name].iloc[row])!r} is too large a number "
+            f"to encode as {str(x.dtype).removeprefix('torch.')}; correct it or drop the row"
+        )
 
     def encode_unchecked(self, table: pd.DataFrame, dtype: torch.dtype = torch.float32) -> Tensor:
         """The same, but numbers too large for ``dtype`` become infinite: for whoever tells which rows they are in."""
