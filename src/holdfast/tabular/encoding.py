@@ -54,7 +54,7 @@ class Encoding:
         low, high, mean, spread = _statistics(table, schema)
         lower, upper = _bounds(low, high, schema)
         shift, scale = _shift_and_scale(low, high, mean, spread, scaling, _is_number(schema))
-        check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
+        _check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
         return cls(schema, scaling, shift, scale, lower, upper)
 
     @property
@@ -242,7 +242,7 @@ def _fill(numbers: Matrix, place: slice, values: NDArray[Any]) -> None:
 def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """Of every encoded column before scaling: the smallest and the largest number, mean and standard deviation."""
     parts = []
-    with np.errstate(over="ignore", invalid="ignore"):  # `check_encodable` says what went wrong
+    with np.errstate(over="ignore", invalid="ignore"):  # `_check_encodable` says what went wrong
         for _, numbers in _blocks(table, schema):
             parts.append([numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)])
     low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -307,7 +307,7 @@ def _bounds(low: Matrix, high: Matrix, schema: Schema) -> tuple[Matrix, Matrix]:
 Pair = tuple[Matrix, Matrix]
 
 
-def check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair, scaled: Pair) -> None:
+def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair, scaled: Pair) -> None:
     """Refuse what would become constant, or infinite, as encoded rows have it: in float32."""
     (low, high), (lower, upper), (shift, scale) = rows, bounds, scaled
     with np.errstate(all="ignore"):
