@@ -59,7 +59,10 @@ class Entry:
         return sum(len(part_description(path)["members"]) for path in self.part_files())
 
     def part_files(self) -> list[Path]:
-        return sorted((self.folder / "parts").glob("*.safetensors"))
+        try:
+            return sorted((self.folder / "parts").glob("*.safetensors"))
+        except FileNotFoundError:  # another process removes them
+            return []
 
     def remove(self) -> None:
         """The manifest first, so that a family is never there by half. Of a link, the link alone."""

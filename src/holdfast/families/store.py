@@ -243,9 +243,9 @@ def add_members(entry: Entry, fingerprints: Sequence[str], state: State) -> None
     try:
         with appearing(entry.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
             file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
-    except FileNotFoundError:
+    except (FileNotFoundError, FileExistsError):  # the folder of parts has gone, or goes while it is made
         if not entry.complete:
-            raise  # else another process has finished the family meanwhile, and its parts are gone
+            raise  # else another process has finished the family meanwhile
     if entry.complete:
         _drop_parts(entry)
 
