@@ -240,7 +240,9 @@ def _counts(successes: ArrayLike, trials: int) -> Floats:
     except (TypeError, ValueError) as error:
         raise TypeError(f"successes must be whole numbers from 0 to {trials} trials, got {successes!r}") from error
     if trials < 1 or not ((count >= 0) & (count <= trials) & (count == np.floor(count))).all():
-        raise ValueError(f"expected one or more trials and successes from 0 to all of them, got {successes} of {trials} trials")
+        raise ValueError(
+            f"expected one or more trials and successes from 0 to all of them, got {successes!r} of {trials} trials"
+        )
     return count
 
 

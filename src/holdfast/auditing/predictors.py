@@ -14,7 +14,7 @@ from holdfast.auditing.audit import Audit
 from holdfast.auditing.correlation import correlation, r_squared, ranks, varies
 from holdfast.families.perceptron import Network
 from holdfast.models.asked import asked
-from holdfast.models.model import Model, check_model
+from holdfast.models.model import Model, differentiable_logits
 from holdfast.models.rows import check_rows, check_target
 from holdfast.models.scores import log_odds
 from holdfast.models.scores import probability as target_probability
@@ -47,7 +47,7 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     check_answer(answer)
     check_rows(x)
     model, answer = asked(model), answer.without_graph()
-    check_target(answer.target, len(answer), check_model(model.model, answer.point))
+    check_target(answer.target, len(answer), differentiable_logits(model.model, answer.point).shape[1])
     distance = neighbour_distance(answer, x, y)
     confidence, gradient = slope(log_odds, model, answer.point, answer.target, answer.origin)
     norm = torch.linalg.vector_norm(gradient, dim=1)
@@ -132,8 +132,8 @@ def what_predicts(
     for method, table in known.items():
         if not isinstance(audits[method], Audit) or not isinstance(table, pd.DataFrame):
             raise TypeError(
-                f"expected an Audit and a DataFrame of predictors for '{method}', got {type(audits[method]).__name__} and "
-                f"{type(table).__name__}"
+                f"expected an Audit and a DataFrame of predictors for '{method}', got "
+                f"{type(audits[method]).__name__} and {type(table).__name__}"
             )
         words = [str(name) for name, column in table.items() if not pd.api.types.is_numeric_dtype(column)]
         if words:

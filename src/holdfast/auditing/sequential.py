@@ -35,11 +35,9 @@ class Sequential:
     def __post_init__(self) -> None:
         if not isinstance(self.audit, Audit):
             raise TypeError(f"expected an Audit, got {type(self.audit).__name__}; audit_until makes a Sequential")
-        if len(self.low) != len(self.audit.kinds) or len(self.high) != len(self.audit.kinds):
-            raise ValueError(
-                f"low and high must have one limit for each of {len(self.audit.kinds)} members, got {len(self.low)} and "
-                f"{len(self.high)}"
-            )
+        members, low, high = len(self.audit.kinds), len(self.low), len(self.high)
+        if low != members or high != members:
+            raise ValueError(f"low and high must have one limit for each of {members} members, got {low} and {high}")
 
     @property
     def members(self) -> int:

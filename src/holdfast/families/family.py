@@ -180,6 +180,8 @@ class Family:
     def logits(self, x: Tensor) -> Tensor:
         """What every member says of every row: (k, n, c). Rows are taken in the dtype of the members' weights."""
         check_rows(x, width=self.features, finite=False)
+        if not len(self):
+            return x.new_zeros(0, len(x), self.classes or 0)
         return self._in_order(list(self._in_pieces(x)))
 
     def predict(self, x: Tensor) -> Tensor:
@@ -188,6 +190,8 @@ class Family:
         Rows are taken in the dtype of the members' weights: float64 rows are rounded for members in float32.
         """
         check_rows(x, width=self.features, finite=False)
+        if not len(self):
+            return torch.zeros(0, len(x), dtype=torch.int64, device=x.device)
         with torch.no_grad(), one_thread():
             parts = [
                 self._in_order([classes_of(logits) for logits in self._in_pieces(rows)])
@@ -230,7 +234,7 @@ def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
 
 
 def _check_training(function: Any, changes: Any, rows: Any, workers: Any) -> None:
-    check_callable(function, "function")
+    check_callable(function, "function", "one that takes (rows, seed) and returns a model")
     if not isinstance(changes, Sequence) or not all(isinstance(change, Retraining) for change in changes):
         raise TypeError(f"changes must be a list of Retrainings, such as seeds(20), got {changes!r}")
     if not changes:

@@ -141,7 +141,7 @@ def _are_whole(values: Any, count: int) -> bool:
 
 def _are_betas(betas: Any) -> bool:
     is_pair = isinstance(betas, (tuple, list)) and len(betas) == 2
-    return is_pair and all(isinstance(beta, Real) and 0 <= beta < 1 for beta in betas)
+    return is_pair and all(isinstance(beta, Real) and 0 <= float(beta) < 1 for beta in betas)
 
 
 def _is_tilt(tilt: Any) -> bool:

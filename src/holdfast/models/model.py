@@ -87,20 +87,31 @@ def checked_logits(logits: Tensor, rows: int) -> Tensor:
         )
     if logits.layout != torch.strided or logits.is_complex():
         raise ValueError(
-            f"the model gave {logits.dtype} logits of layout {logits.layout}; expected real numbers, one after another: "
-            "use .real or .to_dense() in the model"
+            f"the model gave {logits.dtype} logits of layout {logits.layout}; expected real numbers, one after "
+            "another: use .real or .to_dense() in the model"
         )
     return logits
 
 
-def check_callable(model: Any, name: str = "model") -> None:
+def check_callable(model: Any, name: str = "model", takes: str = "rows -> logits in torch") -> None:
     if not callable(model):
-        takes = "rows -> logits in torch" if name == "model" else "one that takes (rows, seed) and returns a model"
         raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}")
 
 
 def check_model(model: Model, x: Tensor) -> int:
     """The number of classes, if the model can be searched: rows to logits, differentiable, always the same answer."""
+    logits = differentiable_logits(model, x)
+    if len(logits) and bool((logits >= 0).all()) and bool(torch.isclose(logits.sum(1), logits.new_ones(())).all()):
+        warnings.warn(
+            "the model's outputs are probabilities (each row sums to 1) but logits are expected: searches will stall "
+            "where the model is sure of itself; leave out its softmax, or wrap it in torch.log",
+            stacklevel=4,
+        )
+    return logits.shape[1]
+
+
+def differentiable_logits(model: Model, x: Tensor) -> Tensor:
+    """What a model says of the first rows, if it has a gradient and always says the same: (at most 64, c)."""
     check_callable(model)
     if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
         raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
@@ -109,13 +120,7 @@ def check_model(model: Model, x: Tensor) -> int:
         logits = logits_from(model, rows)
     if len(rows) and not logits.requires_grad:
         raise ValueError("the model's output has no gradient; gradient searches need a model written in torch")
-    if len(rows) and bool((logits >= 0).all()) and bool(torch.isclose(logits.sum(1), logits.new_ones(())).all()):
-        warnings.warn(
-            "the model's outputs are probabilities (each row sums to 1) but logits are expected: searches will stall "
-            "where the model is sure of itself; leave out its softmax, or wrap it in torch.log",
-            stacklevel=4,
-        )
-    return logits.shape[1]
+    return logits.detach()
 
 
 def _is_fickle(module: nn.Module) -> bool:

@@ -38,7 +38,7 @@ def check_rows(x: Any, name: str = "x", width: int | None = None, finite: bool =
 def check_floats(name: str, x: Tensor) -> None:
     if x.dtype not in DTYPES:
         raise ValueError(
-            f"{name} must hold float32 or float64, floating-point numbers, got {x.dtype}; "
+            f"{name} must be float32 or float64 floating-point numbers, got {x.dtype}; "
             f"encode the table, or use {name}.float()"
         )
 

@@ -230,7 +230,7 @@ def _check_beside(origin: Tensor, point: Tensor, also: Tensor | None) -> None:
         check_tensor("also", also)
         if also.shape != origin.shape[:1] or also.dtype != torch.bool:
             raise ValueError(
-                f"also must be one True or False for each of {len(origin)} rows, got {tuple(also.shape)} as {also.dtype}"
+                f"also must be True or False for each of {len(origin)} rows, got {tuple(also.shape)} as {also.dtype}"
             )
 
 

@@ -58,8 +58,8 @@ def _by_class(answer: Counterfactuals, x: Tensor, y: Tensor, k: int, measure: Me
     width = answer.point.shape[1]
     if k < 1 or x.ndim != 2 or x.shape[1] != width or y.shape != x.shape[:1]:
         raise ValueError(
-            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, rows (n, d) of {tuple(x.shape)} and classes "
-            f"of {tuple(y.shape)}; encode both with one Encoding, so that they have the same columns"
+            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, rows (n, d) of {tuple(x.shape)} "
+            f"and classes of {tuple(y.shape)}; encode both with one Encoding, so that they have the same columns"
         )
     check_rows(x)
     if y.dtype != torch.int64:

@@ -20,8 +20,8 @@ from holdfast import __version__, datasets
 from holdfast.auditing.audit import Audit, audit
 from holdfast.families.entries import default_store
 from holdfast.families.family import Family
-from holdfast.studies.results import append_line, complete, cut_off_half_line, read_lines
-from holdfast.studies.study import Cell, Study
+from holdfast.studies.results import append_line, checked_path, complete, cut_off_half_line, read_lines
+from holdfast.studies.study import Cell, Study, check_study
 from holdfast.studies.trials import Trial, data_of, start_trial
 from holdfast.utils.progress import bar
 
@@ -40,7 +40,8 @@ def run(
     ``only`` names datasets and methods to compute now. Families are trained once and kept in the ``store``, a folder
     (default: the user's own).
     """
-    path = Path(file)
+    check_study(study)
+    path = checked_path(file)
     wanted = _chosen(study, only)
     known = {line["cell"] for line in read_lines(path, study.name)} if path.exists() else set()
     todo = [cell for cell in wanted if cell.key not in known]
@@ -58,6 +59,8 @@ def run(
 
 def _chosen(study: Study, only: Collection[str]) -> list[Cell]:
     only = [only] if isinstance(only, str) else only
+    if not isinstance(only, Collection):
+        raise TypeError(f"only must be names of datasets and methods, got {only!r}")
     methods = study.names
     unknown = [name for name in only if name not in (*study.datasets, *methods)]
     if unknown:

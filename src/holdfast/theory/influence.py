@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model, check_model
+from holdfast.models.model import Model, differentiable_logits
 from holdfast.models.rows import check_rows, check_target, check_tensor
 from holdfast.models.scores import logit
 from holdfast.theory.paths import Rule, line
@@ -46,10 +46,10 @@ class Line:
         check_whole("count", self.count)
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        if tuple(self.baseline.shape) not in ((x.shape[1],), tuple(x.shape)):
+        shape = tuple(self.baseline.shape)
+        if shape not in ((x.shape[1],), tuple(x.shape)):
             raise ValueError(
-                f"the baseline has shape {tuple(self.baseline.shape)}; expected one point ({x.shape[1]},) for all rows, or "
-                f"one for each, {tuple(x.shape)}"
+                f"the baseline has shape {shape}; expected one point ({x.shape[1]},) for all rows, or {tuple(x.shape)}"
             )
         start = self.baseline if self.baseline.ndim == 1 else self.baseline[rows]
         return line(start, x[rows], self.count, self.rule)
@@ -105,7 +105,9 @@ class Data:
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         if self.points.shape[1] != x.shape[1]:
-            raise ValueError(f"the points have {self.points.shape[1]} columns but the rows {x.shape[1]}; use one Encoding")
+            raise ValueError(
+                f"the points have {self.points.shape[1]} columns but the rows {x.shape[1]}; use one Encoding"
+            )
         given, some = self.points.to(x), x[rows]
         weights = x.new_full((self.count,), 1 / self.count)
         if self.nearest is None:
@@ -129,7 +131,7 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
         raise ValueError(f"expected target (n,), one target a row of {len(x)}, got {tuple(target.shape)}")
     if not callable(getattr(interest, "around", None)):
         raise TypeError(f"interest must be a Line, Ball, Gaussian or Data, got {interest!r}")
-    check_target(target, len(x), check_model(model, x))
+    check_target(target, len(x), differentiable_logits(model, x).shape[1])
     if interest.count < 1:
         raise ValueError("the distribution of interest has no points; give it a count of 1 or more")
     if isinstance(interest, Data) and interest.nearest is None and len(x):

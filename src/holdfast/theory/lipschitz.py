@@ -99,8 +99,8 @@ def lipschitz_bound(
     elif radius.ndim and tuple(radius.shape) not in ((1,), (len(x),)):
         raise ValueError(f"radius must be one number, or one for each of {len(x)} rows, got {tuple(radius.shape)}")
     radii = torch.as_tensor(radius, dtype=torch.float64, device=x.device).expand(len(x))
-    if not bool((radii >= 0).all() and radii.isfinite().all()):
-        raise ValueError(f"radius must be 0 or more and finite, got {radius}")
+    if not bool((radii >= 0).all()):
+        raise ValueError(f"radius must be 0 or more, got {radius}")
 
     def reached(rows: slice) -> Reach:
         return lambda middle, width: _dual(middle.abs() + width, norm) * radii[rows, None]

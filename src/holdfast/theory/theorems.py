@@ -376,7 +376,7 @@ def proposition1(q: Callable[[Tensor], Tensor], x: Tensor, t: Tensor | float) ->
     ``q`` maps rows (n, d) to numbers (n,), for example ``lambda x: model(x).softmax(1)[:, 1]``; t is a number, or (n,).
     """
     check_rows(x)
-    check_callable(q, "function q")
+    check_callable(q, "function q", "rows -> one number each, such as lambda x: model(x).softmax(1)[:, 1]")
     if isinstance(t, Tensor) and t.ndim and tuple(t.shape) != (len(x),):
         raise ValueError(f"t must be one number, or one for each of {len(x)} rows, got shape {tuple(t.shape)}")
     if not isinstance(t, Tensor):

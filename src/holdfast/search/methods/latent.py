@@ -115,7 +115,11 @@ class Latent:
             raise TypeError(f"autoencoder is made by fit(x, y, space), got {self.autoencoder!r}")
         if not 0 < float(self.radius) < math.inf or self.samples < 1 or self.shells < 1:
             raise ValueError(f"radius must be above 0 and finite, samples and shells 1 or more, got {self}")
-        if not self.sizes or min(*self.sizes, self.epochs, self.steps, self.batch) < 1 or not 0 < self.learning_rate < math.inf:
+        if (
+            not self.sizes
+            or min(*self.sizes, self.epochs, self.steps, self.batch) < 1
+            or not 0 < self.learning_rate < math.inf
+        ):
             raise ValueError(f"learning_rate must be above 0, sizes, epochs, steps and batch 1 or more, got {self}")
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:

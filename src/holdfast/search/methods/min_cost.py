@@ -53,8 +53,14 @@ class MinCost:
         check_settings(self, numbers="norm learning_rate first", whole="steps constants")
         if self.norm not in (1, 2):
             raise ValueError(f"norm must be 1 or 2, got {self.norm}")
-        if not 0 < self.learning_rate < math.inf or not 0 < self.first < math.inf or min(self.steps, self.constants) < 1:
-            raise ValueError(f"learning_rate and first must be above 0 and finite, steps and constants 1 or more, got {self}")
+        if (
+            not 0 < self.learning_rate < math.inf
+            or not 0 < self.first < math.inf
+            or min(self.steps, self.constants) < 1
+        ):
+            raise ValueError(
+                f"learning_rate and first must be above 0 and finite, steps and constants 1 or more, got {self}"
+            )
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:

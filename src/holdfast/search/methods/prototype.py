@@ -63,9 +63,7 @@ class Prototype:
     rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d), from `fit`
 
     def __post_init__(self) -> None:
-        check_settings(
-            self, numbers="theta beta learning_rate first", whole="nearest steps constants", flags="raw"
-        )
+        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants", flags="raw")
         if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
             raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
         if min(self.nearest, self.steps, self.constants) < 1:

@@ -42,7 +42,9 @@ class Certified:
         check_ball(self.radius, self.steps, self.norm)
         check_settings(self, numbers="delta")
         if not callable(getattr(self.change, "reach", None)):
-            raise TypeError(f"change must be Absolute(...) or Relative(...) of theory.certificates, got {self.change!r}")
+            raise TypeError(
+                f"change must be Absolute(...) or Relative(...) of theory.certificates, got {self.change!r}"
+            )
         if not 0 <= self.delta < torch.inf:
             raise ValueError(f"delta must be 0 or more and finite, got {self.delta}")
 
