@@ -7,9 +7,11 @@ holdfast is looked up when an entry is called, and a name that a version does no
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import math
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -51,10 +53,16 @@ def part(name: str) -> Any:
     return importlib.import_module(f"holdfast.{name}")
 
 
+def _folder() -> Path:
+    """A folder that is gone when the process ends."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @functools.cache
 def made() -> SimpleNamespace:
-    """A table of 24 people, two deployed networks, three retrained ones, counterfactuals and their audit."""
-    torch.manual_seed(0)
+    """A table of 24 people, a deployed network, three retrained ones, counterfactuals and their audit."""
     draw = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -94,7 +102,7 @@ def made() -> SimpleNamespace:
         target=target,
         found=found,
         audit=hf.audit(found, audited),
-        folder=Path(tempfile.mkdtemp()),
+        folder=_folder(),
     )
 
 

@@ -46,7 +46,8 @@ class Family:
         cls, models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
     ) -> Family:
         """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
-        if isinstance(models, (str, Path)) or callable(models) or not hasattr(models, "__getitem__"):
+        several = hasattr(models, "__iter__") or hasattr(models, "__getitem__")
+        if isinstance(models, (str, Path)) or callable(models) or not several:
             raise TypeError(f"expected a list of models, got {type(models).__name__}; give Family.from_models([model])")
         if not isinstance(kind, (str, Sequence)):
             raise TypeError(f"kind must be a word, or one for each model, got {kind!r}")

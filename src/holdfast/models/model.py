@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -63,17 +63,24 @@ def logits_from(model: Model, x: Tensor) -> Tensor:
 
 
 def _does_not_take(model: Model, x: Tensor) -> str:
-    own = dtype_of(model)
-    told = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})"
-    if own not in (None, x.dtype):
-        return f"{told}: its weights are {own}; convert the rows, x.to({own}), or the model"
+    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", _first_weight(model)
+    if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
+        return (
+            f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
+        )
     return f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on"
 
 
 def dtype_of(model: Any) -> torch.dtype | None:
     """The dtype of a model's weights, where it shows some."""
-    shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None) or ()
-    return next((weight.dtype for weight in shown if isinstance(weight, Tensor) and weight.is_floating_point()), None)
+    weight = _first_weight(model)
+    return None if weight is None else weight.dtype
+
+
+def _first_weight(model: Any) -> Tensor | None:
+    shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None)
+    several = shown if isinstance(shown, Iterator | tuple | list) else ()
+    return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
 
 
 def checked_logits(logits: Tensor, rows: int) -> Tensor:

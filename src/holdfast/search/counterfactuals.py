@@ -175,7 +175,7 @@ def checked_question(model: Model, x: Tensor, target: Tensor, space: Space) -> t
     check_space(space, x)
     asks = asked(model)
     check_target(target, len(x), check_model(asks.model, x))
-    return asks, x.detach(), target
+    return asks, x.detach(), target.to(x.device)
 
 
 def check_space(space: Space, x: Tensor) -> None:
@@ -207,7 +207,7 @@ def checked_choice(rows: Any, count: int) -> Tensor | slice:
         chosen = torch.as_tensor(list(rows) if isinstance(rows, (tuple, range)) else rows)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"rows are chosen by a slice, a mask or their numbers, got {rows!r}") from error
-    if not len(chosen.shape) == 1 or (chosen.dtype != torch.bool and chosen.is_floating_point() and len(chosen)):
+    if chosen.ndim != 1 or (chosen.is_floating_point() and len(chosen)):
         raise ValueError(
             f"rows are chosen by a mask ({count},) or whole numbers, got {chosen.dtype} of {tuple(chosen.shape)}"
         )
