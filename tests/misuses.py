@@ -586,6 +586,16 @@ def _families() -> Iterator[Misuse]:
             "from None": (lambda: hf.Family.from_models(None), TypeError, "a list of models"),
             "from a number": (lambda: hf.Family.from_models([3]), TypeError, "cannot be called"),
             "too few kinds": (lambda: hf.Family.from_models([made().model], kind=[]), ValueError, "kind"),
+            "a file that is not there": (
+                lambda: hf.Family.from_models(["none.safetensors"], like=torch.nn.Linear(5, 2)),
+                FileNotFoundError,
+                "none.safetensors",
+            ),
+            "a file without a module": (
+                lambda: hf.Family.from_models(["none.safetensors"], like=3),
+                TypeError,
+                "like must be",
+            ),
             "a kind that is a number": (lambda: hf.Family.from_models([made().model], kind=3), TypeError, "kind"),
             "a member of merged classes": (lambda: made().family.merged(((0,), (1,)))[0], TypeError, "before merging"),
         },
