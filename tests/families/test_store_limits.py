@@ -34,12 +34,12 @@ def no_training(monkeypatch):
 
 X, Y = data()
 WRONG = {
-    "other columns": ((X[:, :4], Y), ValueError, "held_out has 4 columns, the rows to train on 5; use one encoding"),
+    "other columns": ((X[:, :4], Y), ValueError, "held_out rows have 4 columns, the others 5; use one encoding"),
     "other length": ((X, Y[:3]), ValueError, r"expected x \(n, d\) and y \(n,\)"),
     "whole numbers": ((X.long(), Y), ValueError, "x must hold floating-point numbers"),
     "labels as floats": ((X, Y.float()), ValueError, "y class indices as int64"),
     "an unknown class": ((X, Y + 1), ValueError, "labels of held_out go from 1 to 2; expected class indices 0 to 1"),
-    "rows alone": (X, TypeError, r"held_out must be rows and their labels, \(x, y\), got Tensor"),
+    "rows alone": (X, TypeError, r"held_out must be rows and their labels, held_out=\(x, y\), got Tensor"),
     "arrays": ((X.numpy(), Y), TypeError, "x must be a torch tensor, got ndarray"),
 }
 

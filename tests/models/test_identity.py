@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 
+import numpy as np
 import pytest
 import torch
 from conftest import linear
@@ -88,6 +89,22 @@ def test_models_that_differ_in_any_number_are_different(network):
         lambda x: -x,
     ]
     assert len({identity(model) for model in models}) == len(models)
+
+
+@pytest.mark.parametrize(
+    "weights", [torch.ones(5, 2), torch.ones(5, 2).to_sparse(), torch.ones(5, 2).to(torch.complex64), np.ones((5, 2))]
+)
+def test_a_model_may_keep_its_weights_as_it_likes(weights):
+    class Model:
+        def __init__(self, weights):
+            self.weights = self.biases = weights
+
+        def __call__(self, x):
+            return torch.stack([x[:, 0], -x[:, 0]], 1)
+
+    model = Model(weights)
+    assert identities(model) == identities(model)
+    assert PGD(levels=1, steps=1)(model, X, other_class(model, X), Space.free(X)).seen == identities(model)
 
 
 def test_an_object_keeps_its_name_while_it_lives():

@@ -62,7 +62,7 @@ def test_costs_are_distances_and_nan_where_nothing_was_found():
 def test_a_frame_has_every_row_in_the_tables_units(encoding, rows):
     x, _ = rows
     found = torch.arange(len(x)) % 2 == 0
-    frame = Counterfactuals(x, x.roll(1, 0), torch.zeros(len(x)), found).to_frame(encoding)
+    frame = Counterfactuals(x, x.roll(1, 0), torch.zeros(len(x)).long(), found).to_frame(encoding)
     assert len(frame) == len(x)
     assert frame["found"].tolist() == found.tolist()
     assert frame["job"][1] == encoding.decode(x)["job"][1]  # not found: the row itself
@@ -77,7 +77,7 @@ def test_a_frame_made_with_the_table_leaves_what_stays_to_the_last_digit():
     encoding = Encoding.fit(table, schema)
     x = encoding.encode(table)
     found = torch.arange(50) < 30
-    answer = Counterfactuals(x, x + torch.tensor([0.0, 1.0]), torch.ones(50), found)
+    answer = Counterfactuals(x, x + torch.tensor([0.0, 1.0]), torch.ones(50).long(), found)
     frame = answer.to_frame(encoding, table)
     assert frame.index.equals(table.index)
     assert (frame["loan"] == table["loan"]).all()
@@ -95,10 +95,10 @@ def test_changes_are_listed_feature_by_feature_for_found_rows(encoding, rows):
     point[baker, 0] += 1
     found = torch.zeros(len(x), dtype=torch.bool)
     found[clerk] = True
-    listed = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
+    listed = Counterfactuals(x, point, torch.zeros(len(x)).long(), found).changes(encoding)
     assert listed.to_dict("records") == [{"row": clerk, "feature": "job", "before": "clerk", "after": "baker"}]
     found[baker] = True
-    both = Counterfactuals(x, point, torch.zeros(len(x)), found).changes(encoding)
+    both = Counterfactuals(x, point, torch.zeros(len(x)).long(), found).changes(encoding)
     assert set(both["feature"]) == {"job", "income"}
 
 

@@ -124,7 +124,7 @@ def test_float32_networks_are_read_in_float64():
     network = drawn(3, 6, 5, 3)
     single = Perceptron(tuple(w.float() for w in network.weights), tuple(b.float() for b in network.biases))
     assert linear_map(single, rows(5, 3).float())[0].dtype == torch.float64
-    with pytest.raises(ValueError, match=r"x is \(5, 4\); the network takes \(rows, 3\)"):
+    with pytest.raises(ValueError, match=r"expected x \(n, 3\), got \(5, 4\)"):
         pattern(network, rows(5, 4))
 
 

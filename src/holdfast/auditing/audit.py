@@ -17,10 +17,12 @@ from torch import Tensor
 from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval
 from holdfast.families.family import Family
 from holdfast.models.model import NO_CLASS
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.models.rows import check_tensor
+from holdfast.search.counterfactuals import Counterfactuals, check_answer, checked_choice
 from holdfast.theory.certificates import certified_radius
-from holdfast.theory.layers import Layers
+from holdfast.theory.layers import Layers, check_layers
 from holdfast.utils.renaming import renamed
+from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
@@ -46,6 +48,8 @@ class Audit:
     before: Tensor | None = None  # (k, n) what every member says of the rows themselves
 
     def __post_init__(self) -> None:
+        check_answer(self.counterfactuals)
+        check_tensor("predictions", self.predictions, "audit(counterfactuals, family) makes an Audit")
         expected = (len(self.kinds), len(self.counterfactuals))
         for name, said in {"predictions": self.predictions, "before": self.before}.items():
             if said is not None and (tuple(said.shape) != expected or not self.kinds):
@@ -111,6 +115,7 @@ class Audit:
 
         Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
         """
+        check_share("confidence", confidence)
         rates = self.per_member
         return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
 
@@ -140,8 +145,9 @@ class Audit:
         before = None if self.before is None else self.before[places]
         return Audit(self.predictions[places], self.counterfactuals, (kind,) * len(places), before)
 
-    def of_rows(self, rows: Tensor) -> Audit:
+    def of_rows(self, rows: Tensor | slice) -> Audit:
         """The audit of some rows: their numbers, or a mask (n,)."""
+        rows = checked_choice(rows, len(self.counterfactuals))
         before = None if self.before is None else self.before[:, rows]
         return Audit(self.predictions[:, rows], self.counterfactuals[rows], self.kinds, before)
 
@@ -172,6 +178,8 @@ class Audit:
         Given the deployed ``network``, a perceptron, also how far all its weights may move before the class can change
         (`theory.certificates`), which is proved and not sampled.
         """
+        if network is not None:
+            check_layers(network)
         answer, (low, high) = self.counterfactuals, self.per_row_interval()
         columns = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
         frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()})
@@ -183,6 +191,7 @@ class Audit:
 
     def rows(self, *, dataset: str, method: str, space: str, seconds: float) -> list[dict[str, Any]]:
         """One flat row per kind of change, with the keys that every study, table and benchmark uses."""
+        check_number("seconds", seconds)
         return [
             {
                 "dataset": dataset,
@@ -232,7 +241,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     """Ask every member of a family for the class of every counterfactual, and of every row itself.
 
     `Family.from_models` and `Family.from_training` make a family of your own models. The family must not hold a model
-    that the search has seen: it would agree with itself.
+    that the search has seen: it would agree with itself. Rows are taken in the dtype of the members' weights.
     """
     _check_belong(counterfactuals, family)
     LOG.info("auditing %s with %s", counterfactuals, family)

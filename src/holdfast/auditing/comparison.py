@@ -15,6 +15,7 @@ from torch import Tensor
 from holdfast.auditing.audit import Audit, as_html
 from holdfast.auditing.correlation import r_squared
 from holdfast.auditing.intervals import mean_interval
+from holdfast.utils.settings import check_number, check_share
 
 YES_NO = {True: "yes", False: "no"}
 
@@ -31,6 +32,15 @@ class Comparison:
     norm: float = 2  # of the cost
 
     def __post_init__(self) -> None:
+        if not isinstance(self.audits, Mapping):
+            raise TypeError(
+                f"expected audits by the name of their method, {{'pgd': audit(...), 'pgd+sns': audit(...)}}, "
+                f"got {type(self.audits).__name__}"
+            )
+        check_number("norm", self.norm)
+        if not self.norm >= 0:
+            raise ValueError(f"norm must be 0 or more, such as 1, 2 or infinity (math.inf), got {self.norm}")
+        object.__setattr__(self, "audits", dict(self.audits))
         _check_alike(self.audits)
 
     @property
@@ -69,6 +79,7 @@ class Comparison:
         Members are paired: a hard member is hard for both. Each member's difference is one draw in [-1, 1], and the
         limits are those of `intervals.mean_interval`, at a level at which all pairs hold at once (Bonferroni).
         """
+        check_share("confidence", confidence)
         rates = {method: audit.per_member for method, audit in self.on_common_rows.items()}
         pairs = list(combinations(rates, 2))
         level = 1 - (1 - confidence) / max(1, len(pairs))
@@ -131,7 +142,7 @@ class Comparison:
 
 def compare(audits: Mapping[str, Audit], norm: float = 2) -> Comparison:
     """Audits of several methods, over the same rows and the same family, side by side."""
-    return Comparison(dict(audits), norm)
+    return Comparison(audits, norm)
 
 
 def _front(cost: np.ndarray, rate: np.ndarray) -> np.ndarray:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from holdfast.utils.settings import check_number, check_seed, check_share, check_whole
+
 Floats = NDArray[np.float64]
 
 # The bets of `mean_interval`: nodes of the arcsine law on [0, 1], dense near 0 and near 1.
@@ -20,8 +22,7 @@ AT_ONCE = 250  # resamples in memory together
 
 def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Exact binomial limits for each count of successes."""
-    count = np.asarray(successes, dtype=np.float64)
-    tail = _tail(confidence)
+    count, tail = _counts(successes, trials), _tail(confidence)
     # At 0 and at `trials` one Beta parameter is 0 and the limit is the end of [0, 1].
     low = np.where(count > 0, _beta_quantile(np.maximum(count, 1), trials - count + 1, tail), 0.0)
     high = np.where(count < trials, _beta_quantile(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
@@ -80,6 +81,8 @@ def bootstrap_interval(
     FEWEST_INVALIDATED rows that some member invalidated (or, at the other end, that some member did not).
     """
     table, tail = np.asarray(invalidated), _tail(confidence)
+    check_whole("draws", draws)
+    check_seed("seed", seed)
     if table.ndim != 2 or table.dtype != np.bool_:
         raise ValueError(
             f"expected a (members, rows) table of booleans, got {table.dtype} of shape {table.shape}; "
@@ -107,6 +110,8 @@ def members_needed(
     typical sample: about half of all audits of this size come out a little wider.
     """
     tail = _tail(confidence)
+    check_number("width", width)
+    check_whole("most", most)
     if not 0 < width < 1:
         raise ValueError(f"width must lie between 0 and 1, got {width}; write 0.05 for five percentage points")
     if most < 1:
@@ -193,6 +198,9 @@ def _mixed(growth: Floats) -> tuple[float, Floats]:
 
 def _typical_rates(rate: float, spread: float | None) -> tuple[Floats, Floats]:
     """Values of a Beta law of this mean and standard deviation, and their weights."""
+    check_number("rate", rate)
+    if spread is not None:
+        check_number("spread", spread)
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must lie in [0, 1], got {rate}; write 0.05 for 5 %")
     worst = float(np.sqrt(rate * (1 - rate)))
@@ -225,8 +233,24 @@ def _drawn(generator: np.random.Generator, resamples: int, size: int) -> Floats:
     return np.bincount(picked.ravel(), minlength=resamples * size).reshape(resamples, size).astype(np.float64)
 
 
+def _counts(successes: ArrayLike, trials: int) -> Floats:
+    check_whole("trials", trials)
+    try:
+        count = np.asarray(successes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"successes must be whole numbers from 0 to {trials} trials, got {successes!r}") from error
+    if trials < 1 or not ((count >= 0) & (count <= trials) & (count == np.floor(count))).all():
+        raise ValueError(
+            f"expected one or more trials and successes from 0 to all of them, got {successes!r} of {trials} trials"
+        )
+    return count
+
+
 def _draws(values: ArrayLike) -> Floats:
-    draws = np.asarray(values, dtype=np.float64)
+    try:
+        draws = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"draws must be numbers in [0, 1], got {values!r}") from error
     if draws.ndim != 1 or not len(draws):
         raise ValueError(f"expected a one-dimensional array of one or more draws, got shape {draws.shape}")
     if not ((draws >= 0) & (draws <= 1)).all():
@@ -235,8 +259,7 @@ def _draws(values: ArrayLike) -> Floats:
 
 
 def _tail(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    check_share("confidence", confidence)
     return (1 - confidence) / 2
 
 

@@ -13,17 +13,21 @@ from torch import Tensor
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.correlation import correlation, r_squared, ranks, varies
 from holdfast.families.perceptron import Network
-from holdfast.models.model import Model
+from holdfast.models.asked import asked
+from holdfast.models.model import Model, differentiable_logits
+from holdfast.models.rows import check_rows, check_target
 from holdfast.models.scores import log_odds
 from holdfast.models.scores import probability as target_probability
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
 from holdfast.search.gradients import slope
 from holdfast.search.plausibility import neighbour_distance
 from holdfast.search.stabilisers.sns import SNS
 from holdfast.theory.certificates import Relative, certified_radius
 from holdfast.theory.influence import Line, influence
+from holdfast.theory.layers import check_layers
 from holdfast.theory.lipschitz import lipschitz_bound, sampled_lipschitz
 from holdfast.theory.regions import boundary_distance_inside
+from holdfast.utils.settings import check_number, check_seed, check_share
 
 Floats = NDArray[np.float64]
 SAMPLE = 30  # points at which a slope is sampled
@@ -40,6 +44,11 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     margin_distance    confidence / gradient_norm: how far off the boundary seems; infinite where the model is flat
     neighbours         mean distance to the five nearest rows of x (m, d) that have the target's class in y (m,)
     """
+    check_answer(answer)
+    check_rows(x)
+    model, answer = asked(model), answer.without_graph()
+    check_target(answer.target, len(answer), differentiable_logits(model.model, answer.point).shape[1])
+    distance = neighbour_distance(answer, x, y)
     confidence, gradient = slope(log_odds, model, answer.point, answer.target, answer.origin)
     norm = torch.linalg.vector_norm(gradient, dim=1)
     with torch.no_grad():
@@ -51,7 +60,7 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
         "path_integral": integral,
         "gradient_norm": norm,
         "margin_distance": confidence / norm,
-        "neighbours": neighbour_distance(answer, x, y),
+        "neighbours": distance,
     }
     found = answer.found.cpu()
     return pd.DataFrame({name: torch.where(found, value.cpu().double(), torch.nan) for name, value in values.items()})
@@ -71,7 +80,12 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
 
     The class meant is the one that the network itself gives the point.
     """
-    found = answer.found
+    check_answer(answer)
+    check_layers(network, "a diagnosis")
+    check_number("radius", radius)
+    if not 0 <= radius < np.inf:
+        raise ValueError(f"radius must be 0 or more and finite, got {radius}")
+    answer, found = answer.without_graph(), answer.found
     if not bool(found.any()):
         raise ValueError("nothing was found, so there is nothing to diagnose")
     point = answer.point[found]
@@ -108,9 +122,22 @@ def what_predicts(
     Spearman's rank correlation, with limits from resampling rows: all counterfactuals of one person go together, since
     they are not independent. Rates are means over all members. R² is that of a straight line, as in the paper.
     """
+    for name, given in {"audits": audits, "known": known}.items():
+        if not isinstance(given, Mapping):
+            raise TypeError(f"{name} must be given by the name of their method, {{'pgd': ...}}, got {given!r}")
+    check_share("confidence", confidence)
+    check_seed("seed", seed)
     if set(audits) != set(known) or not audits:
         raise ValueError(f"expected predictors for each of {sorted(audits)}, got them for {sorted(known)}")
     for method, table in known.items():
+        if not isinstance(audits[method], Audit) or not isinstance(table, pd.DataFrame):
+            raise TypeError(
+                f"expected an Audit and a DataFrame of predictors for '{method}', got "
+                f"{type(audits[method]).__name__} and {type(table).__name__}"
+            )
+        words = [str(name) for name, column in table.items() if not pd.api.types.is_numeric_dtype(column)]
+        if words:
+            raise ValueError(f"predictors of '{method}' must be numbers, but {', '.join(words)} holds none; drop it")
         if len(table) != len(audits[method].counterfactuals):
             raise ValueError(
                 f"predictors of '{method}' have {len(table)} rows but its audit {len(audits[method].counterfactuals)}; "

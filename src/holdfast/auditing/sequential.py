@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from holdfast.auditing.audit import Audit, audit
 from holdfast.auditing.intervals import running_interval
 from holdfast.families.family import Family
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
+from holdfast.utils.settings import check_number
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,13 @@ class Sequential:
     high: Floats
     width: float  # asked for
     confidence: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.audit, Audit):
+            raise TypeError(f"expected an Audit, got {type(self.audit).__name__}; audit_until makes a Sequential")
+        members, low, high = len(self.audit.kinds), len(self.low), len(self.high)
+        if low != members or high != members:
+            raise ValueError(f"low and high must have one limit for each of {members} members, got {low} and {high}")
 
     @property
     def members(self) -> int:
@@ -63,6 +71,11 @@ def audit_until(
     All members must be retrained in one way, since the limits are those of one mean. `intervals.members_needed` says
     beforehand how many it may take.
     """
+    check_answer(counterfactuals)
+    check_number("width", width)
+    check_number("confidence", confidence)
+    if isinstance(families, Family) or not isinstance(families, Iterable):
+        raise TypeError(f"families must be several, [family, ...], got {type(families).__name__}")
     if not 0 < width < 1 or not 0 < confidence < 1:
         raise ValueError(
             f"width and confidence must lie between 0 and 1, got {width} and {confidence}; "
@@ -73,6 +86,8 @@ def audit_until(
     parts: list[Audit] = []
     seen: set[str] = set()
     for family in families:
+        if not isinstance(family, Family):
+            raise TypeError(f"expected each of families to be a Family, got {type(family).__name__}")
         _check_new(family, seen, parts)
         seen |= set(family.fingerprints)
         parts.append(audit(counterfactuals, family))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from holdfast.families.recipe import Retraining
+from holdfast.utils.settings import check_number, check_seed, check_whole
 
 BASE = Retraining()
 
@@ -34,6 +35,9 @@ def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> 
     The n rows are drawn without replacement. The base's seeds draw the batches anew over the rows - 1 that are left.
     """
     _check_count(n)
+    check_whole("rows", rows, least=1)
+    check_seed("seed", seed)
+    _check_base(base)
     if n > rows:
         raise ValueError(f"cannot leave out {n} different rows of {rows}; ask for {rows} or fewer")
     chosen = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:n].tolist()
@@ -56,12 +60,19 @@ def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining
 
     For a standardised, roughly normal column the mean moves by ``strength`` standard deviations.
     """
+    check_whole("column", column, least=0)
+    check_number("strength", strength)
+    if not math.isfinite(strength):
+        raise ValueError(f"strength must be finite, got {strength}")
     return _drawn(n, start, base, kind="shift", tilt=(column, float(strength)))
 
 
 def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Retraining]:
     """Trained on another stretch of time: n windows of ``length`` rows, evenly spread over rows in order of time."""
     _check_count(n)
+    check_whole("rows", rows)
+    check_whole("length", length)
+    _check_base(base)
     if not 1 <= length <= rows:
         raise ValueError(f"a window of {length} rows does not fit {rows}; choose from 1 to {rows}")
     first = [round(place * (rows - length) / max(n - 1, 1)) for place in range(n)]
@@ -87,8 +98,9 @@ def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) 
 
     ``scale`` is in standard deviations of each layer's weights.
     """
-    if not scale > 0:
-        raise ValueError(f"scale must be above 0, got {scale}")
+    check_number("scale", scale)
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale must be above 0 and finite, got {scale}")
     return _drawn(n, start, base, kind="weight-noise", weight_noise=scale)
 
 
@@ -107,6 +119,11 @@ def fine_tune(
     moves, the setting of the paper's Theorem 2. Each member sees its batches in an order of its own.
     """
     _check_share("share", share, whole=True)
+    check_whole("epochs", epochs, least=1)
+    if learning_rate is not None:
+        check_number("learning_rate", learning_rate)
+        if not 0 < learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be above 0 and finite, got {learning_rate}")
     settings: list[tuple[str, float]] = [("epochs", epochs)]
     if learning_rate is not None:
         settings.append(("learning_rate", learning_rate))
@@ -128,8 +145,10 @@ def hyperparameters(
     if epochs is None and learning_rate is None and batch is None and weight_decay is None:
         raise ValueError("name a setting to vary: epochs=(80, 120), learning_rate=(5e-4, 2e-3), batch=(16, 32), ...")
     for name, limits in {"epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay}.items():
-        if limits is not None and not 0 < limits[0] <= limits[1]:
-            raise ValueError(f"{name} must be a range (low, high) above 0, got {limits}")
+        if limits is not None:
+            _check_range(name, limits, whole=name == "epochs")
+    if batch is not None:
+        _check_list("batch", batch, least=1)
     members = []
     for seed in _seeds(n, start):
         draw = random.Random(seed)
@@ -155,6 +174,8 @@ def architecture(
     Both are lists or ranges. Members have seeds of their own, or two of one shape would be one network. Those of one
     shape are trained together, so few shapes are faster than many.
     """
+    for name, given in {"widths": widths, "depths": depths}.items():
+        _check_list(name, given)
     depths = list(depths) or [1, 2, 3]
     if not list(widths) or min(widths) < 1 or min(depths) < 0:
         raise ValueError(f"widths must be 1 or more and depths 0 or more, got {list(widths)} and {depths}")
@@ -169,6 +190,9 @@ def architecture(
 
 def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
     """Two changes at once: member i has what first[i] changes and what second[i] changes."""
+    for members in (first, second):
+        if not isinstance(members, Sequence) or not all(isinstance(member, Retraining) for member in members):
+            raise TypeError(f"both joins two lists of changes, such as seeds(3) and bootstrap(3), got {members!r}")
     if len(first) != len(second):
         raise ValueError(f"both changes must have as many members, got {len(first)} and {len(second)}")
     return [_joined(one, other) for one, other in zip(first, second, strict=True)]
@@ -187,21 +211,48 @@ def _log_uniform(draw: random.Random, low: float, high: float) -> float:
 
 
 def _drawn(n: int, start: int, base: Retraining, **change: Any) -> list[Retraining]:
+    _check_base(base)
     return [replace(base, data_seed=seed, **change) for seed in _seeds(n, start)]
 
 
 def _seeds(n: int, start: int) -> range:
     _check_count(n)
+    check_whole("start", start)
     if start < 0:
         raise ValueError(f"start must be 0 or more, got {start}")
     return range(start, start + n)
 
 
 def _check_count(n: int) -> None:
+    check_whole("n, the number of members,", n)
     if n < 1:
         raise ValueError(f"a family needs one member or more, got {n}")
 
 
 def _check_share(name: str, value: float, whole: bool = False) -> None:
+    check_number(name, value)
     if not (0 < value < 1 or (whole and value == 1)):
         raise ValueError(f"{name} must be above 0 and {'at most' if whole else 'below'} 1, got {value}")
+
+
+def _check_base(base: Any) -> None:
+    if not isinstance(base, Retraining):
+        raise TypeError(f"base must be the Retraining of the deployed network, got {base!r}")
+
+
+def _check_range(name: str, limits: Any, whole: bool) -> None:
+    if not isinstance(limits, (tuple, list)) or len(limits) != 2:
+        raise TypeError(f"{name} must be a range (low, high) above 0, got {limits!r}")
+    for limit in limits:
+        (check_whole if whole else check_number)(f"each end of {name}", limit)
+    if not 0 < limits[0] <= limits[1] < math.inf:
+        raise ValueError(f"{name} must be a range (low, high) above 0, got {limits}")
+
+
+def _check_list(name: str, values: Any, least: int | None = None) -> None:
+    if isinstance(values, str) or not isinstance(values, (Sequence, range)):
+        raise TypeError(f"{name} must be a list or range of whole numbers, got {values!r}")
+    if least is not None and not len(values):
+        raise ValueError(f"{name} must be a list or range of whole numbers, got none")
+    for value in values:
+        check_whole(f"each of {name}", value, least)

@@ -175,6 +175,10 @@ def _by_numbers(name: str) -> list[tuple[int, str]]:
 def _loaded(path: str | Path, like: nn.Module | None) -> Model:
     if like is None:
         raise ValueError(f"{path} holds weights only; pass the module that they belong to: like=module")
+    if not isinstance(like, nn.Module):
+        raise TypeError(f"like must be the nn.Module that the weights belong to, got {type(like).__name__}")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
     module = copy.deepcopy(like)
     try:
         module.load_state_dict(safetensors.torch.load_file(path))

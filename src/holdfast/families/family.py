@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,7 +19,9 @@ from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, as_groups, merge_logits
-from holdfast.models.model import Model, classes_of
+from holdfast.models.model import Model, check_callable, classes_of
+from holdfast.models.rows import check_rows
+from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
 
 ROWS_AT_ONCE = 4096  # asked about at a time, so that memory does not grow with their number
@@ -42,6 +46,11 @@ class Family:
         cls, models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
     ) -> Family:
         """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
+        several = hasattr(models, "__iter__") or hasattr(models, "__getitem__")
+        if isinstance(models, (str, Path)) or callable(models) or not several:
+            raise TypeError(f"expected a list of models, got {type(models).__name__}; give Family.from_models([model])")
+        if not isinstance(kind, (str, Sequence)):
+            raise TypeError(f"kind must be a word, or one for each model, got {kind!r}")
         members, retrainings, _ = external_models.gather(models, kind, like)
         names = tuple(identity(model) for model in members.models)
         return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names)
@@ -60,6 +69,7 @@ class Family:
         It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
         others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
         """
+        _check_training(function, changes, rows, workers)
         members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
         names = tuple(identity(model) for model in members.models)
         return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names, failures=failures)
@@ -103,6 +113,7 @@ class Family:
     def __getitem__(self, place: int | slice) -> Model | Family:
         if isinstance(place, slice):
             return self.chosen(range(len(self))[place])
+        place = _checked_places([place], len(self), "a member is chosen by a whole number or a slice")[0]
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
         stack, number = self._found(self.places[place])
@@ -119,6 +130,7 @@ class Family:
 
     def chosen(self, members: Sequence[int]) -> Family:
         """The members at these places, in this order."""
+        members = _checked_places(members, len(self), "members are chosen by whole numbers, chosen([0, 2])")
         kept = sorted(self.places[member] for member in members)
         stacks, start = [], 0
         for stack in self.stacks:
@@ -167,11 +179,20 @@ class Family:
         return replace(self, groups=as_groups(groups))
 
     def logits(self, x: Tensor) -> Tensor:
-        """What every member says of every row: (k, n, c)."""
+        """What every member says of every row: (k, n, c). Rows are taken in the dtype of the members' weights."""
+        check_rows(x, width=self.features, finite=False)
+        if not len(self):
+            return x.new_zeros(0, len(x), self.classes or 0)
         return self._in_order(list(self._in_pieces(x)))
 
     def predict(self, x: Tensor) -> Tensor:
-        """The class every member gives every row, and −1 where its answer is NaN: (k, n)."""
+        """The class every member gives every row, and −1 where its answer is NaN: (k, n).
+
+        Rows are taken in the dtype of the members' weights: float64 rows are rounded for members in float32.
+        """
+        check_rows(x, width=self.features, finite=False)
+        if not len(self):
+            return torch.zeros(0, len(x), dtype=torch.int64, device=x.device)
         with torch.no_grad(), one_thread():
             parts = [
                 self._in_order([classes_of(logits) for logits in self._in_pieces(rows)])
@@ -197,3 +218,28 @@ class Family:
         shape = names[0] if len(names) == 1 else f"{len(names)} shapes from {names[0]} to {names[-1]}"
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         return f"Family({shape}: {counted(self.kinds) or 'empty'}{failed})"
+
+
+def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
+    """Places of members, if they are whole numbers and there are such members."""
+    if isinstance(places, str) or not isinstance(places, (Sequence, Tensor, np.ndarray)):
+        raise TypeError(f"{how}, got {places!r}")
+    try:
+        found = [index(place) for place in places]
+    except TypeError as error:
+        raise TypeError(f"{how}, got {places[0]!r}" if len(places) == 1 else f"{how}, got {places!r}") from error
+    missing = [place for place in found if not -count <= place < count]
+    if missing:
+        raise IndexError(f"there is no member {missing[0]}; the family has {count} members, from 0 to {count - 1}")
+    return found
+
+
+def _check_training(function: Any, changes: Any, rows: Any, workers: Any) -> None:
+    check_callable(function, "function", "one that takes (rows, seed) and returns a model")
+    if not isinstance(changes, Sequence) or not all(isinstance(change, Retraining) for change in changes):
+        raise TypeError(f"changes must be a list of Retrainings, such as seeds(20), got {changes!r}")
+    if not changes:
+        raise ValueError("changes is empty, so there is nothing to train; try seeds(20)")
+    check_whole("rows", rows, least=1)
+    if workers is not None:
+        check_whole("workers", workers, least=1)

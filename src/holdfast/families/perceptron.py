@@ -13,6 +13,7 @@ from torch import Tensor
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
+from holdfast.models.rows import check_tensor
 from holdfast.theory.layers import logits_of
 from holdfast.utils.draws import uniform
 
@@ -29,7 +30,16 @@ class Network:
     fingerprint: str | None = None  # of all that decides its weights
 
     def __call__(self, x: Tensor) -> Tensor:
+        self._check(x)
         return logits_of(self, x)
+
+    def _check(self, x: Tensor) -> None:
+        check_tensor("x", x)
+        first = self.weights[0]
+        if not x.ndim or x.shape[-1] != first.shape[0]:
+            raise ValueError(f"the network takes rows of {first.shape[0]} columns, got {tuple(x.shape)}")
+        if x.dtype != first.dtype:
+            raise ValueError(f"the network's weights are {first.dtype} but the rows {x.dtype}; use x.to({first.dtype})")
 
     def __repr__(self) -> str:
         sizes = (self.weights[0].shape[0], *(weight.shape[1] for weight in self.weights))

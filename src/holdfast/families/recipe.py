@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
+
+from holdfast.utils.messages import plain
+from holdfast.utils.settings import check_settings, check_whole
 
 if TYPE_CHECKING:
     from torch import nn
@@ -34,13 +39,22 @@ class Recipe:
     def __post_init__(self) -> None:
         if isinstance(self.hidden, int):
             raise TypeError(f"hidden is {self.hidden}; give one width a layer, ({self.hidden},)")
-        object.__setattr__(self, "hidden", tuple(self.hidden))
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Iterable):
+            raise TypeError(f"hidden is {self.hidden!r}; give one width a layer, such as (64, 16)")
+        object.__setattr__(self, "hidden", tuple(plain(width) for width in self.hidden))
+        for width in self.hidden:
+            check_whole("each width of hidden", width)
         if any(width < 1 for width in self.hidden):
             raise ValueError(f"hidden layers need one unit or more each, got {self.hidden}")
+        for name in ("epochs", "batch", "learning_rate", "epsilon", "weight_decay"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        check_settings(self, whole="epochs batch", numbers="learning_rate epsilon weight_decay")
         if self.epochs < 1 or self.batch < 1:
             raise ValueError(f"epochs and batch must be 1 or more, got {self.epochs} and {self.batch}")
-        if not self.learning_rate > 0 or not self.weight_decay >= 0:
-            raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, got {self}")
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf:
+            raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, both finite, got {self}")
+        if not 0 < self.epsilon < math.inf or not _are_betas(self.betas):
+            raise ValueError(f"epsilon must be above 0 and betas two numbers from 0 to below 1, got {self}")
         if self.network is not None and not callable(self.network):
             raise TypeError(
                 f"network is a {type(self.network).__name__}; give an nn.Module or a function that builds one"
@@ -75,6 +89,37 @@ class Retraining:
     data_seed: int = 0
     kind: str = "base"
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
+        check_settings(
+            self,
+            seeds="init_seed order_seed data_seed",
+            numbers="left_out_share appended label_noise weight_noise",
+            flags="redrawn continued top_only",
+        )
+        for problem in self._problems():
+            raise ValueError(f"{problem}; the functions of holdfast.changes make such members")
+        if not isinstance(self.kind, str):
+            raise TypeError(f"kind must be a word, such as 'seeds', got {self.kind!r}")
+        if self.left_out is not None:
+            check_whole("left_out", self.left_out, least=0)
+
+    def _problems(self) -> Iterable[str]:
+        if not 0 <= self.left_out_share < 1 or not 0 <= self.label_noise <= 1 or not 0 <= self.appended <= 1:
+            yield (
+                "left_out_share must lie from 0 to below 1, label_noise and appended from 0 to 1, "
+                f"got {self.left_out_share}, {self.label_noise} and {self.appended}"
+            )
+        if not 0 <= self.weight_noise < math.inf:
+            yield f"weight_noise must be 0 or more and finite, got {self.weight_noise}"
+        if self.window is not None and not (_are_whole(self.window, 2) and 0 <= self.window[0] < self.window[1]):
+            yield f"window must be the first row and the one after the last, such as (0, 100), got {self.window!r}"
+        if self.tilt is not None and not _is_tilt(self.tilt):
+            yield f"tilt must be a column and a finite strength, such as (2, 0.5), got {self.tilt!r}"
+        if not _are_settings(self.settings):
+            yield f"settings must be pairs of a recipe's field and a value, (('epochs', 80),), got {self.settings!r}"
+
     def recipe(self, base: Recipe) -> Recipe:
         """The recipe this member is trained by."""
         settings = dict(self.settings)
@@ -87,6 +132,28 @@ class Retraining:
     def __repr__(self) -> str:
         changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
         return f"Retraining({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
+
+
+def _are_whole(values: Any, count: int) -> bool:
+    is_pair = isinstance(values, (tuple, list)) and len(values) == count
+    return is_pair and all(isinstance(value, Integral) and not isinstance(value, bool) for value in values)
+
+
+def _are_betas(betas: Any) -> bool:
+    is_pair = isinstance(betas, (tuple, list)) and len(betas) == 2
+    return is_pair and all(isinstance(beta, Real) and 0 <= float(beta) < 1 for beta in betas)
+
+
+def _is_tilt(tilt: Any) -> bool:
+    if not isinstance(tilt, (tuple, list)) or len(tilt) != 2 or not _are_whole(tilt[:1], 1):
+        return False
+    return tilt[0] >= 0 and isinstance(tilt[1], Real) and math.isfinite(tilt[1])
+
+
+def _are_settings(settings: Any) -> bool:
+    known = {field.name for field in fields(Recipe)}
+    pairs = isinstance(settings, (tuple, list)) and all(isinstance(s, (tuple, list)) and len(s) == 2 for s in settings)
+    return pairs and all(isinstance(name, str) and name in known for name, _ in settings)
 
 
 def counted(kinds: Sequence[str]) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
 from holdfast.families.recipe import Retraining
-from holdfast.models.model import Model, checked_logits
+from holdfast.models.model import Model, answer, dtype_of, logits_from
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 
@@ -71,6 +70,7 @@ class Stack:
         return self.architecture.network(own, retraining, fingerprint)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
+        x = x.to(next((own.dtype for own in self.state.values() if own.is_floating_point()), x.dtype))
         room = IN_CACHE if x.device.type == "cpu" else ON_DEVICE
         members = max(1, room // max(1, len(x) * self.architecture.width * x.element_size()))
         for start in range(0, len(self), members):
@@ -91,8 +91,7 @@ class Models:
         return len(self.models)
 
     def asked_classes(self, x: Tensor) -> list[int]:
-        with torch.no_grad():
-            return [checked_logits(model(x), len(x)).shape[1] for model in self.models]
+        return [answer(model, _as_it_takes(model, x)).shape[1] for model in self.models]
 
     def chosen(self, places: Sequence[int]) -> Models:
         return Models(tuple(self.models[place] for place in places))
@@ -102,7 +101,12 @@ class Models:
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         for model in self.models:
-            yield checked_logits(model(x), len(x))[None]
+            yield logits_from(model, _as_it_takes(model, x))[None]
+
+
+def _as_it_takes(model: Model, x: Tensor) -> Tensor:
+    """The rows in the dtype of the model's weights, where it shows some."""
+    return x.to(dtype_of(model) or x.dtype)
 
 
 def _as_slice(places: Sequence[int]) -> slice | list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,9 +34,11 @@ from holdfast.families.store import (
 )
 from holdfast.families.training_data import Pool, check_material, disturbed, needs_more
 from holdfast.families.workers import cores, in_workers
-from holdfast.models.model import Model
+from holdfast.models.model import Model, check_callable
+from holdfast.models.rows import DTYPES, check_tensor
 from holdfast.utils.memory import check_memory
 from holdfast.utils.progress import bar
+from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
 
 LOG = logging.getLogger(__name__)
@@ -73,6 +76,12 @@ def train(
     """
     if isinstance(retrainings, Retraining):
         raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
+    if isinstance(retrainings, str) or not isinstance(retrainings, Iterable):
+        raise TypeError(f"retrainings must be a list, such as changes.seeds(100), got {retrainings!r}")
+    if workers is not None:
+        check_whole("workers", workers, least=1)
+    if store is not None and not isinstance(store, (str, Path)):
+        raise TypeError(f"store must be a folder, got {store!r}")
     job = _job(x, y, recipe, tuple(retrainings), new, base, classes)
     if held_out is not None:
         _check_held_out(held_out, job.pool)
@@ -233,6 +242,12 @@ def _job(
 ) -> _Job:
     """All that training needs, if it can be done."""
     pool = _pool(x, y, new, classes)
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe must be a Recipe, such as Recipe((64, 16), epochs=50), got {recipe!r}")
+    if not all(isinstance(retraining, Retraining) for retraining in retrainings):
+        raise TypeError(f"retrainings must be a list of Retrainings, such as changes.seeds(100), got {retrainings!r}")
+    if base is not None:
+        check_callable(base, "base")
     if not retrainings:
         raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
     rows = tuple(check_material(retraining, pool) for retraining in retrainings)
@@ -274,28 +289,27 @@ def _check_member(job: _Job, member: int) -> None:
 def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
     """Old and new rows in one, if they are what training needs."""
     old = _checked_rows(x, y)
+    x = x.detach()
+    if classes is not None:
+        check_whole("classes", classes)
     if new is not None:
-        _checked_rows(*new)
+        _checked_rows(*_pair("new", new))
         if new[0].shape[1] != x.shape[1]:
             raise ValueError(f"new rows have {new[0].shape[1]} columns, the old ones {x.shape[1]}; use one encoding")
-        x, y = torch.cat([x, new[0].to(x)]), torch.cat([y, new[1].to(y)])
+        x, y = torch.cat([x, new[0].detach().to(x)]), torch.cat([y, new[1].to(y)])
     seen = int(y.max()) + 1
     if int(y.min()) < 0 or (classes is not None and classes < seen):
-        allowed = "0 and up" if classes is None else f"0 to {classes - 1}"
+        allowed = "0 and up" if classes is None else f"0 to {classes - 1}, as classes={classes} says"
         raise ValueError(f"labels go from {int(y.min())} to {int(y.max())}; expected class indices {allowed}")
     return Pool(x, y, old, max(classes or seen, 2))
 
 
-def _check_held_out(held_out: tuple[Tensor, Tensor], pool: Pool) -> None:
-    """Before the training, not after it."""
-    if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
-        raise TypeError(f"held_out must be rows and their labels, (x, y), got {type(held_out).__name__}")
-    rows, labels = held_out
+def _check_held_out(held_out: Any, pool: Pool) -> None:
+    """Before hours of training, not after them."""
+    rows, labels = _pair("held_out", held_out)
     _checked_rows(rows, labels)
     if rows.shape[1] != pool.x.shape[1]:
-        raise ValueError(
-            f"held_out has {rows.shape[1]} columns, the rows to train on {pool.x.shape[1]}; use one encoding"
-        )
+        raise ValueError(f"held_out rows have {rows.shape[1]} columns, the others {pool.x.shape[1]}; use one encoding")
     if not 0 <= int(labels.min()) <= int(labels.max()) < pool.classes:
         raise ValueError(
             f"labels of held_out go from {int(labels.min())} to {int(labels.max())}; expected class indices 0 to "
@@ -303,18 +317,23 @@ def _check_held_out(held_out: tuple[Tensor, Tensor], pool: Pool) -> None:
         )
 
 
+def _pair(name: str, given: Any) -> tuple[Tensor, Tensor]:
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise TypeError(f"{name} must be rows and their labels, {name}=(x, y), got {type(given).__name__}")
+    return given[0], given[1]
+
+
 def _checked_rows(x: Tensor, y: Tensor) -> int:
     for name, value in {"x": x, "y": y}.items():
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{name} must be a torch tensor, got {type(value).__name__}; use encoding.encode and encoding.labels"
-            )
+        check_tensor(name, value, "use encoding.encode and encoding.labels")
     if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
         raise ValueError(f"expected x (n, d) and y (n,) with n of 1 or more, got {tuple(x.shape)} and {tuple(y.shape)}")
-    if y.dtype != torch.int64 or not x.is_floating_point():
+    if not x.shape[1]:
+        raise ValueError(f"x has no columns, got {tuple(x.shape)}; encode the table, which makes them")
+    if y.dtype != torch.int64 or x.dtype not in DTYPES:
         raise ValueError(
             f"x must hold floating-point numbers and y class indices as int64, got {x.dtype} and {y.dtype}; "
-            "use encoding.encode and encoding.labels"
+            "use encoding.encode and encoding.labels, or x.float() and y.long()"
         )
     if not x.isfinite().all():
         raise ValueError("x holds values that are not finite; fill or drop those rows before training")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
@@ -42,7 +43,8 @@ def identity(model: Any) -> str:
 
 
 def _is_network(part: Any) -> bool:
-    return isinstance(part, nn.Module) or bool(getattr(part, "weights", None) and getattr(part, "biases", None))
+    layers = [getattr(part, name, None) for name in ("weights", "biases")]
+    return isinstance(part, nn.Module) or all(isinstance(each, (tuple, list)) and each for each in layers)
 
 
 def _weights(network: Any) -> Iterator[Tensor]:
@@ -102,7 +104,9 @@ def _digest(tensors: list[Tensor], code: str) -> str:
 
 
 def _in_order(tensor: Tensor) -> bytes:
-    return np.sort(tensor.detach().cpu().float().numpy(), axis=None).tobytes()
+    plain = tensor.detach().cpu().to_dense()
+    numbers = torch.view_as_real(plain.resolve_conj()) if plain.is_complex() else plain
+    return np.sort(numbers.float().numpy(), axis=None).tobytes()
 
 
 def _token(model: Any) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model
+from holdfast.models.model import Model, check_callable, checked_logits
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -21,7 +22,7 @@ class Merged:
     groups: Groups
 
     def __call__(self, x: Tensor) -> Tensor:
-        return merge_logits(self.model(x), self.groups)
+        return merge_logits(checked_logits(self.model(x), len(x)), self.groups)
 
     @property
     def fingerprint(self) -> str | None:
@@ -30,11 +31,15 @@ class Merged:
 
 def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
     """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever model says 1 or 2."""
+    check_callable(model)
     return Merged(model, as_groups(groups))
 
 
 def as_groups(groups: Sequence[Sequence[int]]) -> Groups:
-    plain = tuple(tuple(int(member) for member in group) for group in groups)
+    try:
+        plain = tuple(tuple(index(member) for member in group) for group in groups)
+    except TypeError as error:
+        raise TypeError(f"groups must be groups of class indices, such as ((0,), (1, 2)), got {groups!r}") from error
     members = [member for group in plain for member in group]
     if len(plain) < 2 or not all(plain) or sorted(members) != list(range(len(members))):
         raise ValueError(f"groups must share out the classes 0, 1, ... among two or more groups, got {plain}")

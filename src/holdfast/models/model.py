@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-Model = Callable[[Tensor], Tensor]  # (n, d) -> (n, c) logits
+from holdfast.models.rows import check_rows
 
+Model = Callable[[Tensor], Tensor]  # (n, d) -> (n, c) logits
 
 NO_CLASS = -1  # of a row for which the model answers NaN
 
 
 def predict(model: Model, x: Tensor) -> Tensor:
     """The class of each row: (n,). A model that answers NaN has none, which is an error."""
-    with torch.no_grad():
-        return certain_classes_of(checked_logits(model(x), len(x)))
+    return certain_classes_of(answer(model, x))
 
 
 def certain_classes_of(logits: Tensor) -> Tensor:
@@ -34,13 +35,52 @@ def certain_classes_of(logits: Tensor) -> Tensor:
 
 def predict_or_none(model: Model, x: Tensor) -> Tensor:
     """The class of each row, and `NO_CLASS` where the model answers NaN: (n,)."""
-    with torch.no_grad():
-        return classes_of(checked_logits(model(x), len(x)))
+    return classes_of(answer(model, x))
 
 
 def classes_of(logits: Tensor) -> Tensor:
     """The largest of the logits (..., c), and `NO_CLASS` where one of them is NaN, which argmax would call a class."""
     return torch.where(logits.isnan().any(-1), NO_CLASS, logits.argmax(-1))
+
+
+def answer(model: Model, x: Tensor) -> Tensor:
+    """What a model says of the rows, without gradients: (n, c) logits, of whatever dtype it gives them."""
+    check_rows(x, finite=False)
+    with torch.no_grad():
+        return logits_from(model, x)
+
+
+def logits_from(model: Model, x: Tensor) -> Tensor:
+    """The same with gradients, where they are wanted."""
+    check_callable(model)
+    try:
+        logits = model(x)
+    except (RuntimeError, TypeError, AttributeError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise ValueError(_does_not_take(model, x)) from error
+    return checked_logits(logits, len(x))
+
+
+def _does_not_take(model: Model, x: Tensor) -> str:
+    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", _first_weight(model)
+    if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
+        return (
+            f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
+        )
+    return f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on"
+
+
+def dtype_of(model: Any) -> torch.dtype | None:
+    """The dtype of a model's weights, where it shows some."""
+    weight = _first_weight(model)
+    return None if weight is None else weight.dtype
+
+
+def _first_weight(model: Any) -> Tensor | None:
+    shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None)
+    several = shown if isinstance(shown, Iterator | tuple | list) else ()
+    return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
 
 
 def checked_logits(logits: Tensor, rows: int) -> Tensor:
@@ -52,35 +92,42 @@ def checked_logits(logits: Tensor, rows: int) -> Tensor:
             "more. For a single logit z wrap it: torch.cat([-z, z], 1) / 2 if z is (n, 1), torch.stack([-z, z], 1) / 2 "
             "if it is (n,)"
         )
+    if logits.layout != torch.strided or logits.is_complex():
+        raise ValueError(
+            f"the model gave {logits.dtype} logits of layout {logits.layout}; expected real numbers, one after "
+            "another: use .real or .to_dense() in the model"
+        )
     return logits
+
+
+def check_callable(model: Any, name: str = "model", takes: str = "rows -> logits in torch") -> None:
+    if not callable(model):
+        raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}")
 
 
 def check_model(model: Model, x: Tensor) -> int:
     """The number of classes, if the model can be searched: rows to logits, differentiable, always the same answer."""
-    if not callable(model):
-        raise TypeError(f"the model is a {type(model).__name__}, which cannot be called; pass rows -> logits in torch")
-    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
-        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
-    rows = x[:64].detach().requires_grad_()
-    try:
-        with torch.enable_grad():
-            logits = model(rows)
-    except (RuntimeError, TypeError, AttributeError) as error:
-        raise ValueError(f"the model does not take rows of {x.shape[1]} columns ({x.dtype}): {error}") from error
-    checked_logits(logits, len(rows))
-    if len(rows) and not logits.requires_grad:
-        raise ValueError("the model's output has no gradient; gradient searches need a model written in torch")
-    if (
-        len(rows)
-        and bool((logits >= 0).all())
-        and bool(torch.isclose(logits.sum(1), torch.ones_like(logits[:, 0])).all())
-    ):
+    logits = differentiable_logits(model, x)
+    if len(logits) and bool((logits >= 0).all()) and bool(torch.isclose(logits.sum(1), logits.new_ones(())).all()):
         warnings.warn(
             "the model's outputs are probabilities (each row sums to 1) but logits are expected: searches will stall "
             "where the model is sure of itself; leave out its softmax, or wrap it in torch.log",
-            stacklevel=3,
+            stacklevel=4,
         )
     return logits.shape[1]
+
+
+def differentiable_logits(model: Model, x: Tensor) -> Tensor:
+    """What a model says of the first rows, if it has a gradient and always says the same: (at most 64, c)."""
+    check_callable(model)
+    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
+        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
+    rows = x[:64].detach().requires_grad_()
+    with torch.enable_grad():
+        logits = logits_from(model, rows)
+    if len(rows) and not logits.requires_grad:
+        raise ValueError("the model's output has no gradient; gradient searches need a model written in torch")
+    return logits.detach()
 
 
 def _is_fickle(module: nn.Module) -> bool:

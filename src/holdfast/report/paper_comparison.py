@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.correlation import r_squared_of_sums
+from holdfast.report.rows import check_columns
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.printed import METHODS, printed
 
@@ -19,6 +20,7 @@ QUANTITIES: dict[str, tuple[str | None, str, str | None]] = {
     "cost_l2": (None, "cost_l2", "cost_l2_spread"),
     "success": (None, "success", None),
 }
+VALUES = tuple(name for _, *names in QUANTITIES.values() for name in names if name)
 KINDS = {"iv": ("iv_loo", "iv_seeds"), "cost": ("cost_l1", "cost_l2"), "all": tuple(QUANTITIES)}
 
 SPREADS = 2.0  # an invalidation may differ by so many of the paper's spreads,
@@ -42,6 +44,7 @@ def beside(rows: pd.DataFrame) -> pd.DataFrame:
     found nothing and the paper did, it is False.
     """
     columns = [*KEY, "ours", "ours_spread", "over_bases", "printed", "printed_spread", "within"]
+    check_columns(rows, ("dataset", "method", "change", "settings", "cell", *VALUES))
     if rows.empty:
         return pd.DataFrame(columns=columns)
     _check_one_reading(rows)

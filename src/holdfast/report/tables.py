@@ -20,6 +20,12 @@ from holdfast.tabular.feature import Level
 
 def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], float] | None = None) -> Table:
     """One row per method and kind of change, beside the paper's invalidation rate where it is known."""
+    needed = ("method", "change", "found", "rows", "rate", "low", "high", "cost_l1", "cost_l2")
+    if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
+        raise TypeError(f"expected rows as Audit.rows gives them, a list of dictionaries, got {type(rows).__name__}")
+    missing = [name for name in needed if any(name not in row for row in rows)]
+    if missing:
+        raise ValueError(f"the rows lack {', '.join(missing)}; give those of Audit.rows")
     paper = paper or {}
     title = "Invalidation rate: how often a retrained model invalidates a counterfactual"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns

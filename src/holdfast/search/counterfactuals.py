@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from holdfast.models.identity import identities
-from holdfast.models.model import Model, certain_classes_of, check_model, checked_logits, classes_of
+from holdfast.models.asked import Asked, asked, itself, names_of
+from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
+from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_number
 
 LOG = logging.getLogger(__name__)
 
@@ -31,11 +33,38 @@ class Counterfactuals:
     seen: frozenset[str] = frozenset()  # the models that the search has looked at, by their `identities`
     before: Tensor | None = None  # (n,) the class that the model gives the person now
 
+    def __post_init__(self) -> None:
+        for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):
+            value = getattr(self, name)
+            check_tensor(name, value, "a method makes Counterfactuals; assess(model, x, point, target, space) does too")
+            expected = 2 if name in ("origin", "point") else 1
+            if value.ndim != expected or len(value) != len(self.origin):
+                raise ValueError(
+                    f"{name} has shape {tuple(value.shape)} beside an origin of {tuple(self.origin.shape)}; expected "
+                    "origin and point (n, d), target, found and before (n,)"
+                )
+        if self.point.shape != self.origin.shape:
+            raise ValueError(
+                f"point and origin must be alike, but rows of point have {self.point.shape[1]} columns and rows of "
+                f"origin have {self.origin.shape[1]}"
+            )
+        for name in ("origin", "point"):
+            check_floats(name, getattr(self, name))
+        if self.target.dtype != torch.int64 or self.found.dtype != torch.bool:
+            raise ValueError(
+                f"target must hold int64 and found bool, got target {self.target.dtype} and found {self.found.dtype}"
+            )
+
     def __len__(self) -> int:
         return len(self.origin)
 
+    def without_graph(self) -> Counterfactuals:
+        """The same without what gradients would need."""
+        return replace(self, origin=self.origin.detach(), point=self.point.detach())
+
     def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
         """Some rows: their numbers, or a mask (n,)."""
+        rows = checked_choice(rows, len(self))
         before = None if self.before is None else self.before[rows]
         own = {name: getattr(self, name)[rows] for name in ("origin", "point", "target", "found")}
         return replace(self, **own, before=before)
@@ -47,6 +76,9 @@ class Counterfactuals:
 
     def cost(self, norm: float = 2) -> Tensor:
         """Distance moved, in the encoded space: (n,); NaN where nothing was found."""
+        check_number("norm", norm)
+        if not norm >= 0:
+            raise ValueError(f"norm must be 0 or more, such as 1, 2 or infinity (math.inf), got {norm}")
         moved = torch.linalg.vector_norm(self.point - self.origin, norm, dim=1)
         return torch.where(self.found, moved, torch.nan)
 
@@ -61,6 +93,7 @@ class Counterfactuals:
         Given the table that the rows were encoded from, what does not change is copied from it to the last digit,
         and its index is kept.
         """
+        _check_encoding(encoding)
         moved = (self.found[:, None] & (self.point != self.origin)).cpu().numpy()
         frame = encoding.decode(torch.where(self.found[:, None], self.point, self.origin))
         if table is not None:
@@ -74,6 +107,7 @@ class Counterfactuals:
 
     def changes(self, encoding: Encoding) -> pd.DataFrame:
         """What each person whom a counterfactual was found for would change: row, feature, before, after."""
+        _check_encoding(encoding)
         before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
         differs = np.stack([(before[name] != after[name]).to_numpy() for name in names], axis=1)
         differs &= self.found.cpu().numpy()[:, None]
@@ -115,52 +149,110 @@ def assess(
 
     ``also`` (n,) says of which rows whatever else a method asks for is true; only those can be found.
     """
+    if not isinstance(model, Asked):  # else a search asks, which has checked its question
+        check_rows(origin, "origin")
+        check_space(space, origin)
+        check_rows(point, "point", width=origin.shape[1], finite=False)
+        _check_beside(origin, point=point, also=also)
+        origin, point = origin.detach(), point.detach()
     point = space.snap(point, origin)
     kept = ~space.violations(point, origin).any(1)
-    with torch.no_grad():
-        logits, before = checked_logits(model(point), len(point)), checked_logits(model(origin), len(origin))
+    # What the model itself says, whatever dtype a search has its answers in.
+    logits, before = answer(itself(model), point), answer(itself(model), origin)
+    if not isinstance(model, Asked):
+        check_target(target, len(origin), logits.shape[1])
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
     found = kept & sure & (logits.argmax(1) == target)
     if also is not None:
         found &= also
-    return Counterfactuals(origin, point, target, found, logits.shape[1], identities(model), classes_of(before))
+    return Counterfactuals(origin, point, target, found, logits.shape[1], names_of(model), classes_of(before))
 
 
-def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> None:
-    """Raise where the rows, the targets, the model and the space do not belong together."""
-    for name, value in {"x": x, "target": target}.items():
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{name} must be a torch tensor, got {type(value).__name__}; "
-                "encoding.encode(table) makes rows, encoding.target(label, rows) makes targets"
-            )
+def checked_question(model: Model, x: Tensor, target: Tensor, space: Space) -> tuple[Asked, Tensor, Tensor]:
+    """The model as a search asks it, the rows without their graph, the targets: if all belongs together.
+
+    Logits may have another dtype than the rows, such as float64; the search has them in that of the rows.
+    """
+    check_rows(x)
+    check_tensor("target", target)
+    check_space(space, x)
+    asks = asked(model)
+    check_target(target, len(x), check_model(asks.model, x))
+    LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
+    return asks, x.detach(), target.to(x.device)
+
+
+def check_space(space: Space, x: Tensor) -> None:
+    """Raise where the rows are not of the space."""
+    check_is_space(space)
+    space.check_origin(x)
+
+
+def check_is_space(space: Any) -> None:
     if not isinstance(space, Space):
         raise TypeError(f"expected a Space, got {type(space).__name__}; use encoding.space or Space.free(x)")
-    if x.ndim != 2 or target.shape != x.shape[:1]:
-        raise ValueError(f"expected x (n, d) and target (n,), got {tuple(x.shape)} and {tuple(target.shape)}")
-    if not x.is_floating_point():
-        raise ValueError(f"x must hold floating-point numbers, got {x.dtype}; encode the table, or use x.float()")
-    if not x.isfinite().all():
-        raise ValueError("x holds values that are not finite; fill or drop those rows")
-    space.check_origin(x)
-    classes = check_model(model, x)
-    if target.dtype != torch.int64 or (len(target) and not 0 <= int(target.min()) <= int(target.max()) < classes):
-        raise ValueError(
-            f"targets must be class indices from 0 to {classes - 1} as int64, got {sorted(set(target.tolist()))[:5]} "
-            f"as {target.dtype}; encoding.target(label, rows) makes them"
+
+
+def check_answer(answer: Any) -> None:
+    if not isinstance(answer, Counterfactuals):
+        raise TypeError(
+            f"expected Counterfactuals, got {type(answer).__name__}; a method makes them: "
+            "PGD()(model, x, target, space)"
         )
-    LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
+
+
+def checked_choice(rows: Any, count: int) -> Tensor | slice:
+    """Some of so many rows: a slice, a mask (n,), or their numbers."""
+    if isinstance(rows, slice):
+        return rows
+    if not isinstance(rows, (Tensor, np.ndarray, list, tuple, range)):
+        raise TypeError(f"rows are chosen by a slice, a mask or their numbers, got {type(rows).__name__}")
+    try:
+        chosen = torch.as_tensor(list(rows) if isinstance(rows, (tuple, range)) else rows)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"rows are chosen by a slice, a mask or their numbers, got {rows!r}") from error
+    if chosen.ndim != 1 or (chosen.is_floating_point() and len(chosen)):
+        raise ValueError(
+            f"rows are chosen by a mask ({count},) or whole numbers, got {chosen.dtype} of {tuple(chosen.shape)}"
+        )
+    if chosen.dtype == torch.bool:
+        if len(chosen) != count:
+            raise IndexError(f"a mask of {len(chosen)} rows does not fit {count} rows")
+        return chosen
+    if len(chosen) and not -count <= int(chosen.min()) <= int(chosen.max()) < count:
+        raise IndexError(f"rows {chosen.tolist()[:5]} are not all there; there are {count} rows")
+    return chosen.long()
+
+
+def _check_beside(origin: Tensor, point: Tensor, also: Tensor | None) -> None:
+    if point.shape != origin.shape or point.dtype != origin.dtype:
+        raise ValueError(
+            f"origin and point must be alike, got {tuple(origin.shape)} as {origin.dtype} and {tuple(point.shape)} as "
+            f"{point.dtype}; use point.to(origin)"
+        )
+    if also is not None:
+        check_tensor("also", also)
+        if also.shape != origin.shape[:1] or also.dtype != torch.bool:
+            raise ValueError(
+                f"also must be True or False for each of {len(origin)} rows, got {tuple(also.shape)} as {also.dtype}"
+            )
+
+
+def _check_encoding(encoding: Any) -> None:
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
 
 
 def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(table).__name__}; give the table that was encoded")
     if len(table) != len(counterfactuals):
         raise ValueError(f"the table has {len(table)} rows but there are {len(counterfactuals)} counterfactuals")
 
 
 def other_class(model: Model, x: Tensor) -> Tensor:
     """For a model of two classes: the one it does not give each row."""
-    with torch.no_grad():
-        logits = checked_logits(model(x), len(x))
+    logits = answer(model, x)
     if logits.shape[1] != 2:
         raise ValueError(
             f"'the other class' needs two classes, the model has {logits.shape[1]}; use merged(model, ...)"

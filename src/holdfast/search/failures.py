@@ -5,10 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from holdfast.models.asked import asked
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.models.model import answer as answer_of
+from holdfast.models.rows import check_target
+from holdfast.search.counterfactuals import Counterfactuals, check_answer, check_space
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import uniform
+from holdfast.utils.settings import check_seed, check_whole
 
 ROWS_AT_ONCE = 64
 
@@ -17,6 +21,12 @@ def why_not(
     model: Model, answer: Counterfactuals, space: Space, tries: int = 2000, seed: int = 0
 ) -> tuple[str | None, ...]:
     """A sentence for each row that was not found, None for the others."""
+    check_answer(answer)
+    check_space(space, answer.origin)
+    check_whole("tries", tries, least=1)
+    check_seed("seed", seed)
+    model = asked(model)
+    check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
     reasons: list[str | None] = [None] * len(answer)
     missed = torch.nonzero(~answer.found).flatten()
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():

@@ -34,6 +34,8 @@ class Then:
 
 def named(name: str) -> Method:
     """The method of that name with its defaults; ``+`` adds stabilisers: ``named("pgd+sns")``."""
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a method, such as 'pgd+sns', got {name!r}")
     first, *rest = name.split("+")
     unknown = [word for word in [first] if word not in METHODS] + [word for word in rest if word not in STABILISERS]
     if unknown:

@@ -10,7 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.models.rows import check_rows, check_tensor
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
+from holdfast.utils.settings import check_whole
 
 Array = NDArray[Any]
 
@@ -49,16 +51,25 @@ Measure = Callable[[Array, Array], Array]  # rows of a class, points -> a number
 
 
 def _by_class(answer: Counterfactuals, x: Tensor, y: Tensor, k: int, measure: Measure) -> Tensor:
+    check_answer(answer)
+    check_whole("k", k)
+    check_tensor("x", x)
+    check_tensor("y", y, "encoding.labels(table) makes classes, predict(model, x) too")
     width = answer.point.shape[1]
     if k < 1 or x.ndim != 2 or x.shape[1] != width or y.shape != x.shape[:1]:
         raise ValueError(
-            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, {tuple(x.shape)}, {tuple(y.shape)}"
+            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, rows (n, d) of {tuple(x.shape)} "
+            f"and classes of {tuple(y.shape)}; encode both with one Encoding, so that they have the same columns"
         )
+    check_rows(x)
+    if y.dtype != torch.int64:
+        raise ValueError(f"y must hold class indices as int64, got {y.dtype}; use y.long()")
+    x = x.detach()
     found = torch.full_like(answer.point[:, 0], torch.nan)
     for target in torch.unique(answer.target[answer.found]).tolist():
         rows = answer.found & (answer.target == target)
         known = x[y == target].cpu().numpy()
         if len(known) > 1:
-            measured = measure(known, answer.point[rows].cpu().numpy())
+            measured = measure(known, answer.point[rows].detach().cpu().numpy())
             found[rows] = torch.as_tensor(measured).to(found)
     return found

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model, predict
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import Ball, slope
 from holdfast.search.methods.latent import Autoencoder, Latent, forward, in_shell
 from holdfast.search.stabilisers.ascent import with_found_moved
@@ -48,7 +48,7 @@ class ReleasedPGD:
         return self
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         generator = torch.Generator().manual_seed(self.seed)
         point, inside = x.clone(), space.to(x)
         todo = torch.nonzero(predict(model, x) != target).flatten()
@@ -139,7 +139,7 @@ class ReleasedLatent:
         return replace(self, latent=self.latent.fit(x, y, space, seed))
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         if self.latent.autoencoder is None:
             raise ValueError("there is no autoencoder yet; fit the method to the data first: method.fit(x, y, space)")
         # Trained on rows scaled by their own range, used on rows scaled by theirs.

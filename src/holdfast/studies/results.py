@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.studies.study import Study
+from holdfast.studies.study import Study, check_study
 from holdfast.utils.files import append, only_writer, write_text
 from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
 
@@ -32,6 +32,8 @@ RENAMED = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "ba
 
 def join(parts: Sequence[str | Path], file: str | Path) -> Path:
     """One file of several, written by as many processes: of the same study, or they are not joined."""
+    if isinstance(parts, (str, Path)) or not isinstance(parts, Sequence):
+        raise TypeError(f"expected a list of files to join, got {parts!r}")
     missing = [str(part) for part in parts if not Path(part).exists()]
     if missing or not parts:
         raise FileNotFoundError(f"no files to join: {', '.join(missing) or 'none were given'}")
@@ -48,7 +50,7 @@ def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:
 
     Where a setting was changed in between, the newer line of a cell counts; given the ``study``, only its own cells do.
     """
-    return [row for line in _newest(Path(file), study) for row in line["rows"]]
+    return [row for line in _newest(checked_path(file), study) for row in line["rows"]]
 
 
 def frame(file: str | Path, study: Study | None = None) -> pd.DataFrame:
@@ -61,7 +63,7 @@ def each(file: str | Path, study: Study | None = None) -> pd.DataFrame:
 
     NaN where nothing was found.
     """
-    parts = [_each(line) for line in _newest(Path(file), study)]
+    parts = [_each(line) for line in _newest(checked_path(file), study)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -82,7 +84,17 @@ def _each(line: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame({**cell, "row": np.arange(len(found)), "found": found, **columns})
 
 
+def checked_path(file: Any) -> Path:
+    if not isinstance(file, (str, Path)):
+        raise TypeError(f"expected the name of a results file, got {file!r}")
+    if Path(file).is_dir():
+        raise ValueError(f"{file} is a folder; name the file in it, which ends in .jsonl")
+    return Path(file)
+
+
 def _newest(path: Path, study: Study | None) -> list[dict[str, Any]]:
+    if study is not None:
+        check_study(study)
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}; run(study, file) writes it")
     own = None if study is None else {cell.key for cell in study.cells}

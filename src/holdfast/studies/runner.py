@@ -21,8 +21,8 @@ from holdfast import __version__, datasets
 from holdfast.auditing.audit import Audit, audit
 from holdfast.families.entries import default_store
 from holdfast.families.family import Family
-from holdfast.studies.results import append_line, complete, end_last_line, read_lines
-from holdfast.studies.study import Cell, Study
+from holdfast.studies.results import append_line, checked_path, complete, end_last_line, read_lines
+from holdfast.studies.study import Cell, Study, check_study
 from holdfast.studies.trials import Trial, data_of, start_trial
 from holdfast.utils.files import only_writer
 from holdfast.utils.progress import bar
@@ -44,7 +44,8 @@ def run(
     ``only`` names datasets and methods to compute now. Families are trained once and kept in the ``store``, a folder
     (default: the user's own).
     """
-    path = Path(file)
+    check_study(study)
+    path = checked_path(file)
     wanted = _chosen(study, only)
     with only_writer(path):
         return _run(study, path, wanted, default_store() if store is None else store, workers, progress)
@@ -67,6 +68,8 @@ def _run(study: Study, path: Path, wanted: list[Cell], store: str | Path, worker
 
 def _chosen(study: Study, only: Collection[str]) -> list[Cell]:
     only = [only] if isinstance(only, str) else only
+    if not isinstance(only, Collection):
+        raise TypeError(f"only must be names of datasets and methods, got {only!r}")
     methods = study.names
     unknown = [name for name in only if name not in (*study.datasets, *methods)]
     if unknown:

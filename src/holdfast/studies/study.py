@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import torch
+
 from holdfast import datasets
 from holdfast.datasets.cards import Card
 from holdfast.families.changes import bootstrap, leave_one_out, seeds
@@ -17,8 +19,9 @@ from holdfast.models.merged import Groups
 from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import named
 from holdfast.studies.keys import FORMAT, described, versions_in_keys
-from holdfast.tabular.encoding import Scaling
+from holdfast.tabular.encoding import SCALINGS, Scaling
 from holdfast.utils.digests import digest
+from holdfast.utils.settings import check_whole
 
 FIRST = 1000  # seed of the first retrained network; deployed ones have lower seeds, so the two never meet
 GROUPS: dict[str, Groups] = {"warfarin": ((0,), (1, 2))}  # the paper's: classes 1 and 2 count as the same
@@ -67,6 +70,7 @@ class Study:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
+        self._check_types()
         names = self.names
         for what, given in {"datasets": self.datasets, "methods": names, "base_seeds": self.base_seeds}.items():
             if isinstance(given, str) or not len(given) or len(set(given)) < len(given):
@@ -81,7 +85,9 @@ class Study:
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise ValueError(f"changes must be different ones of {', '.join(CHANGES)}, got {kinds}")
         if min(members for _, members in self.changes) < 1 or (self.rows is not None and self.rows < 1):
-            raise ValueError(f"members and rows must be 1 or more, got {self.changes} and {self.rows}")
+            raise ValueError(
+                f"members and rows must be 1 or more, got the changes {self.changes} and the rows {self.rows}"
+            )
         for dataset, (known, asked) in self.splits.items():
             rows = datasets.card(dataset).rows
             if known < 1 or asked < 1 or known + asked > rows:
@@ -95,6 +101,43 @@ class Study:
         if self.space not in ("free", "schema"):
             raise ValueError(f"space must be 'free' or 'schema', got {self.space!r}")
 
+    def _check_types(self) -> None:
+        for name in ("name", "settings", "device"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise TypeError(f"{name} must be a word, got {getattr(self, name)!r}")
+        for name in ("datasets", "methods", "changes", "base_seeds", "untargeted"):
+            if not isinstance(getattr(self, name), (str, tuple, list)):
+                raise TypeError(f"{name} must be a tuple, got {getattr(self, name)!r}")
+        for name in ("scalings", "recipes", "splits"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise TypeError(f"{name} are given by dataset, {{'german': ...}}, got {getattr(self, name)!r}")
+        for method in self.methods:
+            if not isinstance(method, str) and not (isinstance(method, tuple) and len(method) == 2):
+                raise TypeError(f"methods are names, or pairs of a name and a method, got {method!r}")
+        for change in self.changes:
+            if not isinstance(change, (tuple, list)) or len(change) != 2:
+                raise TypeError(f"changes are pairs of a kind and a number of members, ('seeds', 100), got {change!r}")
+            check_whole(f"the members of a pair of changes, '{change[0]}',", change[1])
+        if self.rows is not None:
+            check_whole("rows", self.rows)
+        for seed in () if isinstance(self.base_seeds, str) else self.base_seeds:
+            check_whole("each of base_seeds", seed)
+        for dataset, recipe in self.recipes.items():
+            if not isinstance(recipe, Recipe):
+                raise TypeError(f"recipes must be Recipes, but that of {dataset} is {recipe!r}")
+        for dataset, scaling in self.scalings.items():
+            if scaling not in SCALINGS:
+                raise ValueError(f"the scaling of {dataset} is {scaling!r}; choose one of {', '.join(SCALINGS)}")
+        for dataset, split in self.splits.items():
+            if not isinstance(split, (tuple, list)) or len(split) != 2:
+                raise TypeError(f"the split of {dataset} must be two numbers of rows, (800, 200), got {split!r}")
+            for part in split:
+                check_whole(f"each part of the split of {dataset}", part)
+        try:
+            torch.device(self.device)
+        except RuntimeError as error:
+            raise ValueError(f"device is {self.device!r}; choose 'cpu' or 'cuda'") from error
+
     def method(self, dataset: str, name: str) -> Method:
         """The method of that name as it is used on that dataset."""
         entry = next((entry for entry in self.methods if _name(entry) == name), None)
@@ -103,7 +146,7 @@ class Study:
         if isinstance(entry, str):
             return named(entry)
         given: Any = entry[1]
-        found = given if isinstance(given, type) or hasattr(given, "fit") else given(dataset)
+        found = given if isinstance(given, type) or hasattr(given, "fit") or not callable(given) else given(dataset)
         if isinstance(found, type) or not (callable(found) and hasattr(found, "fit")):
             raise TypeError(
                 f"method '{name}' on {dataset} is {found!r}; give a value such as PGD(radius=3.0), or a function of "
@@ -161,3 +204,8 @@ class Study:
 
 def _name(entry: Entry) -> str:
     return entry if isinstance(entry, str) else entry[0]
+
+
+def check_study(study: Any) -> None:
+    if not isinstance(study, Study):
+        raise TypeError(f"expected a Study, got {type(study).__name__}; studies.paper has the paper's")

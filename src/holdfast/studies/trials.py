@@ -20,7 +20,7 @@ from holdfast.models.model import Model, predict
 from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, assess, other_class
 from holdfast.search.pipeline import Then
 from holdfast.studies.keys import described
-from holdfast.studies.study import CHANGES, GROUPS, Study
+from holdfast.studies.study import CHANGES, GROUPS, Study, check_study
 from holdfast.tabular.space import Space
 from holdfast.utils.digests import digest
 
@@ -113,6 +113,7 @@ def trial(
     study: Study, dataset: str, base_seed: int = 0, *, store: str | Path | None = None, workers: int | None = None
 ) -> Trial:
     """One deployed network of a study and its families, to ask more of than the study's rows tell."""
+    check_study(study)
     if dataset not in study.datasets or base_seed not in study.base_seeds:
         raise ValueError(
             f"study '{study.name}' has no dataset '{dataset}' with base seed {base_seed}; it has "

@@ -22,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from numbers import Real
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from holdfast.theory.layers import Layers
+from holdfast.models.rows import check_target
+from holdfast.theory.layers import Layers, check_rows_of
+from holdfast.utils.settings import check_number
 
 NUMBERS = 1 << 22  # in the largest tensor on the way; rows are taken so many at a time
 ROWS_AT_ONCE = 1000  # at most
@@ -98,6 +100,7 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
 
     0 where the network itself does not. Found by bisection; every radius returned is one that was proved.
     """
+    _checked(network, x, target, 0.0, change)
     low, high = (torch.full_like(x[:, 0], end, dtype=torch.float64).log() for end in (LEAST, MOST))
     proved = torch.zeros_like(low)
     with torch.no_grad():
@@ -107,28 +110,6 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
             proved = torch.where(holds, middle.exp(), proved)
             low, high = torch.where(holds, middle, low), torch.where(holds, high, middle)
     return proved
-
-
-def check_layers(network: object) -> None:
-    """Raise where something is not a perceptron with its weights and biases at hand."""
-    weights, biases = (getattr(network, name, None) for name in ("weights", "biases"))
-    ways = "networks of train(...) have them; a module or a function does not"
-    for name, tensors, dimensions in (("weights", weights, 2), ("biases", biases, 1)):
-        if not isinstance(tensors, (tuple, list)) or not tensors or not all(isinstance(t, Tensor) for t in tensors):
-            raise TypeError(
-                f"a certificate needs a perceptron with tuples of .weights (in, out) and .biases (out,), but "
-                f"{type(network).__name__} has no such {name}; {ways}"
-            )
-        if any(tensor.ndim != dimensions for tensor in tensors):
-            raise TypeError(
-                f"{name} must have {dimensions} dimensions, got {[tuple(t.shape) for t in tensors]}; {ways}"
-            )
-    shapes, widths = [tuple(weight.shape) for weight in weights or ()], [len(bias) for bias in biases or ()]
-    fit = all(one[1] == two[0] for one, two in pairwise(shapes)) and [shape[1] for shape in shapes] == widths
-    if not fit or widths[-1] < 2:
-        raise TypeError(
-            f"weights {shapes} and biases {widths} are no perceptron of two logits or more; weights must be (in, out)"
-        )
 
 
 # ---- what the layers may become ----
@@ -151,12 +132,12 @@ class _Box:
 def _checked(
     network: Layers, x: Tensor, target: Tensor, delta: float | Tensor, change: Change
 ) -> tuple[list[_Box], Tensor]:
-    check_layers(network)
-    features, classes = network.weights[0].shape[0], network.weights[-1].shape[1]
-    if x.ndim != 2 or x.shape[1] != features or target.shape != x.shape[:1]:
-        raise ValueError(f"expected x (n, {features}) and target (n,), got {tuple(x.shape)} and {tuple(target.shape)}")
-    if target.dtype != torch.int64 or (len(target) and not 0 <= int(target.min()) <= int(target.max()) < classes):
-        raise ValueError(f"targets must be class indices from 0 to {classes - 1} as int64, got {target.dtype}")
+    check_rows_of(network, x, "a certificate", logits=2, finite=False)  # what is not finite is not certified
+    check_target(target, len(x), network.weights[-1].shape[1])
+    if not isinstance(delta, Tensor):
+        check_number("delta", delta)
+    if not callable(getattr(change, "reach", None)):
+        raise TypeError(f"change must be Absolute(...) or Relative(...), got {change!r}")
     delta = torch.as_tensor(delta, dtype=torch.float64, device=x.device).reshape(-1)
     if len(delta) not in (1, len(x)) or not bool((delta >= 0).all()):
         raise ValueError(f"delta must be 0 or more, one for all or one for each of {len(x)} rows, got {delta}")
@@ -181,6 +162,8 @@ def _scales(scales: Sequence[float] | None, network: Layers) -> Sequence[float]:
     count = len(network.weights)
     if scales is None:
         return (1.0,) * count
+    if not isinstance(scales, Sequence) or not all(isinstance(scale, Real) for scale in scales):
+        raise TypeError(f"scales must be {count} numbers, one per layer, got {scales!r}")
     if len(scales) != count or not all(0 <= scale < torch.inf for scale in scales):
         raise ValueError(f"expected {count} finite scales of 0 or more, one per layer, got {scales}")
     return scales

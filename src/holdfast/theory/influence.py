@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,9 +10,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model
+from holdfast.models.model import Model, differentiable_logits
+from holdfast.models.rows import check_rows, check_target, check_tensor
 from holdfast.models.scores import logit
 from holdfast.theory.paths import Rule, line
+from holdfast.utils.settings import check_number, check_seed, check_whole
 
 POINTS = 1 << 16  # gradients taken at a time, so that memory does not grow with the rows
 
@@ -38,7 +41,16 @@ class Line:
     count: int = 50
     rule: Rule = "riemann"
 
+    def __post_init__(self) -> None:
+        check_tensor("baseline", self.baseline, "give a point (d,), such as x.mean(0)")
+        check_whole("count", self.count)
+
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        shape = tuple(self.baseline.shape)
+        if shape not in ((x.shape[1],), tuple(x.shape)):
+            raise ValueError(
+                f"the baseline has shape {shape}; expected one point ({x.shape[1]},) for all rows, or {tuple(x.shape)}"
+            )
         start = self.baseline if self.baseline.ndim == 1 else self.baseline[rows]
         return line(start, x[rows], self.count, self.rule)
 
@@ -53,6 +65,7 @@ class Ball:
 
     def __post_init__(self) -> None:
         _check("radius", self.radius, self.count)
+        check_seed("seed", self.seed)
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         return _drawn(x[rows], self.radius * in_unit_ball(self.count, x.shape[1], self.seed))
@@ -68,6 +81,7 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         _check("scale", self.scale, self.count)
+        check_seed("seed", self.seed)
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         return _drawn(x[rows], self.scale * _normal(self.count, x.shape[1], torch.Generator().manual_seed(self.seed)))
@@ -80,11 +94,20 @@ class Data:
     points: Tensor
     nearest: int | None = None
 
+    def __post_init__(self) -> None:
+        check_rows(self.points, "points")
+        if self.nearest is not None:
+            check_whole("nearest", self.nearest, least=1)
+
     @property
     def count(self) -> int:
         return len(self.points) if self.nearest is None else min(self.nearest, len(self.points))
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        if self.points.shape[1] != x.shape[1]:
+            raise ValueError(
+                f"the points have {self.points.shape[1]} columns but the rows {x.shape[1]}; use one Encoding"
+            )
         given, some = self.points.to(x), x[rows]
         weights = x.new_full((self.count,), 1 / self.count)
         if self.nearest is None:
@@ -102,8 +125,13 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
     are shared between rows, so that a row's influence does not depend on the other rows; their sampling
     errors are correlated for the same reason.
     """
-    if len(target) != len(x):
-        raise ValueError(f"{len(x)} rows have {len(target)} targets; give one target a row")
+    check_rows(x)
+    check_tensor("target", target)
+    if target.shape != x.shape[:1]:
+        raise ValueError(f"expected target (n,), one target a row of {len(x)}, got {tuple(target.shape)}")
+    if not callable(getattr(interest, "around", None)):
+        raise TypeError(f"interest must be a Line, Ball, Gaussian or Data, got {interest!r}")
+    check_target(target, len(x), differentiable_logits(model, x).shape[1])
     if interest.count < 1:
         raise ValueError("the distribution of interest has no points; give it a count of 1 or more")
     if isinstance(interest, Data) and interest.nearest is None and len(x):
@@ -152,8 +180,10 @@ def in_unit_ball(count: int, columns: int, seed: int) -> Tensor:
 
 
 def _check(name: str, size: float, count: int) -> None:
-    if not size >= 0 or count < 1:
-        raise ValueError(f"{name} must be 0 or more and count 1 or more, got {size} and {count}")
+    check_number(name, size)
+    check_whole("count", count)
+    if not 0 <= size < math.inf or count < 1:
+        raise ValueError(f"{name} must be 0 or more and finite and count 1 or more, got {size} and {count}")
 
 
 def _normal(count: int, columns: int, generator: torch.Generator) -> Tensor:

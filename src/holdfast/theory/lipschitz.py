@@ -27,9 +27,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model
+from holdfast.models.model import Model, check_callable
+from holdfast.models.rows import check_rows, check_target, check_tensor
 from holdfast.theory.influence import Ball
-from holdfast.theory.layers import Layers
+from holdfast.theory.layers import Layers, check_rows_of
+from holdfast.utils.settings import check_number, check_whole
 
 Output = Literal["logits", "margin", "hidden"]
 OUTPUTS = ("logits", "margin", "hidden")
@@ -47,6 +49,8 @@ def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, 
     rows to vectors (n, c) or to numbers (n,), whose gradient's norm is then meant; `torch.func` must be able to map it.
     """
     steepest = []
+    check_callable(model)
+    check_rows(x)
     ball = Ball(radius, count, seed)
 
     def alone(row: Tensor) -> Tensor:
@@ -86,11 +90,17 @@ def lipschitz_bound(
     Where no relu can switch inside the ball it is the exact ‖J‖₂, up to rounding. What holds in a ball holds in a
     smaller one around the same row; where the bound of the larger comes out smaller, which happens, use that.
     """
+    check_rows_of(network, x, "a Lipschitz bound")
+    _check_classes(network, target, other, len(x))
     if norm not in (2, math.inf):
         raise ValueError(f"norm must be 2 or infinity, got {norm}")
+    if not isinstance(radius, Tensor):
+        check_number("radius", radius)
+    elif radius.ndim and tuple(radius.shape) not in ((1,), (len(x),)):
+        raise ValueError(f"radius must be one number, or one for each of {len(x)} rows, got {tuple(radius.shape)}")
     radii = torch.as_tensor(radius, dtype=torch.float64, device=x.device).expand(len(x))
     if not bool((radii >= 0).all()):
-        raise ValueError("radius must be 0 or more")
+        raise ValueError(f"radius must be 0 or more, got {radius}")
 
     def reached(rows: slice) -> Reach:
         return lambda middle, width: _dual(middle.abs() + width, norm) * radii[rows, None]
@@ -113,8 +123,12 @@ def lipschitz_bound_on_segment(
     whole Jacobian, in all directions, which is what Theorem 2 needs along its line. The segment is bounded in so many
     ``pieces``, of which the steepest counts: each leaves fewer relus undecided, and takes as long as the whole.
     """
-    if pieces < 1:
-        raise ValueError(f"pieces must be 1 or more, got {pieces}")
+    check_whole("pieces", pieces, least=1)
+    check_rows_of(network, end, "a Lipschitz bound")
+    check_tensor("start", start)
+    if tuple(start.shape) not in ((end.shape[1],), tuple(end.shape)):
+        raise ValueError(f"start must be one point (d,) or one for each row (n, d), got {tuple(start.shape)}")
+    _check_classes(network, target, other, len(end))
     end = end.detach().double()
     start = start.detach().to(end).expand_as(end)
     # Where pieces begin and end, their middles and their halves are rounded: widen them by what that may miss.
@@ -125,6 +139,12 @@ def lipschitz_bound_on_segment(
         half = (last - first) / 2
         bounds.append(_bounded(network, first + half, partial(_along, half, missed), output, target, other))
     return torch.stack(bounds).amax(0)
+
+
+def _check_classes(network: Layers, target: Tensor | None, other: Tensor | None, rows: int) -> None:
+    for name, classes in {"target": target, "other": other}.items():
+        if classes is not None:
+            check_target(classes, rows, network.weights[-1].shape[1], name)
 
 
 def _along(half: Tensor, missed: Tensor, rows: slice) -> Reach:

@@ -7,6 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from holdfast.models.rows import check_tensor
+from holdfast.utils.settings import check_whole
+
 Rule = Literal["riemann", "trapezoid"]
 RULES = ("riemann", "trapezoid")
 
@@ -20,6 +23,13 @@ def line(start: Tensor, end: Tensor, count: int, rule: Rule = "riemann") -> tupl
                  (q(end) − q(start)) / 2p + O(1/p²)
     "trapezoid"  t = 0, 1/(p − 1), ..., 1, the two ends with half a weight. Exact to degree 1; O(1/p²)
     """
+    check_tensor("end", end)
+    check_tensor("start", start)
+    if not start.ndim or start.shape[-1] != end.shape[-1] or len(start.shape) > len(end.shape):
+        raise ValueError(
+            f"start must be one point (d,) or one for each row (n, d), got {tuple(start.shape)} and an end of "
+            f"{tuple(end.shape)}"
+        )
     parts, weights = nodes(count, rule, end)
     start = start.to(end).expand_as(end)
     return start + parts[:, None, None] * (end - start), weights
@@ -30,6 +40,7 @@ def nodes(count: int, rule: Rule, like: Tensor) -> tuple[Tensor, Tensor]:
     least = 2 if rule == "trapezoid" else 1
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}, got '{rule}'")
+    check_whole("count", count)
     if count < least:
         raise ValueError(f"count must be {least} or more for the rule '{rule}', got {count}")
     if rule == "riemann":

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
-from holdfast.theory.layers import Layers, hidden_units, logits_of
+from holdfast.models.rows import check_floats, check_target, check_tensor
+from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units, logits_of
+from holdfast.utils.settings import check_whole
 
 Numbers = NDArray[np.float64]
 _Polytope = tuple[Numbers, Numbers]  # sides (m, d) and limits (m,) of {x : sides x ≤ limits}
@@ -116,6 +118,9 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     the distance says something about the region only: the paper's "extension of a nearby boundary".
     """
     _check_classes(network)
+    check_rows_of(network, x, "a boundary")
+    if target is not None:
+        check_target(target, len(x), network.weights[-1].shape[1])
     rows = x.double()
     slope, shift = linear_map(network, x)
     logits = (slope @ rows[:, :, None])[:, :, 0] + shift
@@ -140,6 +145,7 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
 
 
 def _check_classes(network: Layers) -> None:
+    check_layers(network, "a boundary", logits=1)
     if network.weights[-1].shape[1] < 2:
         raise ValueError("the network has one logit z; a boundary is between two classes: give it the two (−z/2, z/2)")
 
@@ -167,6 +173,12 @@ class Piece:
 
 def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) -> Piece:
     """Where two logits tie in the region that x (d,) lies in. It may be empty: `piece_distance` is then infinite."""
+    check_layers(network, "a boundary", logits=2)
+    check_point(x)
+    for name, place in {"first": first, "second": second}.items():
+        check_whole(name, place, least=0)
+        if place >= network.weights[-1].shape[1]:
+            raise ValueError(f"{name} is class {place}, but the network has {network.weights[-1].shape[1]} classes")
     slope, shift = linear_map(network, x[None])
     sides, limits = polytope(network, x[None])
     return Piece(slope[0, second] - slope[0, first], float(shift[0, first] - shift[0, second]), sides[0], limits[0])
@@ -174,11 +186,25 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
 
 def piece_distance(piece: Piece, x: Tensor) -> tuple[float, Tensor]:
     """The distance from x (d,) to the nearest point of the piece, and that point; infinity and nans if it is empty."""
+    check_piece(piece)
+    check_point(x)
     plane = _Plane.of(_numbers(piece.normal), piece.offset)
     found = _nearest(_scaled(_numbers(piece.sides), _numbers(piece.limits)), _numbers(x), plane)
     if found is None:
         return float("inf"), torch.full_like(x, torch.nan, dtype=torch.float64)
     return found[0], torch.from_numpy(found[1]).to(x.device)
+
+
+def check_piece(piece: object) -> None:
+    if not isinstance(piece, Piece):
+        raise TypeError(f"expected a Piece, got {type(piece).__name__}; boundary_piece(network, x) makes one")
+
+
+def check_point(x: Tensor) -> None:
+    check_tensor("x", x)
+    if x.ndim != 1:
+        raise ValueError(f"expected one point x (d,), got {tuple(x.shape)}; ask about one row at a time, x[0]")
+    check_floats("x", x)
 
 
 # ------------------------------------------------------------------------------------------------ the nearest boundary
@@ -206,9 +232,9 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
     The number of regions grows like units^d: this is for a few inputs and a few dozen units. More than ``limit``
     regions for one row is an error, which says between which numbers that row's distance lies.
     """
-    if limit < 1:
-        raise ValueError(f"limit must be 1 or more, got {limit}")
+    check_whole("limit", limit, least=1)
     _check_classes(network)
+    check_rows_of(network, x, "a boundary")
     layers = _Float64Layers.of(network, x).to_cpu()
     found = [_search(layers, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
     points = np.array([point for _, point, _, _ in found]).reshape(tuple(x.shape))
@@ -377,8 +403,7 @@ class _Float64Layers:
 
     @classmethod
     def of(cls, network: Layers, x: Tensor) -> _Float64Layers:
-        if x.ndim != 2 or x.shape[1] != network.weights[0].shape[0]:
-            raise ValueError(f"x is {tuple(x.shape)}; the network takes (rows, {network.weights[0].shape[0]})")
+        check_rows_of(network, x, "a region")
         return cls(
             tuple(weight.detach().to(x.device, torch.float64) for weight in network.weights),
             tuple(bias.detach().to(x.device, torch.float64) for bias in network.biases),

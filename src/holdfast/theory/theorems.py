@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.theory.layers import Layers, hidden_units
-from holdfast.theory.regions import SLACK, Piece, piece_distance
+from holdfast.models.model import check_callable
+from holdfast.models.rows import check_rows, check_tensor
+from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units
+from holdfast.theory.regions import SLACK, Piece, check_piece, check_point, piece_distance
+from holdfast.utils.settings import check_number, check_whole
 
 ROWS_AT_ONCE = 128  # whose lines are cut at a time
 MATRICES = 1024  # Jacobians held at a time
@@ -71,6 +74,9 @@ def further_but_no_safer(x: Tensor, first: Piece, second: Piece) -> NoSafer:
     boundaries and x outside them both, or a short H₂. In its proof n₁·n₂ n₂·x is ‖n₁‖‖n₂‖² s₂ cos θ, not
     ‖n₂‖² n₁·x cos θ, and the step that follows, η ≥ s₂ cos θ / sin² θ, is neither tiny nor bounded.
     """
+    check_point(x)
+    check_piece(first)
+    check_piece(second)
     x, one, two = x.double(), _unit(first), _unit(second)
     (normal, s1), (other, s2) = _towards(x, *one), _towards(x, *two)
     cosine = float((normal @ other).clamp(-1, 1))
@@ -184,7 +190,10 @@ def theorem2(
     t is (i − ½) / count for i = 1 ... count with equal weights, or ``at`` (m,) with weights ``share`` (m,), any
     distribution on [0, 1]. Of two logits the difference counts: w = w₁ − w₀.
     """
+    for each in (network, other):
+        check_layers(each, "Theorem 2", logits=1)
     _check_top_only(network, other)
+    check_rows_of(network, x, "Theorem 2")
     rows = x.double()
     at, share = _distribution(count, at, share, rows)
     weights, biases = _double(network.weights, rows), _double(network.biases, rows)
@@ -316,7 +325,11 @@ def _check_top_only(network: Layers, other: Layers) -> None:
 
 
 def _distribution(count: int, at: Tensor | None, share: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor]:
+    for name, given in {"at": at, "share": share}.items():
+        if given is not None:
+            check_tensor(name, given, "give a tensor (m,)")
     if at is None:
+        check_whole("count", count)
         if share is not None or count < 1:
             raise ValueError(f"give at with share, or a count of 1 or more; got count {count} and share without at")
         at = (torch.arange(count).to(like) + 0.5) / count
@@ -362,15 +375,22 @@ def proposition1(q: Callable[[Tensor], Tensor], x: Tensor, t: Tensor | float) ->
 
     ``q`` maps rows (n, d) to numbers (n,), for example ``lambda x: model(x).softmax(1)[:, 1]``; t is a number, or (n,).
     """
+    check_rows(x)
+    check_callable(q, "function q", "rows -> one number each, such as lambda x: model(x).softmax(1)[:, 1]")
+    if isinstance(t, Tensor) and t.ndim and tuple(t.shape) != (len(x),):
+        raise ValueError(f"t must be one number, or one for each of {len(x)} rows, got shape {tuple(t.shape)}")
+    if not isinstance(t, Tensor):
+        check_number("t", t)
     t = torch.as_tensor(t, dtype=x.dtype, device=x.device).expand(len(x))
     if not bool(((t >= 0) & (t <= 1)).all()):
         raise ValueError(f"t must lie in [0, 1], got {float(t.min()):.6g} to {float(t.max()):.6g}")
     with torch.enable_grad():
         point = (t[:, None] * x).detach().requires_grad_()
         value = q(point)
-        if value.shape != (len(x),):
+        if not isinstance(value, Tensor) or value.shape != (len(x),):
+            given = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(
-                f"q gave {tuple(value.shape)} for {len(x)} rows; expected a number for each, for example "
+                f"q gave {given} for {len(x)} rows; expected a number for each, for example "
                 "lambda x: model(x).softmax(1)[:, 1]"
             )
         (gradient,) = torch.autograd.grad(value.sum(), point)

@@ -239,7 +239,7 @@ def test_without_rows_it_says_what_to_do():
 
 def test_rows_of_another_width_are_refused():
     x, target = asked()
-    with pytest.raises(ValueError, match=r"expected finite rows \(r, 5\) .* got \(500, 4\)"):
+    with pytest.raises(ValueError, match=r"expected x \(n, 5\), got \(500, 4\)"):
         Prototype().fit(drawn(500)[:, :4], target, WIDE)
     four = Space.box(WIDE.lower[:4], WIDE.upper[:4])
     with pytest.raises(ValueError, match="fitted to rows of 5 columns but asked about 4"):

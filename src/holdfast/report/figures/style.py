@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
+from holdfast.report.rows import check_columns
 from holdfast.utils.files import appearing
 
 Floats = NDArray[np.float64]
@@ -89,6 +90,7 @@ def titled(axes: Axes, title: str, below: str = "") -> None:
 
 def of_one_change(rows: pd.DataFrame, change: str) -> pd.DataFrame:
     """The rows of one kind of change, if they may stand in one figure."""
+    check_columns(rows, ("dataset", "method", "change", "rows", "found", "rate", "low", "high", "cost_l2"))
     kinds = sorted(rows["change"].unique()) if len(rows) else []
     if change not in kinds:
         raise ValueError(f"no rows with the change '{change}'; there are {', '.join(kinds) or 'none at all'}")

@@ -13,11 +13,13 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from holdfast.models.model import Model
+from holdfast.models.rows import check_rows, check_tensor
 from holdfast.models.scores import margin
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
+from holdfast.utils.settings import check_seed, check_settings, check_whole
 from holdfast.utils.threads import one_thread
 
 TOGETHER = 256  # samples of a row tried at a time,
@@ -99,21 +101,45 @@ class Latent:
     autoencoder: Autoencoder | None = field(default=None, repr=False)  # made by `fit`
 
     def __post_init__(self) -> None:
+        check_settings(
+            self,
+            numbers="radius learning_rate",
+            whole="samples shells epochs steps batch",
+            flags="unit_codes",
+            seeds="seed",
+        )
+        if not isinstance(self.sizes, (tuple, list)):
+            raise TypeError(f"sizes must be a tuple, one width for each layer, such as (64, 8), got {self.sizes!r}")
+        for size in self.sizes:
+            check_whole("each of sizes", size)
+        if self.autoencoder is not None and not isinstance(self.autoencoder, Autoencoder):
+            raise TypeError(f"autoencoder is made by fit(x, y, space), got {self.autoencoder!r}")
         if not 0 < float(self.radius) < math.inf or self.samples < 1 or self.shells < 1:
             raise ValueError(f"radius must be above 0 and finite, samples and shells 1 or more, got {self}")
-        if not self.sizes or min(*self.sizes, self.epochs, self.steps, self.batch) < 1 or not self.learning_rate > 0:
+        if (
+            not self.sizes
+            or min(*self.sizes, self.epochs, self.steps, self.batch) < 1
+            or not 0 < self.learning_rate < math.inf
+        ):
             raise ValueError(f"learning_rate must be above 0, sizes, epochs, steps and batch 1 or more, got {self}")
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with an autoencoder of these rows; the seed draws its first weights and its batches."""
+        check_tensor("x", x)
+        check_seed("seed", seed)
         if x.ndim != 2 or not len(x) or not x.isfinite().all():
-            raise ValueError(f"an autoencoder is fitted to rows (n, d) of finite numbers, got {tuple(x.shape)}")
+            raise ValueError(
+                f"an autoencoder is fitted to one or more rows (n, d) of finite numbers, got {tuple(x.shape)} with "
+                f"{int(x.numel() - x.isfinite().sum())} that are not finite"
+            )
+        check_is_space(space)
+        check_rows(x, width=space.width)
         with one_thread():
             return replace(self, autoencoder=self._trained(x.detach().float(), seed))
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         autoencoder = self._fitted(x)
         with one_thread(x.numel() * self.samples), torch.no_grad():
             return assess(model, x, self._sought(model, autoencoder, x, target, space.to(x)), target, space)

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import log_odds
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 
@@ -31,6 +32,9 @@ class Margin:
     search: MinCost = field(default_factory=MinCost)
 
     def __post_init__(self) -> None:
+        check_settings(self, numbers="level")
+        if not isinstance(self.search, MinCost):
+            raise TypeError(f"search must be a MinCost, such as MinCost(norm=1), got {self.search!r}")
         if not 0 < self.level < 1:
             raise ValueError(f"level must be a probability between 0 and 1, got {self.level}")
 
@@ -39,7 +43,7 @@ class Margin:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
 
         def sure_enough(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
             return log_odds(model, point, target) - math.log(self.level / (1 - self.level))

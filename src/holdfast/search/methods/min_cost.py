@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +13,13 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 HALVINGS = 12  # of a way, to find where it enters the class
@@ -48,10 +50,17 @@ class MinCost:
     first: float = 1.0  # of them
 
     def __post_init__(self) -> None:
+        check_settings(self, numbers="norm learning_rate first", whole="steps constants")
         if self.norm not in (1, 2):
             raise ValueError(f"norm must be 1 or 2, got {self.norm}")
-        if not self.learning_rate > 0 or not self.first > 0 or self.steps < 1 or self.constants < 1:
-            raise ValueError(f"learning_rate and first must be above 0, steps and constants 1 or more, got {self}")
+        if (
+            not 0 < self.learning_rate < math.inf
+            or not 0 < self.first < math.inf
+            or min(self.steps, self.constants) < 1
+        ):
+            raise ValueError(
+                f"learning_rate and first must be above 0 and finite, steps and constants 1 or more, got {self}"
+            )
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
@@ -63,7 +72,7 @@ class MinCost:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         with one_thread(x.numel()):
             return assess(model, x, self.cheapest(model, x, target, space.to(x), margin), target, space)
 

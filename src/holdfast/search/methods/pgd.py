@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
+from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 
@@ -38,6 +39,7 @@ class PGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_settings(self, numbers="radius", whole="levels steps", flags="random_start", seeds="seed")
         if not 0 < float(self.radius) < math.inf or self.levels < 1 or self.steps < 1:
             raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
 
@@ -46,7 +48,7 @@ class PGD:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         with one_thread(x.numel()):
             return self._climb_ladder(model, x, target, space.to(x))
 

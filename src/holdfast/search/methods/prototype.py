@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.model import Model, predict
+from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
 from holdfast.search.methods.reference import alibi
 from holdfast.search.moves import Task, repair
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 Iterates = Iterator[tuple[Tensor, Tensor]]  # points, and which are inside the class, step by step
@@ -61,6 +63,7 @@ class Prototype:
     rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d), from `fit`
 
     def __post_init__(self) -> None:
+        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants", flags="raw")
         if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
             raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
         if min(self.nearest, self.steps, self.constants) < 1:
@@ -79,16 +82,13 @@ class Prototype:
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with the rows (r, d) among which prototypes are looked for."""
-        if x.ndim != 2 or x.shape[1] != space.width or not x.isfinite().all():
-            raise ValueError(
-                f"expected finite rows (r, {space.width}) as the space has them, got {tuple(x.shape)}; "
-                "encode the training table with the Encoding this space came from"
-            )
+        check_is_space(space)
+        check_rows(x, width=space.width)
         return replace(self, rows=x.detach())
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         if self.rows is None:
             raise ValueError("no training rows to find prototypes among; use Prototype().fit(x, y, space)")
         if self.rows.shape[1] != x.shape[1]:

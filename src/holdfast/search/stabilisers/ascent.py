@@ -9,16 +9,23 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from holdfast.models.asked import asked
 from holdfast.models.model import Model
+from holdfast.models.rows import check_rows
 from holdfast.models.scores import Score
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, check_answer, checked_question
 from holdfast.search.gradients import Ball, by_rows, slope
 from holdfast.search.moves import Task, climb
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_number, check_whole
 from holdfast.utils.threads import one_thread
 
 
 def check_ball(radius: float | Tensor, steps: int, norm: float) -> None:
+    if not isinstance(radius, Tensor):
+        check_number("radius", radius)
+    check_whole("steps", steps)
+    check_number("norm", norm)
     sizes = torch.as_tensor(radius, dtype=torch.float64)
     if not bool((sizes > 0).all() and sizes.isfinite().all()) or steps < 1:
         raise ValueError(f"radius must be above 0 and finite and steps 1 or more, got {radius} and {steps}")
@@ -40,7 +47,8 @@ def ascend(
 
     ``radius`` is one for all rows or one per row. ``numbers`` is how many points the score looks at for each.
     """
-    sizes = torch.as_tensor(radius).to(start.origin).expand(len(start))
+    check_answer(start)
+    model, sizes = asked(model), _sizes(radius, start)
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)
@@ -49,6 +57,16 @@ def ascend(
         return climb(task, score, best) if space.discrete else best
 
     return with_found_moved(model, start, space, search, sizes, numbers=numbers)
+
+
+def _sizes(radius: float | Tensor, start: Counterfactuals) -> Tensor:
+    """The radius of every row: (n,)."""
+    sizes = torch.as_tensor(radius).to(start.origin)
+    if sizes.ndim and tuple(sizes.shape) not in ((1,), (len(start),)):
+        raise ValueError(
+            f"radius is one for all rows or one for each of {len(start)}, (n,), got shape {tuple(sizes.shape)}"
+        )
+    return sizes.expand(len(start))
 
 
 def with_found_moved(
@@ -60,13 +78,15 @@ def with_found_moved(
     numbers: int = 1,
 ) -> Counterfactuals:
     """The same rows with those that were found where ``search(space, point, origin, target, *more)`` moves them."""
-    check_question(model, start.origin, start.target, space)
-    rows, point = torch.nonzero(start.found).flatten(), start.point.clone()
+    check_answer(start)
+    model, origin, target = checked_question(model, start.origin, start.target, space)
+    check_rows(start.point, "point", width=origin.shape[1])
+    rows, point = torch.nonzero(start.found).flatten(), start.point.detach().to(origin, copy=True)
     if len(rows):
         with one_thread(numbers * point.numel()):
-            given = (start.point, start.origin, start.target, *more)
+            given = (point, origin, target, *more)
             point[rows] = by_rows(partial(search, space.to(point)), *(tensor[rows] for tensor in given))
-    moved = assess(model, start.origin, point, start.target, space, also=start.found)
+    moved = assess(model, origin, point, target, space, also=start.found)
     return replace(moved, seen=moved.seen | start.seen)
 
 

@@ -8,12 +8,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.models.model import Model, answer
+from holdfast.models.rows import check_rows
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
 from holdfast.search.stabilisers.ascent import ascend, check_ball
 from holdfast.tabular.space import Space
-from holdfast.theory.certificates import Absolute, Change, check_layers, margin_bound
-from holdfast.theory.layers import Layers, logits_of
+from holdfast.theory.certificates import Absolute, Change, margin_bound
+from holdfast.theory.layers import Layers, check_layers, logits_of
+from holdfast.utils.settings import check_settings
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,17 @@ class Certified:
 
     def __post_init__(self) -> None:
         check_ball(self.radius, self.steps, self.norm)
+        check_settings(self, numbers="delta")
+        if not callable(getattr(self.change, "reach", None)):
+            raise TypeError(
+                f"change must be Absolute(...) or Relative(...) of theory.certificates, got {self.change!r}"
+            )
         if not 0 <= self.delta < torch.inf:
             raise ValueError(f"delta must be 0 or more and finite, got {self.delta}")
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where a larger margin is proved."""
+        check_answer(start)
         layers = as_layers(model, start.origin)
 
         def proved(model: Model, point: Tensor, target: Tensor, origin: Tensor) -> Tensor:
@@ -56,8 +64,9 @@ def as_layers(model: Model, x: Tensor) -> Layers:
     check_layers(model)
     layers: Layers = model  # type: ignore[assignment]  # just checked
     rows = x[:16].detach()
+    check_rows(rows, width=layers.weights[0].shape[0])
     with torch.no_grad():
-        same = torch.allclose(model(rows), logits_of(layers, rows), rtol=1e-3, atol=1e-3)
+        same = torch.allclose(answer(model, rows), logits_of(layers, rows), rtol=1e-3, atol=1e-3)
     if not same:
         raise TypeError(
             f"{type(model).__name__} has weights and biases, but its logits are not those of a ReLU perceptron made of "

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.models.rows import check_tensor
 from holdfast.models.scores import probability
-from holdfast.search.counterfactuals import Counterfactuals
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
 from holdfast.search.stabilisers.ascent import ascend, check_ball
 from holdfast.tabular.space import Space
 from holdfast.theory.paths import line
+from holdfast.utils.settings import check_whole
 
 Objective = Literal["integral", "confidence+integral", "slope", "gradient"]
 OBJECTIVES = ("integral", "confidence+integral", "slope", "gradient")
@@ -51,15 +53,27 @@ class SNS:
 
     def __post_init__(self) -> None:
         check_ball(self.radius, self.steps, self.norm)
+        check_whole("points", self.points)
         if self.points < 1:
             raise ValueError(f"points must be 1 or more, got {self.points}")
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got '{self.objective}'")
-        if not isinstance(self.baseline, Tensor) and self.baseline not in ("zero", "origin"):
-            raise ValueError(f"baseline must be 'zero', 'origin' or a point (d,), got {self.baseline!r}")
+        if isinstance(self.baseline, Tensor):
+            check_tensor("baseline", self.baseline)
+            if not self.baseline.is_floating_point() or not self.baseline.isfinite().all():
+                raise ValueError(
+                    f"a baseline must be a point (d,) of finite numbers, got {self.baseline.dtype}; x.mean(0) is one"
+                )
+        elif not isinstance(self.baseline, str) or self.baseline not in ("zero", "origin"):
+            raise ValueError(
+                f"baseline must be 'zero', 'origin' or a tensor (d,) in encoded units, such as x.mean(0), "
+                f"got {self.baseline!r}"
+            )
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found moved to where they hold better."""
+        check_answer(start)
+        self._check_baseline(start.origin)
         return ascend(model, start, space, self.value, self.radius, self.steps, self.norm, self.points)
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
@@ -76,6 +90,12 @@ class SNS:
             return along[-1] + along.mean(0)
         before = _probability(model, baseline[None], target)
         return along[-1] - (torch.cat([before, along]).diff(dim=0) * self.points).amax(0)
+
+    def _check_baseline(self, x: Tensor) -> None:
+        if isinstance(self.baseline, Tensor) and tuple(self.baseline.shape) not in ((x.shape[1],), (1, x.shape[1])):
+            raise ValueError(
+                f"the baseline has shape {tuple(self.baseline.shape)}; expected one point ({x.shape[1]},) for all rows"
+            )
 
     def _baseline(self, point: Tensor, origin: Tensor | None) -> Tensor:
         if isinstance(self.baseline, Tensor):

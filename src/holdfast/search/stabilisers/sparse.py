@@ -7,12 +7,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from holdfast.models.asked import asked
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.search.moves import Task, prune
 from holdfast.search.stabilisers.ascent import with_found_moved
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,15 @@ class Sparse:
     norm: int = 1  # by which a change is dear
 
     def __post_init__(self) -> None:
+        check_settings(self, numbers="norm tolerance")
+        if self.objective is not None and not callable(self.objective):
+            raise TypeError(f"objective must be a score such as SNS().value, got {self.objective!r}")
         if self.norm not in (1, 2) or not self.tolerance >= 0:
             raise ValueError(f"norm must be 1 or 2 and tolerance 0 or more, got {self}")
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found changed in fewer features."""
+        model = asked(model)
 
         def search(space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
             task = Task(model, origin, target, space, self.norm)

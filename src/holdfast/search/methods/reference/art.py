@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import by_rows, least_constant
 from holdfast.search.moves import Task, repair
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 
@@ -43,6 +44,12 @@ class ElasticNetART:
     decay: float = 0.5  # the rate falls as (1 − step/steps) to this power
 
     def __post_init__(self) -> None:
+        check_settings(
+            self,
+            numbers="norm learning_rate first confidence decay",
+            whole="steps constants",
+            flags="probabilities margin_counts capped hinged",
+        )
         if self.norm not in (1, 2) or not self.learning_rate > 0 or self.steps < 1 or self.constants < 1:
             raise ValueError(f"norm must be 1 or 2, learning_rate above 0, steps and constants 1 or more, got {self}")
 
@@ -56,7 +63,7 @@ class ElasticNetART:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
-        check_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space)
         inside = space.to(x)
 
         def search(x: Tensor, target: Tensor) -> Tensor:

@@ -1,0 +1,41 @@
+"""A model as one search asks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from holdfast.models.identity import identities
+from holdfast.models.model import Model, check_callable, checked_logits
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model whose every answer is checked and has the dtype of the rows, and whose names are looked up once.
+
+    Lives as long as one search: a model whose weights are changed in place is asked anew by the next.
+    """
+
+    model: Model
+    names: frozenset[str]  # its `identities`
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return checked_logits(self.model(x), len(x)).to(x.dtype)
+
+
+def asked(model: Model) -> Asked:
+    """The model for one search; one that is asked already stays as it is."""
+    if isinstance(model, Asked):
+        return model
+    check_callable(model)
+    return Asked(model, identities(model))
+
+
+def itself(model: Model) -> Model:
+    """The model that a search asks, or the model."""
+    return model.model if isinstance(model, Asked) else model
+
+
+def names_of(model: Model) -> frozenset[str]:
+    return model.names if isinstance(model, Asked) else identities(model)

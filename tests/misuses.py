@@ -1,0 +1,1360 @@
+"""What people get wrong, and what they must be told: one table of calls that cannot work.
+
+Each entry is a call, the error it must raise and a piece of what the error must say. The table knows nothing of pytest:
+`tests/test_misuses.py` checks every entry, and any script may run it against any version of the package. So all of
+holdfast is looked up when an entry is called, and a name that a version does not have fails that entry alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+import holdfast as hf
+
+Call = Callable[[], Any]
+Values = tuple[Any, ...]
+WRONG = (TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Misuse:
+    """A call that cannot work, the error it must raise, and a piece of what the error must say."""
+
+    of: str  # the public name, or the module's, that is misused
+    what: str
+    call: Call
+    error: type[Exception] | tuple[type[Exception], ...]
+    says: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.of}: {self.what}"
+
+
+# ---- the material: made once, when the first entry asks for it ----
+
+
+def part(name: str) -> Any:
+    """A module of the package: part("theory.certificates")."""
+    return importlib.import_module(f"holdfast.{name}")
+
+
+def _folder() -> Path:
+    """A folder that is gone when the process ends."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def made() -> SimpleNamespace:
+    """A table of 24 people, a deployed network, three retrained ones, counterfactuals and their audit."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "income": draw.normal(50, 12, 24).round(2),
+            "age": draw.integers(18, 80, 24),
+            "job": draw.choice(["clerk", "nurse", "baker"], 24),
+        }
+    )
+    table["outcome"] = np.where(table["income"] + table["age"] / 5 > 60, "yes", "no")
+    schema = hf.Schema(
+        (
+            hf.Feature("income", "real", lower=0, upper=200),
+            hf.Feature("age", "integer", lower=18, upper=90),
+            hf.Feature("job", "categorical", levels=("clerk", "nurse", "baker")),
+        ),
+        label="outcome",
+        classes=("no", "yes"),
+    )
+    encoding = hf.Encoding.fit(table, schema)
+    x, y = encoding.encode(table), encoding.labels(table)
+    recipe = hf.Recipe((8,), epochs=20, batch=8)
+    family = hf.train(x, y, recipe, [hf.Retraining(), *hf.seeds(3)])
+    model, audited = family[0], family[1:]
+    space = encoding.space
+    target = 1 - model(x).argmax(1)
+    found = hf.PGD(radius=6.0, levels=3, steps=10)(model, x, target, space)
+    return SimpleNamespace(
+        table=table,
+        schema=schema,
+        encoding=encoding,
+        x=x,
+        y=y,
+        recipe=recipe,
+        family=audited,
+        model=model,
+        space=space,
+        target=target,
+        found=found,
+        audit=hf.audit(found, audited),
+        folder=_folder(),
+    )
+
+
+@functools.cache
+def method(name: str) -> Any:
+    """A method that has been fitted, with little to do."""
+    m = made()
+    few = {"steps": 3, "levels": 2, "constants": 2, "epochs": 2, "samples": 20, "shells": 1, "sizes": (8, 2)}
+    own = hf.METHODS[name]()
+    return replace(own, **{key: few[key] for key in few if hasattr(own, key)}).fit(m.x, m.y, m.space)
+
+
+CLASSES = {
+    "pgd": "PGD",
+    "min-l1": "MinCost",
+    "min-l2": "MinCost",
+    "prototype": "Prototype",
+    "latent": "Latent",
+    "margin": "Margin",
+}
+
+# Values that a setting may not have: a size, a count, a seed, a switch, the radius of a ball that may be a point.
+NO_SIZE: Values = (0, -1.0, math.nan, math.inf, "2", None, True)
+NO_COUNT: Values = (0, -1, 2.5, math.nan, "3", None, True)
+NO_SEED: Values = (-1, 1.5, "a", None, True)
+NO_FLAG: Values = ("yes", 1, None)
+NO_RADIUS: Values = (-1.0, math.nan, "1", None, math.inf, True)
+
+# ---- what people hand over for rows, targets, models and spaces: a maker, the error, what it says ----
+
+Wrong = dict[str, tuple[Callable[[Any], Any], Any, str]]
+
+ROWS: Wrong = {
+    "a numpy array": (lambda x: x.numpy(), TypeError, "must be a torch tensor, got ndarray"),
+    "a DataFrame": (lambda x: pd.DataFrame(x.numpy()), TypeError, "must be a torch tensor, got DataFrame"),
+    "a list": (lambda x: x.tolist(), TypeError, "must be a torch tensor, got list"),
+    "None": (lambda x: None, TypeError, "must be a torch tensor, got NoneType"),
+    "float16": (lambda x: x.half(), ValueError, ".float()"),
+    "bfloat16": (lambda x: x.bfloat16(), ValueError, ".float()"),
+    "whole numbers": (lambda x: x.long(), ValueError, ".float()"),
+    "booleans": (lambda x: x > 0, ValueError, ".float()"),
+    "complex numbers": (lambda x: x.to(torch.complex64), ValueError, "torch.complex64"),
+    "sparse": (lambda x: x.to_sparse(), ValueError, "to_dense()"),
+    "without values": (lambda x: x.to("meta"), ValueError, "no values"),
+    "a single number": (lambda x: x.sum(), ValueError, "(n, "),
+    "a single row": (lambda x: x[0], ValueError, "(n, "),
+    "three dimensions": (lambda x: x[None], ValueError, "(n, "),
+    "no columns": (lambda x: x[:, :0], ValueError, "column"),
+    "one column too few": (lambda x: x[:, :-1], ValueError, "column"),
+}
+NOT_FINITE: Wrong = {
+    "NaN": (lambda x: x.clone().fill_(math.nan), ValueError, "not finite"),
+    "infinite": (lambda x: x.clone().fill_(math.inf), ValueError, "not finite"),
+}
+TARGETS: Wrong = {
+    "a list": (lambda t: t.tolist(), TypeError, "target must be a torch tensor, got list"),
+    "a class": (lambda t: 1, TypeError, "target must be a torch tensor, got int"),
+    "a label": (lambda t: "yes", TypeError, "target must be a torch tensor, got str"),
+    "None": (lambda t: None, TypeError, "target must be a torch tensor, got NoneType"),
+    "a numpy array": (lambda t: t.numpy(), TypeError, "target must be a torch tensor, got ndarray"),
+    "float": (lambda t: t.float(), ValueError, "int64"),
+    "int32": (lambda t: t.int(), ValueError, "int64"),
+    "bool": (lambda t: t.bool(), ValueError, "int64"),
+    "too large": (lambda t: t + 2, ValueError, "from 0 to 1"),
+    "negative": (lambda t: t - 2, ValueError, "from 0 to 1"),
+    "too few": (lambda t: t[:-1], ValueError, "target (n,)"),
+    "one for all": (lambda t: t[:1], ValueError, "target (n,)"),
+    "a column": (lambda t: t[:, None], ValueError, "target (n,)"),
+    "without values": (lambda t: t.to("meta"), ValueError, "no values"),
+}
+
+
+def _dropout(model: Any) -> Any:
+    return torch.nn.Sequential(torch.nn.Linear(5, 2), torch.nn.Dropout())
+
+
+SILENT: Wrong = {  # models that no function can use
+    "None": (lambda model: None, TypeError, "cannot be called"),
+    "a name": (lambda model: "pgd", TypeError, "cannot be called"),
+    "that returns a tuple": (lambda model: lambda r: (model(r), r), ValueError, "the model gave tuple"),
+    "that returns nothing": (lambda model: lambda r: None, ValueError, "the model gave NoneType"),
+    "that returns numpy": (lambda model: lambda r: model(r).detach().numpy(), ValueError, "the model gave ndarray"),
+    "of one dimension": (lambda model: lambda r: model(r)[:, 0], ValueError, "the model gave (24,) for 24 rows"),
+    "of one column": (lambda model: lambda r: model(r)[:, :1], ValueError, "the model gave (24, 1) for 24 rows"),
+    "of three dimensions": (lambda model: lambda r: model(r)[None], ValueError, "the model gave (1, 24, 2)"),
+    "of other rows": (lambda model: lambda r: model(r)[:-1], ValueError, "the model gave (23, 2) for 24 rows"),
+    "of complex numbers": (lambda model: lambda r: model(r).to(torch.complex64), ValueError, "torch.complex64"),
+    "of sparse logits": (lambda model: lambda r: model(r).to_sparse(), ValueError, "to_dense()"),
+    "of other columns": (lambda model: torch.nn.Linear(7, 2), ValueError, "does not take rows of 5 columns"),
+    "in float64": (lambda model: torch.nn.Linear(5, 2).double(), ValueError, "torch.float64"),
+    "that asks for more": (lambda model: lambda r, s: model(r), ValueError, "does not take rows of 5 columns"),
+}
+MODELS: Wrong = SILENT | {  # and those that no search can
+    "without gradient": (lambda model: lambda r: model(r.detach()), ValueError, "no gradient"),
+    "in training mode": (_dropout, ValueError, "model.eval()"),
+}
+NO_NETWORK: Wrong = {
+    "None": (lambda n: None, TypeError, "perceptron"),
+    "a module": (lambda n: torch.nn.Linear(5, 2), TypeError, "perceptron"),
+    "a function": (lambda n: lambda r: r, TypeError, "perceptron"),
+    "a family": (lambda n: made().family, TypeError, "dimensions"),
+}
+SPACES: Wrong = {
+    "None": (lambda s: None, TypeError, "expected a Space, got NoneType"),
+    "its name": (lambda s: "free", TypeError, "expected a Space, got str"),
+    "an encoding": (lambda s: made().encoding, TypeError, "expected a Space, got Encoding"),
+    "of other width": (lambda s: hf.Space.free(torch.randn(4, 7)), ValueError, "columns"),
+}
+
+
+# ---- the same for many ----
+
+
+def every(of: str, what: str, wrong: Wrong, call: Callable[[Any], Any], given: str) -> Iterator[Misuse]:
+    """One entry for each thing that may be wrong; ``given`` names the right one in the material."""
+    for name, (spoil, error, says) in wrong.items():
+        yield Misuse(of, f"{what} {name}", lambda spoil=spoil: call(spoil(getattr(made(), given))), error, says)
+
+
+def each(of: str, what: str, call: Callable[..., Any], fields: dict[str, Values], says: str = "") -> Iterator[Misuse]:
+    """One entry for each value that a named argument may not have; the error must name the argument."""
+    for field, values in fields.items():
+        for value in values:
+            shown = f"{what}({field}={value!r})".replace("\n", "")
+            yield Misuse(of, shown, functools.partial(call, **{field: value}), WRONG, says or field)
+
+
+def calls(of: str, told: dict[str, tuple[Call, Any, str]]) -> Iterator[Misuse]:
+    for what, (call, error, says) in told.items():
+        yield Misuse(of, what, call, error, says)
+
+
+# ---- methods and stabilisers ----
+
+
+def _methods() -> Iterator[Misuse]:
+    for name, of in CLASSES.items():
+
+        def ask(name: str = name, **other: Any) -> Any:
+            m = made()
+            return method(name)(**{"model": m.model, "x": m.x, "target": m.target, "space": m.space, **other})
+
+        yield from every(of, f"{name}, rows", ROWS | NOT_FINITE, lambda x, ask=ask: ask(x=x), "x")
+        yield from every(of, f"{name}, targets", TARGETS, lambda t, ask=ask: ask(target=t), "target")
+        yield from every(of, f"{name}, a model", MODELS, lambda f, ask=ask: ask(model=f), "model")
+        yield from every(of, f"{name}, a space", SPACES, lambda s, ask=ask: ask(space=s), "space")
+
+    def art(x: Any) -> Any:
+        return hf.MinCost.art(steps=2, constants=1)(made().model, x, made().target, made().space)
+
+    yield from every("MinCost", "art, rows", ROWS, art, "x")
+    for name in ("prototype", "latent"):
+        of = CLASSES[name]
+
+        def fit(name: str = name, **other: Any) -> Any:
+            return method(name).fit(**{"x": made().x, "y": made().y, "space": made().space, **other})
+
+        def unfitted(name: str = name) -> Any:
+            return hf.METHODS[name]()(made().model, made().x, made().target, made().space)
+
+        yield Misuse(of, "not fitted", unfitted, ValueError, "fit(x, y, space)")
+        yield from every(of, "fit, rows", ROWS | NOT_FINITE, lambda x, fit=fit: fit(x=x), "x")
+        yield from every(of, "fit, a space", SPACES, lambda s, fit=fit: fit(space=s), "space")
+    yield from each(
+        "Latent",
+        "fit",
+        lambda **given: method("latent").fit(made().x, made().y, made().space, **given),
+        {"seed": NO_SEED},
+    )
+    for name in ("nothing", "pgd+nothing", "sns", "pgd+pgd", "", "+", "pgd+", "PGD"):
+        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), ValueError, "methods are min-l1")
+    for name in (None, 3, ["pgd"]):
+        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), TypeError, "the name of a method")
+
+
+def _stabilisers() -> Iterator[Misuse]:
+    for of in ("SNS", "Confidence", "Certified", "Sparse"):
+
+        def move(of: str = of, settings: Any = None, **other: Any) -> Any:
+            given = {"model": made().model, "start": made().found, "space": made().space, **other}
+            return getattr(hf, of)(**(settings or {}))(**given)
+
+        starts = {"None": lambda found: None, "rows": lambda found: made().x, "an audit": lambda found: made().audit}
+        wrong = {name: (spoil, TypeError, "expected Counterfactuals") for name, spoil in starts.items()}
+        yield from every(of, "a start", wrong, lambda start, move=move: move(start=start), "found")
+        yield from every(of, "a space", SPACES, lambda s, move=move: move(space=s), "space")
+        if of != "Certified":
+            yield from every(of, "a model", MODELS, lambda f, move=move: move(model=f), "model")
+        if of != "Sparse":
+            for what, radius in {"of three rows": torch.ones(3), "in a column": torch.ones(24, 1)}.items():
+                yield Misuse(
+                    of, f"radii {what}", functools.partial(move, settings={"radius": radius}), ValueError, "radius"
+                )
+
+    def certified(model: Any) -> Any:
+        return hf.Certified()(model, made().found, made().space)
+
+    def sns(baseline: Any) -> Any:
+        return hf.SNS(steps=2, baseline=baseline)(made().model, made().found, made().space)
+
+    yield from every("Certified", "a network", NO_NETWORK, certified, "model")
+    yield from every("SNS", "a baseline", BASELINES, sns, "x")
+    yield from calls(
+        "SNS",
+        {
+            "a line from an origin nobody named": (
+                lambda: hf.SNS(baseline="origin").value(made().model, made().x, made().target),
+                ValueError,
+                "origin=x",
+            ),
+        },
+    )
+    yield from each("Sparse", "Sparse", lambda **given: hf.Sparse(**given), {"objective": (3, "sns")})
+
+
+BASELINES: Wrong = {
+    "of other width": (lambda x: x[0, :3], ValueError, "baseline"),
+    "of whole numbers": (lambda x: x[0].long(), ValueError, "baseline"),
+    "of NaN": (lambda x: x[0] * math.nan, ValueError, "baseline"),
+    "of other rows": (lambda x: x[:3], ValueError, "baseline"),
+    "of three dimensions": (lambda x: x[None], ValueError, "baseline"),
+    "of complex numbers": (lambda x: x[0].to(torch.complex64), ValueError, "baseline"),
+    "without values": (lambda x: x[0].to("meta"), ValueError, "baseline"),
+    "a list": (lambda x: x[0].tolist(), ValueError, "baseline must be"),
+    "None": (lambda x: None, ValueError, "baseline must be"),
+    "a word": (lambda x: "mean", ValueError, "baseline must be"),
+    "a numpy array": (lambda x: x[0].numpy(), ValueError, "baseline must be"),
+}
+
+# ---- settings of classes: what they may not be ----
+
+SETTINGS: dict[str, dict[str, Values]] = {
+    "PGD": {"radius": NO_SIZE, "levels": NO_COUNT, "steps": NO_COUNT, "seed": NO_SEED, "random_start": NO_FLAG},
+    "MinCost": {
+        "norm": (0, 3, math.inf, "1", None),
+        "learning_rate": (0, -1.0, math.nan, math.inf, "1"),
+        "steps": NO_COUNT,
+        "constants": NO_COUNT,
+        "first": (0, -1.0, math.nan, "1"),
+    },
+    "Prototype": {
+        "theta": (-1.0, math.nan, "1"),
+        "beta": (-1.0, math.nan, "1"),
+        "nearest": NO_COUNT,
+        "steps": NO_COUNT,
+        "constants": NO_COUNT,
+        "categories": ("two-hot", None),
+        "learning_rate": (0, math.nan, "1"),
+        "raw": NO_FLAG,
+    },
+    "Latent": {
+        "radius": NO_SIZE,
+        "samples": NO_COUNT,
+        "shells": NO_COUNT,
+        "seed": NO_SEED,
+        "sizes": ((), (0,), (2.5,), 8, "8"),
+        "epochs": NO_COUNT,
+        "steps": NO_COUNT,
+        "batch": NO_COUNT,
+        "learning_rate": (0, math.nan, "1"),
+        "autoencoder": (3,),
+    },
+    "Margin": {"level": (0, 1, -0.5, 1.5, math.nan, "0.7", None, True), "search": (None, "min-l2")},
+    "SNS": {
+        "radius": NO_SIZE,
+        "steps": NO_COUNT,
+        "points": NO_COUNT,
+        "norm": (0, 3, "2", None),
+        "objective": ("sum", None),
+    },
+    "Confidence": {"radius": NO_SIZE, "steps": NO_COUNT, "norm": (0, 3, "2", None)},
+    "Certified": {
+        "radius": NO_SIZE,
+        "steps": NO_COUNT,
+        "norm": (0, 3, None),
+        "delta": (-1.0, math.nan, math.inf, "1"),
+        "change": (None, 3),
+    },
+    "Sparse": {"norm": (0, 3, None, "1"), "tolerance": (-1.0, math.nan, "1", None)},
+    "Recipe": {
+        "hidden": (8, "8", (0,), (-1,), (2.5,), (True,), None),
+        "epochs": NO_COUNT,
+        "batch": NO_COUNT,
+        "learning_rate": (0, -1.0, math.nan, math.inf, "1", None, True),
+        "betas": (0.9, (0.9,), (0.9, 1.0), (-0.1, 0.9)),
+        "epsilon": (0, -1e-7, math.nan, "1"),
+        "weight_decay": (-1.0, math.nan, math.inf, "1"),
+        "network": ("mlp", 3),
+    },
+    "Retraining": {
+        "init_seed": NO_SEED,
+        "order_seed": NO_SEED,
+        "data_seed": NO_SEED,
+        "window": (3, (1,), (0.5, 2), (5, 2)),
+        "left_out": (-1, 1.5, "a", True),
+        "left_out_share": (-0.1, 1.0, math.nan, "1", True),
+        "redrawn": NO_FLAG,
+        "continued": NO_FLAG,
+        "top_only": NO_FLAG,
+        "tilt": (1.0, (0,), (0, math.nan), ("a", 1.0)),
+        "appended": (-0.1, 1.5, math.nan, "1"),
+        "label_noise": (-0.1, 1.5, math.nan, "1"),
+        "weight_noise": (-1.0, math.nan, math.inf, "1"),
+        "kind": (3, None),
+        "settings": (3, ("epochs", 3), (("depth", 3),)),
+    },
+}
+
+
+def _settings() -> Iterator[Misuse]:
+    for of, fields in SETTINGS.items():
+        yield from each(of, of, lambda of=of, **given: getattr(hf, of)(**given), fields)
+
+
+# ---- families and their training ----
+
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Values]]] = {  # right arguments, and wrong ones
+    "seeds": ({"n": 2}, {"start": NO_SEED}),
+    "leave_one_out": ({"n": 2, "rows": 9}, {"rows": NO_COUNT, "seed": NO_SEED, "base": (None, 3)}),
+    "leave_out": ({"n": 2, "share": 0.1}, {"share": (0, 1, -1, math.nan, "1", None, True)}),
+    "bootstrap": ({"n": 2}, {"start": NO_SEED, "base": (None,)}),
+    "shift": (
+        {"n": 2, "column": 0, "strength": 1.0},
+        {"column": (-1, 1.5, "income", None), "strength": (math.nan, math.inf, "1", None)},
+    ),
+    "windows": ({"n": 2, "length": 3, "rows": 9}, {"rows": NO_COUNT}),
+    "append": ({"n": 2}, {"share": (0, 1.5, math.nan, "1", None)}),
+    "label_noise": ({"n": 2, "rate": 0.1}, {"rate": (0, 1, math.nan, "1", None)}),
+    "weight_noise": ({"n": 2, "scale": 0.1}, {"scale": (0, -1, math.nan, math.inf, "1", None)}),
+    "fine_tune": (
+        {"n": 2, "epochs": 3},
+        {"epochs": NO_COUNT, "share": (0, 2, math.nan), "learning_rate": (0, -1, math.nan, "1")},
+    ),
+    "hyperparameters": (
+        {"n": 2, "epochs": (2, 3)},
+        {
+            "epochs": (3, (3,), (3, 2), (0, 2), (1.5, 2), ("a", "b")),
+            "batch": (8, (), (0,), ("a",)),
+            "learning_rate": (0.1, (0.1,), (0, 1), (2, 1), (math.nan, 1)),
+            "weight_decay": (0.1, (0, 1)),
+        },
+    ),
+    "architecture": (
+        {"n": 2, "widths": [8]},
+        {"widths": (8, (), (0,), ("a",), (2.5,)), "depths": (3, (-1,), ("a",), (1.5,))},
+    ),
+}
+
+
+def _changes() -> Iterator[Misuse]:
+    for name, (right, wrong) in CHANGES.items():
+
+        def change(name: str = name, right: Any = right, **given: Any) -> Any:
+            return getattr(hf.changes, name)(**{**right, **given})
+
+        of = name if name in ("seeds", "leave_one_out") else "changes"
+        yield from each(of, name, change, wrong)
+        yield from each(of, name, change, {"n": NO_COUNT}, says="member")
+    changes = lambda **given: hf.changes.both(**{"first": hf.seeds(2), "second": hf.seeds(2), **given})  # noqa: E731
+    windows = lambda **given: hf.changes.windows(**{"n": 2, "length": 3, "rows": 9, **given})  # noqa: E731
+    yield from each("changes", "both", changes, {"first": (None, 3, [3]), "second": (None, [1])}, says="changes")
+    yield from each("changes", "windows", windows, {"length": (0, -1, 10)}, says="does not fit")
+    yield from each("changes", "windows", windows, {"length": (2.5, "3", None, True)})
+    yield from calls(
+        "leave_one_out",
+        {
+            "more rows than there are": (lambda: hf.leave_one_out(10, 9), ValueError, "rows of 9"),
+        },
+    )
+    yield from calls(
+        "changes",
+        {
+            "too many windows": (lambda: hf.changes.windows(9, 3, 9), ValueError, "7 different windows"),
+            "hyperparameters of nothing": (lambda: hf.changes.hyperparameters(2), ValueError, "name a setting"),
+            "both of other lengths": (lambda: hf.changes.both(hf.seeds(2), hf.seeds(3)), ValueError, "2 and 3"),
+            "both of one kind": (
+                lambda: hf.changes.both(hf.seeds(2), hf.seeds(2, 5)),
+                ValueError,
+                "of different kinds",
+            ),
+        },
+    )
+
+
+LABELS: Wrong = {
+    "a list": (lambda y: y.tolist(), TypeError, "y must be a torch tensor"),
+    "a Series": (lambda y: pd.Series(y.numpy()), TypeError, "y must be a torch tensor"),
+    "float": (lambda y: y.float(), ValueError, "int64"),
+    "bool": (lambda y: y.bool(), ValueError, "int64"),
+    "int32": (lambda y: y.int(), ValueError, "int64"),
+    "negative": (lambda y: y - 1, ValueError, "class indices"),
+    "too few": (lambda y: y[:-1], ValueError, "y (n,)"),
+    "a column": (lambda y: y[:, None], ValueError, "y (n,)"),
+    "without values": (lambda y: y.to("meta"), ValueError, "no values"),
+}
+PAIRS: Wrong = {  # of rows and labels
+    "rows alone": (lambda x: x, TypeError, "(x, y)"),
+    "one thing": (lambda x: (x,), TypeError, "(x, y)"),
+    "a number": (lambda x: 3, TypeError, "(x, y)"),
+    "numpy": (lambda x: (x.numpy(), made().y.numpy()), TypeError, "must be a torch tensor"),
+    "of other columns": (lambda x: (x[:, :3], made().y), ValueError, "columns"),
+    "of other rows": (lambda x: (x, made().y[:-1]), ValueError, "(n,)"),
+    "of no rows": (lambda x: (x[:0], made().y[:0]), ValueError, "1 or more"),
+}
+
+
+def _training() -> Iterator[Misuse]:
+    def train(**other: Any) -> Any:
+        m = made()
+        return hf.train(**{"x": m.x, "y": m.y, "recipe": m.recipe, "retrainings": [hf.Retraining()], **other})
+
+    rows = {name: wrong for name, wrong in (ROWS | NOT_FINITE).items() if name != "one column too few"}
+    yield from every("train", "rows", rows, lambda x: train(x=x), "x")
+    yield from every("train", "labels", LABELS, lambda y: train(y=y), "y")
+    yield from every("train", "new", PAIRS, lambda pair: train(new=pair), "x")
+    yield from every("train", "held_out", PAIRS, lambda pair: train(held_out=pair), "x")
+    wrong: dict[str, Values] = {
+        "recipe": (None, 3, (8, 8)),
+        "retrainings": (None, 3, [3], [None], "seeds", []),
+        "classes": (0, 1, -1, 2.5, "2", True),
+        "workers": (0, -1, 1.5, "2", True),
+        "base": (3, "model"),
+        "store": (3,),
+    }
+    yield from each("train", "train", train, wrong)
+    yield from calls(
+        "train",
+        {
+            "no rows": (lambda: train(x=made().x[:0], y=made().y[:0]), ValueError, "1 or more"),
+            "one Retraining": (lambda: train(retrainings=hf.Retraining()), TypeError, "give a list"),
+            "a row that is not there": (
+                lambda: train(retrainings=[hf.Retraining(left_out=99)]),
+                ValueError,
+                "there are 24",
+            ),
+            "a window too late": (lambda: train(retrainings=[hf.Retraining(window=(9, 99))]), ValueError, "24 rows"),
+            "fine-tuning nothing": (lambda: train(retrainings=hf.changes.fine_tune(2, 3)), ValueError, "new="),
+        },
+    )
+
+
+def _families() -> Iterator[Misuse]:
+    yield from every("Family", "logits, rows", ROWS, lambda x: made().family.logits(x), "x")
+    yield from every("Family", "predict, rows", ROWS, lambda x: made().family.predict(x), "x")
+    # A name is a file of weights, and rows are taken in the dtype of the weights.
+    silent = {name: wrong for name, wrong in SILENT.items() if name not in ("a name", "in float64")}
+    yield from every("Family", "a model", silent, lambda f: hf.Family.from_models([f]).predict(made().x), "model")
+    for place in (3, -4, 99):
+        yield from calls(
+            "Family",
+            {
+                f"member {place}": (lambda place=place: made().family[place], IndexError, "3 members"),
+                f"chosen [{place}]": (lambda place=place: made().family.chosen([place]), IndexError, "3 members"),
+            },
+        )
+    for place in (1.5, "a", None, [0]):
+        yield from calls(
+            "Family",
+            {
+                f"member {place!r}": (lambda place=place: made().family[place], TypeError, "whole number"),
+                f"chosen [{place!r}]": (lambda place=place: made().family.chosen([place]), TypeError, "chosen"),
+            },
+        )
+    for places in (1, "a", None):
+        yield Misuse("Family", f"chosen {places!r}", lambda p=places: made().family.chosen(p), TypeError, "chosen")
+    odd = (3, None, "ab", ((0,),), ((0, 1),), ((0,), (0, 1)), ((0,), (2,)), ((0, 1), ()), (0, 1), ((0.5,), (1,)))
+    yield from each("Family", "merged", lambda groups: made().family.merged(groups), {"groups": odd})
+    yield from each("merged", "merged", lambda groups: hf.merged(made().model, groups), {"groups": odd})
+    yield from calls(
+        "merged",
+        {
+            "three classes": (lambda: hf.merged(made().model, ((0,), (1, 2)))(made().x), ValueError, "3 classes"),
+            "no model": (lambda: hf.merged(None, ((0,), (1,))), TypeError, "cannot be called"),
+        },
+    )
+    yield from calls(
+        "Family",
+        {
+            "no models": (lambda: hf.Family.from_models([]), ValueError, "one model or more"),
+            "from a model": (lambda: hf.Family.from_models(made().model), TypeError, "a list of models"),
+            "from None": (lambda: hf.Family.from_models(None), TypeError, "a list of models"),
+            "from a number": (lambda: hf.Family.from_models([3]), TypeError, "cannot be called"),
+            "too few kinds": (lambda: hf.Family.from_models([made().model], kind=[]), ValueError, "kind"),
+            "a file that is not there": (
+                lambda: hf.Family.from_models(["none.safetensors"], like=torch.nn.Linear(5, 2)),
+                FileNotFoundError,
+                "none.safetensors",
+            ),
+            "a file without a module": (
+                lambda: hf.Family.from_models(["none.safetensors"], like=3),
+                TypeError,
+                "like must be",
+            ),
+            "a kind that is a number": (lambda: hf.Family.from_models([made().model], kind=3), TypeError, "kind"),
+            "a member of merged classes": (lambda: made().family.merged(((0,), (1,)))[0], TypeError, "before merging"),
+        },
+    )
+
+    def training(**other: Any) -> Any:
+        right = {"function": lambda rows, seed: made().model, "changes": hf.seeds(1), "rows": 24, "workers": 1}
+        return hf.Family.from_training(**{**right, **other})
+
+    wrong: dict[str, Values] = {
+        "function": (None, 3),
+        "changes": ([], None, 3, [3]),
+        "rows": (0, "x", 2.5, None),
+        "workers": (0, 1.5, "2"),
+    }
+    yield from each("Family", "from_training", training, wrong)
+    yield from calls(
+        "Network",
+        {
+            "rows of other columns": (lambda: made().model(made().x[:, :3]), ValueError, "5 columns"),
+            "rows that are numpy": (lambda: made().model(made().x.numpy()), TypeError, "torch tensor"),
+            "rows in float64": (lambda: made().model(made().x.double()), ValueError, "torch.float64"),
+        },
+    )
+    elsewhere = lambda: hf.save_family(hf.Family.from_models([made().model]), made().folder)  # noqa: E731
+    yield Misuse("save_family", "models made elsewhere", elsewhere, ValueError, "made elsewhere")
+    missing = lambda: hf.load_family(made().folder / "none")  # noqa: E731
+    yield Misuse("load_family", "no such folder", missing, (OSError, ValueError, RuntimeError), "none")
+
+
+# ---- what models say, and what was found ----
+
+
+def _answers() -> Iterator[Misuse]:
+    for of in ("predict", "other_class"):
+        yield from every(of, "rows", ROWS, lambda x, of=of: getattr(hf, of)(made().model, x), "x")
+        yield from every(of, "a model", SILENT, lambda f, of=of: getattr(hf, of)(f, made().x), "model")
+        nan = lambda of=of: getattr(hf, of)(lambda r: made().model(r) * math.nan, made().x)  # noqa: E731
+        yield Misuse(of, "a model of NaN", nan, ValueError, "answers NaN for 24 of 24 rows")
+    three = lambda: hf.other_class(lambda r: r[:, :3], made().x)  # noqa: E731
+    yield Misuse("other_class", "three classes", three, ValueError, "two classes")
+
+    def assess(**other: Any) -> Any:
+        m = made()
+        right = {"model": m.model, "origin": m.x, "point": m.x, "target": m.target, "space": m.space}
+        return hf.assess(**{**right, **other})
+
+    yield from every("assess", "origin", ROWS | NOT_FINITE, lambda v: assess(origin=v), "x")
+    yield from every("assess", "point", ROWS, lambda v: assess(point=v), "x")
+    yield from every("assess", "targets", TARGETS, lambda v: assess(target=v), "target")
+    yield from every("assess", "a model", SILENT, lambda v: assess(model=v), "model")
+    yield from every("assess", "a space", SPACES, lambda v: assess(space=v), "space")
+    also = (torch.ones(3, dtype=torch.bool), torch.ones(24), [True] * 24)
+    yield from each("assess", "assess", assess, {"also": also})
+    yield from calls(
+        "assess",
+        {
+            "points of other rows": (lambda: assess(point=made().x[:3]), ValueError, "point"),
+            "points in float64": (lambda: assess(point=made().x.double()), ValueError, "torch.float64"),
+        },
+    )
+
+    def why(**other: Any) -> Any:
+        answer = replace(made().found, found=torch.zeros(24, dtype=torch.bool))
+        return hf.why_not(**{"model": made().model, "answer": answer, "space": made().space, "tries": 5, **other})
+
+    yield from every("why_not", "a model", SILENT, lambda f: why(model=f), "model")
+    yield from every("why_not", "a space", SPACES, lambda s: why(space=s), "space")
+    yield from each("why_not", "why_not", why, {"tries": NO_COUNT, "seed": NO_SEED})
+    yield from each("why_not", "why_not", why, {"answer": (None, 3)}, says="expected Counterfactuals")
+    for of in ("neighbour_distance", "outlier_factor"):
+
+        def near(of: str = of, **other: Any) -> Any:
+            return getattr(hf, of)(**{"answer": made().found, "x": made().x, "y": made().y, **other})
+
+        yield from every(of, "rows", ROWS | NOT_FINITE, lambda x, near=near: near(x=x), "x")
+        yield from each(of, of, near, {"k": NO_COUNT})
+        yield from each(of, of, near, {"answer": (None, 3)}, says="expected Counterfactuals")
+        yield from each(of, of, near, {"y": (None, [1], torch.ones(24))}, says="y must")
+        yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="classes (m,)")
+
+
+def _counterfactuals() -> Iterator[Misuse]:
+    parts: dict[str, dict[str, Callable[[Any], Any]]] = {
+        "origin": {"a list": lambda v: v.tolist(), "one row": lambda v: v[0], "numpy": lambda v: v.numpy()},
+        "point": {
+            "of other width": lambda v: v[:, :3],
+            "of other rows": lambda v: v[:3],
+            "None": lambda v: None,
+            "of whole numbers": lambda v: v.long(),
+        },
+        "target": {"float": lambda v: v.float(), "of other length": lambda v: v[:3], "a class": lambda v: 1},
+        "found": {"numbers": lambda v: v.long(), "of other length": lambda v: v[:3], "a list": lambda v: v.tolist()},
+        "before": {"of other length": lambda v: v[:3], "a list": lambda v: v.tolist()},
+    }
+    for field, wrong in parts.items():
+        for what, spoil in wrong.items():
+            spoiled = lambda field=field, spoil=spoil: replace(  # noqa: E731
+                made().found, **{field: spoil(getattr(made().found, field))}
+            )
+            yield Misuse("Counterfactuals", f"{field} {what}", spoiled, WRONG, field)
+    for what, rows in CHOSEN.items():
+        yield Misuse(
+            "Counterfactuals", f"rows, {what}", lambda rows=rows: made().found[rows], (*WRONG, IndexError), "rows"
+        )
+        chosen = lambda rows=rows: made().audit.of_rows(rows)  # noqa: E731
+        yield Misuse("Audit", f"rows, {what}", chosen, (*WRONG, IndexError), "rows")
+    yield from each(
+        "Counterfactuals", "cost", lambda norm: made().found.cost(norm), {"norm": ("2", None, -1, math.nan, True)}
+    )
+    yield from calls(
+        "Counterfactuals",
+        {
+            "a frame of other rows": (
+                lambda: made().found.to_frame(made().encoding, made().table[:3]),
+                ValueError,
+                "the table has 3 rows",
+            ),
+            "a frame of an array": (
+                lambda: made().found.to_frame(made().encoding, made().table.to_numpy()),
+                TypeError,
+                "DataFrame",
+            ),
+            "a frame without encoding": (lambda: made().found.to_frame(None), TypeError, "expected an Encoding"),
+            "changes without encoding": (lambda: made().found.changes(None), TypeError, "expected an Encoding"),
+        },
+    )
+
+
+CHOSEN: dict[str, Any] = {
+    "a mask of other length": torch.ones(3, dtype=torch.bool),
+    "one that is not there": torch.tensor([24]),
+    "one before the first": torch.tensor([-25]),
+    "half of one": torch.tensor([0.5]),
+    "a name": "first",
+    "None": None,
+    "a table": torch.zeros(2, 2, dtype=torch.long),
+    "a list of names": ["a"],
+}
+
+
+# ---- audits and what is read off them ----
+
+NO_CONFIDENCE = (0, 1, -1, 95, math.nan, "0.95", None, True)
+
+
+def _audits() -> Iterator[Misuse]:
+    m = made
+    yield from calls(
+        "audit",
+        {
+            "no counterfactuals": (lambda: hf.audit(None, m().family), TypeError, "expected Counterfactuals"),
+            "rows": (lambda: hf.audit(m().x, m().family), TypeError, "expected Counterfactuals"),
+            "a list of models": (lambda: hf.audit(m().found, [m().model]), TypeError, "Family.from_models"),
+            "one model": (lambda: hf.audit(m().found, m().model), TypeError, "Family.from_models"),
+            "no family": (lambda: hf.audit(m().found, None), TypeError, "Family.from_models"),
+            "no members": (lambda: hf.audit(m().found, m().family[:0]), ValueError, "0 members"),
+            "a member twice": (lambda: hf.audit(m().found, m().family.chosen([0, 0])), ValueError, "more than once"),
+            "the deployed model": (
+                lambda: hf.audit(m().found, hf.Family.from_models([m().model])),
+                ValueError,
+                "the search has seen",
+            ),
+            "other classes": (
+                lambda: hf.audit(m().found, hf.Family.from_models([torch.nn.Linear(5, 3)])),
+                ValueError,
+                "2 classes",
+            ),
+            "other columns": (
+                lambda: hf.audit(replace(m().found, origin=m().x[:, :3], point=m().x[:, :3]), m().family),
+                ValueError,
+                "columns",
+            ),
+            "models of other columns": (
+                lambda: hf.audit(m().found, hf.Family.from_models([torch.nn.Linear(7, 2)])),
+                ValueError,
+                "of 5 columns",
+            ),
+        },
+    )
+    for call in ("interval", "interval_of_new_rows", "per_row_interval"):
+        interval = lambda call=call, **given: getattr(m().audit, call)(**given)  # noqa: E731
+        yield from each("Audit", call, interval, {"confidence": NO_CONFIDENCE})
+    yield from calls(
+        "Audit",
+        {
+            "a kind nobody has": (lambda: m().audit.of("bootstrap"), ValueError, "there are seeds"),
+            "predictions of other shape": (lambda: replace(m().audit, predictions=m().x), ValueError, "predictions"),
+            "predictions in a list": (lambda: replace(m().audit, predictions=[[1]]), TypeError, "predictions"),
+            "rows for counterfactuals": (
+                lambda: replace(m().audit, counterfactuals=m().x),
+                TypeError,
+                "expected Counterfactuals",
+            ),
+            "a table of no network": (lambda: m().audit.table(lambda r: r), TypeError, "perceptron"),
+            "seconds that are text": (
+                lambda: m().audit.rows(dataset="a", method="b", space="free", seconds="3"),
+                TypeError,
+                "seconds",
+            ),
+        },
+    )
+    compared: dict[str, tuple[Call, Any, str]] = {
+        "None": (lambda: None, TypeError, "by the name of their method"),
+        "a list": (lambda: [m().audit, m().audit], TypeError, "by the name of their method"),
+        "one audit": (lambda: m().audit, TypeError, "by the name of their method"),
+        "nothing": (dict, ValueError, "two audits or more"),
+        "one of them": (lambda: {"a": m().audit}, ValueError, "two audits or more"),
+        "counterfactuals": (lambda: {"a": m().found, "b": m().found}, ValueError, "Counterfactuals"),
+        "other rows": (lambda: {"a": m().audit, "b": m().audit.of_rows(torch.arange(3))}, ValueError, "the same rows"),
+        "other members": (lambda: {"a": m().audit, "b": hf.audit(m().found, m().family[:2])}, ValueError, "one family"),
+    }
+    for what, (audits, error, says) in compared.items():
+        yield Misuse("compare", what, lambda audits=audits: hf.compare(audits()), error, says)
+        yield Misuse("Comparison", what, lambda audits=audits: hf.Comparison(audits()), error, says)
+
+    def compare(**other: Any) -> Any:
+        return hf.compare({"a": m().audit, "b": m().audit}, **other)
+
+    def until(**other: Any) -> Any:
+        return hf.audit_until(**{"counterfactuals": m().found, "families": [m().family], **other})
+
+    yield from each("compare", "compare", compare, {"norm": ("2", None, -1, math.nan)})
+    yield from each(
+        "Comparison", "differences", lambda **given: compare().differences(**given), {"confidence": NO_CONFIDENCE}
+    )
+    widths = (0, 1, 5, -1, math.nan, "1", None, True)
+    yield from each("audit_until", "audit_until", until, {"width": widths, "confidence": NO_CONFIDENCE})
+    yield from each("audit_until", "audit_until", until, {"families": ([], 3, None, [3])}, says="families")
+    yield from each(
+        "audit_until", "audit_until", until, {"counterfactuals": (None, 3)}, says="expected Counterfactuals"
+    )
+    nothing = lambda: replace(m().found, found=torch.zeros(24, dtype=torch.bool))  # noqa: E731
+    yield from calls(
+        "audit_until",
+        {
+            "a family itself": (lambda: until(families=m().family), TypeError, "families"),
+            "nothing found": (lambda: until(counterfactuals=nothing()), ValueError, "nothing was found"),
+        },
+    )
+    yield from calls(
+        "Sequential",
+        {
+            "other limits": (
+                lambda: hf.Sequential(m().audit, np.zeros(2), np.ones(3), 0.1, 0.95),
+                ValueError,
+                "low and high",
+            ),
+            "no audit": (lambda: hf.Sequential(None, np.zeros(1), np.ones(1), 0.1, 0.95), TypeError, "Audit"),
+        },
+    )
+    needed: dict[str, Values] = {
+        "width": widths,
+        "rate": (-0.1, 1.5, math.nan, "1", None, True),
+        "spread": (-0.1, 0.9, math.nan, "1"),
+        "confidence": NO_CONFIDENCE,
+        "most": NO_COUNT,
+    }
+    members = lambda **given: hf.members_needed(**{"width": 0.2, **given})  # noqa: E731
+    yield from each("members_needed", "members_needed", members, needed)
+    missing = lambda: hf.load_audit(m().folder / "none")  # noqa: E731
+    yield Misuse("save_audit", "no audit", lambda: hf.save_audit(None, m().folder / "audit"), TypeError, "Audit")
+    yield Misuse("load_audit", "no such folder", missing, (FileNotFoundError, ValueError), "none")
+
+
+def _intervals() -> Iterator[Misuse]:
+    of = "auditing.intervals"
+    draws = ([], [0.2, 1.2], [-0.1], [math.nan], ["a"], [[0.1]], None, {"a": 1})
+    for name in ("mean_interval", "running_interval"):
+        yield from each(
+            of, name, lambda name=name, **given: getattr(part(of), name)(**given), {"values": draws}, "draws"
+        )
+    successes, trials = ([5], [-1], [math.nan], ["a"], [0.5]), NO_COUNT
+    exact = lambda **given: part(of).clopper_pearson(**{"successes": [1], "trials": 3, **given})  # noqa: E731
+    yield from each(of, "clopper_pearson", exact, {"successes": successes, "trials": trials}, says="trials")
+
+    def bootstrap(**given: Any) -> Any:
+        return part(of).bootstrap_interval(**{"invalidated": np.ones((2, 30), bool), **given})
+
+    tables = ([[0.1]], [True], [["a"]], None)
+    yield from each(of, "bootstrap_interval", bootstrap, {"invalidated": tables}, says="table of booleans")
+    yield from each(of, "bootstrap_interval", bootstrap, {"draws": NO_COUNT, "seed": NO_SEED})
+
+
+def _predictors() -> Iterator[Misuse]:
+    m = made
+
+    def known(**other: Any) -> Any:
+        return hf.predictors(**{"model": m().model, "answer": m().found, "x": m().x, "y": m().y, **other})
+
+    def diagnosed(**other: Any) -> Any:
+        return hf.diagnostics(**{"network": m().model, "answer": m().found, **other})
+
+    def told(**other: Any) -> Any:
+        table = pd.DataFrame({"cost": np.arange(24.0)})
+        return hf.what_predicts(**{"audits": {"a": m().audit}, "known": {"a": table}, **other})
+
+    yield from every("predictors", "a model", MODELS, lambda f: known(model=f), "model")
+    yield from every("predictors", "rows", ROWS | NOT_FINITE, lambda x: known(x=x), "x")
+    yield from each("predictors", "predictors", known, {"answer": (None, 3)}, says="expected Counterfactuals")
+    yield from each("predictors", "predictors", known, {"y": ([1], None)}, says="y must be")
+    yield from every("diagnostics", "a network", NO_NETWORK, lambda n: diagnosed(network=n), "model")
+    yield from each("diagnostics", "diagnostics", diagnosed, {"radius": NO_RADIUS})
+    yield from each("diagnostics", "diagnostics", diagnosed, {"answer": (None, 3)}, says="expected Counterfactuals")
+    nothing = lambda: diagnosed(answer=replace(m().found, found=torch.zeros(24, dtype=torch.bool)))  # noqa: E731
+    yield Misuse("diagnostics", "nothing found", nothing, ValueError, "nothing was found")
+    yield from each("what_predicts", "what_predicts", told, {"confidence": NO_CONFIDENCE, "seed": NO_SEED})
+    yield from each("what_predicts", "what_predicts", told, {"audits": (None, [1]), "known": (None, [1])})
+    yield from calls(
+        "what_predicts",
+        {
+            "nothing": (lambda: told(audits={}, known={}), ValueError, "expected predictors"),
+            "another name": (lambda: told(audits={"b": m().audit}), ValueError, "expected predictors"),
+            "no audit": (lambda: told(audits={"a": 3}), TypeError, "Audit"),
+            "no table": (lambda: told(known={"a": 3}), TypeError, "DataFrame"),
+            "other rows": (
+                lambda: told(known={"a": pd.DataFrame({"cost": [1.0]})}),
+                ValueError,
+                "1 rows but its audit 24",
+            ),
+            "words": (lambda: told(known={"a": pd.DataFrame({"cost": ["x"] * 24})}), ValueError, "cost"),
+        },
+    )
+
+
+# ---- theory ----
+
+# A function of a perceptron, rows and perhaps targets: its home, how to call it, and if it takes targets.
+OF_NETWORKS: dict[str, tuple[str, Callable[..., Any], bool]] = {
+    "margin_bound": ("certificates", lambda f, n, x, t: f(n, x, t, 0.01), True),
+    "certified_radius": ("certificates", lambda f, n, x, t: f(n, x, t), True),
+    "lipschitz_bound": ("lipschitz", lambda f, n, x, t: f(n, x, 0.1, output="margin", target=t), True),
+    "lipschitz_bound_on_segment": ("lipschitz", lambda f, n, x, t: f(n, x, x, output="margin", target=t), True),
+    "pattern": ("regions", lambda f, n, x, t: f(n, x), False),
+    "linear_map": ("regions", lambda f, n, x, t: f(n, x), False),
+    "polytope": ("regions", lambda f, n, x, t: f(n, x), False),
+    "facet_distance": ("regions", lambda f, n, x, t: f(n, x), False),
+    "nearest_facet": ("regions", lambda f, n, x, t: f(n, x), False),
+    "boundary_distance_inside": ("regions", lambda f, n, x, t: f(n, x, t), True),
+    "exact_boundary_distance": ("regions", lambda f, n, x, t: f(n, x), False),
+    "theorem2": ("theorems", lambda f, n, x, t: f(n, n, x), False),
+}
+
+
+def _networks() -> Iterator[Misuse]:
+    for name, (home, call, targeted) in OF_NETWORKS.items():
+        of = f"theory.{home}"
+
+        def ask(of: str = of, name: str = name, call: Any = call, **other: Any) -> Any:
+            given = {"n": made().model, "x": made().x, "t": made().target, **other}
+            return call(getattr(part(of), name), given["n"], given["x"], given["t"])
+
+        rows = ROWS if home == "certificates" else ROWS | NOT_FINITE  # what is not finite is not certified
+        targets = {key: wrong for key, wrong in TARGETS.items() if key != "None"} if targeted else {}
+        yield from every(of, f"{name}, a network", NO_NETWORK, lambda n, ask=ask: ask(n=n), "model")
+        yield from every(of, f"{name}, rows", rows, lambda x, ask=ask: ask(x=x), "x")
+        yield from every(of, f"{name}, targets", targets, lambda t, ask=ask: ask(t=t), "target")
+
+
+def _theory() -> Iterator[Misuse]:
+    m = made
+
+    def use(name: str, *right: Callable[[Any], Any], **given: Any) -> Any:
+        """A function of a module of the theory, with what it takes from the material, and with something wrong."""
+        home, _, function = name.partition(".")
+        return getattr(part(f"theory.{home}"), function)(*(take(m()) for take in right), **given)
+
+    def model(m: Any) -> Any:
+        return m.model
+
+    def x(m: Any) -> Any:
+        return m.x
+
+    def target(m: Any) -> Any:
+        return m.target
+
+    def value(number: Any) -> Callable[[Any], Any]:
+        return lambda m: number
+
+    def wrong(name: str, right: tuple[Any, ...], says: str = "", **fields: Values) -> Iterator[Misuse]:
+        home, _, function = name.partition(".")
+        yield from each(f"theory.{home}", function, functools.partial(use, name, *right), fields, says)
+
+    def change(scales: Any, kind: str) -> Any:
+        return use("certificates.certified_radius", model, x, target, change=use(f"certificates.{kind}", scales=scales))
+
+    deltas = (-1.0, math.nan, "1", None, torch.ones(3), True)
+    yield from wrong("certificates.margin_bound", (model, x, target), delta=deltas)
+    yield from wrong("certificates.certified_radius", (model, x, target), change=(3, None))
+    scales: Values = ((1.0,), (1.0, -1.0), (1.0, math.nan), (1.0, "a"), 3)
+    for kind in ("Absolute", "Relative"):
+        yield from each("theory.certificates", kind, functools.partial(change, kind=kind), {"scales": scales})
+    yield from wrong("lipschitz.lipschitz_bound", (model, x), radius=(-1.0, math.nan, "1", None, True, torch.ones(3)))
+    yield from wrong("lipschitz.lipschitz_bound", (model, x, value(0.1)), norm=(1, 3, None), output=("sum", None))
+    yield from wrong("lipschitz.lipschitz_bound_on_segment", (model, x, x), pieces=NO_COUNT)
+    yield from wrong("lipschitz.sampled_lipschitz", (model, x), radius=NO_RADIUS)
+    yield from wrong("lipschitz.sampled_lipschitz", (model, x, value(0.1)), count=NO_COUNT, seed=NO_SEED)
+    yield from wrong("influence.Ball", (), radius=NO_RADIUS)
+    yield from wrong("influence.Ball", (value(0.1),), count=NO_COUNT, seed=NO_SEED)
+    yield from wrong("influence.Gaussian", (), scale=NO_RADIUS)
+    yield from wrong("influence.Line", (lambda m: m.x[0],), count=(2.5, "3", None))
+    yield from wrong("influence.Line", (), baseline=([0.0], None))
+    yield from wrong("influence.Data", (x,), nearest=(0, -1, 2.5, "3"))
+    yield from wrong("influence.influence", (model, x, target), interest=(None, 3))
+    yield from wrong("paths.line", (x, x), count=NO_COUNT)
+    yield from wrong("paths.line", (x, x, value(3)), rule=("simpson", None))
+    yield from wrong("regions.exact_boundary_distance", (model, lambda m: m.x[:1]), limit=NO_COUNT)
+    yield from wrong("regions.boundary_piece", (model, lambda m: m.x[0]), second=(2, -1, "a", 1.5))
+    yield from wrong("theorems.theorem2", (model, model, x), count=NO_COUNT, at=([0.5], torch.tensor([2.0])))
+    numbers = (-0.1, 1.5, math.nan, "1", None, True, torch.ones(3))
+    yield from wrong("theorems.proposition1", (lambda m: lambda r: m.model(r)[:, 0], x), t=numbers, says="t ")
+    ball = functools.partial(use, "influence.Ball", value(0.1), count=3)
+    influence = functools.partial(use, "influence.influence")
+    yield from every(
+        "theory.influence", "a model", MODELS, lambda f: influence(value(f), x, target, lambda m: ball()), "model"
+    )
+    yield from every(
+        "theory.influence", "rows", ROWS, lambda v: influence(model, value(v), target, lambda m: ball()), "x"
+    )
+    yield from every(
+        "theory.influence", "targets", TARGETS, lambda t: influence(model, x, value(t), lambda m: ball()), "target"
+    )
+    sampled = functools.partial(use, "lipschitz.sampled_lipschitz", model)
+    yield from every("theory.lipschitz", "sampled_lipschitz, rows", ROWS, lambda v: sampled(value(v), value(0.1)), "x")
+
+    def about(name: str, *right: Any, **given: Any) -> Call:
+        return functools.partial(use, name, *right, **given)
+
+    def piece(m: Any) -> Any:
+        return use("regions.boundary_piece", model, lambda m: m.x[0])
+
+    around: dict[str, Callable[[Any], Any]] = {
+        "a baseline of other width": lambda m: use("influence.Line", lambda m: m.x[0, :3]),
+        "no points": lambda m: use("influence.Data", lambda m: m.x[:0]),
+        "points of other width": lambda m: use("influence.Data", lambda m: m.x[:, :3]),
+    }
+    for what, interest in around.items():
+        yield Misuse(
+            "theory.influence",
+            what,
+            about("influence.influence", model, x, target, interest),
+            ValueError,
+            "baseline" if "baseline" in what else "points",
+        )
+    yield from calls(
+        "theory.lipschitz",
+        {
+            "a margin without target": (
+                about("lipschitz.lipschitz_bound", model, x, value(0.1), output="margin"),
+                ValueError,
+                "target=",
+            ),
+            "no such other class": (
+                lambda: use(
+                    "lipschitz.lipschitz_bound",
+                    model,
+                    x,
+                    value(0.1),
+                    output="margin",
+                    target=m().target,
+                    other=m().target + 5,
+                ),
+                ValueError,
+                "other",
+            ),
+            "a start of other width": (
+                about("lipschitz.lipschitz_bound_on_segment", model, lambda m: m.x[0, :3], x),
+                ValueError,
+                "start",
+            ),
+        },
+    )
+    yield from calls(
+        "theory.paths",
+        {
+            "a start of other width": (about("paths.line", lambda m: m.x[0, :3], x, value(3)), ValueError, "start"),
+            "an end that is a list": (about("paths.line", x, value([1.0]), value(3)), TypeError, "torch tensor"),
+        },
+    )
+    yield from calls(
+        "theory.regions",
+        {
+            "a piece at many rows": (about("regions.boundary_piece", model, x), ValueError, "(d,)"),
+            "distances of many rows": (about("regions.piece_distance", piece, x), ValueError, "(d,)"),
+            "the distance of no piece": (
+                about("regions.piece_distance", value(None), lambda m: m.x[0]),
+                TypeError,
+                "Piece",
+            ),
+        },
+    )
+    yield from calls(
+        "theory.theorems",
+        {
+            "Theorem 1 without pieces": (
+                about("theorems.further_but_no_safer", lambda m: m.x[0], value(None), piece),
+                TypeError,
+                "Piece",
+            ),
+            "Theorem 1 of many rows": (about("theorems.further_but_no_safer", x, piece, piece), ValueError, "(d,)"),
+            "Theorem 2 of other networks": (
+                about("theorems.theorem2", model, lambda m: m.family[0], x),
+                ValueError,
+                "top layer",
+            ),
+            "Proposition 1 of logits": (about("theorems.proposition1", model, x, value(0.5)), ValueError, "q gave"),
+            "Proposition 1 of nothing": (about("theorems.proposition1", value(None), x, value(0.5)), TypeError, "q "),
+            "Proposition 1 of numpy": (
+                about("theorems.proposition1", value(lambda r: r.detach().numpy()[:, 0]), x, value(0.5)),
+                ValueError,
+                "q gave",
+            ),
+        },
+    )
+
+
+# ---- tables, and counterfactuals from elsewhere ----
+
+
+def _tables() -> Iterator[Misuse]:
+    m = made
+    real = lambda name="a", **given: hf.Feature(name, "real", **given)  # noqa: E731
+    yield from calls(
+        "Encoding",
+        {
+            "an array": (lambda: hf.Encoding.fit(m().table.to_numpy(), m().schema), TypeError, "DataFrame"),
+            "no schema": (lambda: hf.Encoding.fit(m().table, None), TypeError, "expected a Schema"),
+            "a scaling nobody knows": (lambda: hf.Encoding.fit(m().table, m().schema, "log"), ValueError, "scaling"),
+            "an empty table": (lambda: hf.Encoding.fit(m().table[:0], m().schema), ValueError, "empty"),
+            "a missing column": (lambda: m().encoding.encode(m().table.drop(columns="age")), ValueError, "age"),
+            "a missing value": (lambda: m().encoding.encode(m().table.assign(income=math.nan)), ValueError, "income"),
+            "a level nobody knows": (lambda: m().encoding.encode(m().table.assign(job="pilot")), ValueError, "pilot"),
+            "rows of other width": (lambda: m().encoding.decode(m().x[:, :3]), ValueError, "5 columns"),
+            "a class nobody knows": (lambda: m().encoding.target("maybe", 3), ValueError, "maybe"),
+        },
+    )
+    yield from calls(
+        "Schema",
+        {
+            "no features": (lambda: hf.Schema((), "y", ("a", "b")), ValueError, "feature"),
+            "one class": (lambda: hf.Schema((real(),), "y", ("a",)), ValueError, "classes"),
+            "a label that is a feature": (lambda: hf.Schema((real(),), "a", (0, 1)), ValueError, "label"),
+            "a feature nobody knows": (lambda: m().schema["wealth"], KeyError, "wealth"),
+            "a setting nobody knows": (lambda: m().schema.revise("age", changeable=False), TypeError, "changeable"),
+            "a label nobody knows": (lambda: hf.Schema.infer(m().table, "wealth"), ValueError, "wealth"),
+        },
+    )
+    yield from calls(
+        "Feature",
+        {
+            "a kind nobody knows": (lambda: hf.Feature("a", "number"), ValueError, "kind"),
+            "bounds the wrong way": (lambda: real(lower=2, upper=1), ValueError, "lower"),
+            "a step of nothing": (lambda: real(step=0), ValueError, "step"),
+            "levels in one word": (lambda: hf.Feature("a", "categorical", levels="ab"), TypeError, "levels"),
+            "mutable in words": (lambda: real(mutable="yes"), TypeError, "mutable"),
+        },
+    )
+    yield from calls(
+        "Space",
+        {
+            "no rows": (lambda: hf.Space.free(m().x[:0]), ValueError, "row"),
+            "bounds the wrong way": (lambda: hf.Space.box(torch.ones(2), torch.zeros(2)), ValueError, "lower"),
+        },
+    )
+    off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(hf.Group((0, 1)),))  # noqa: E731
+    yield Misuse("Group", "columns that are always off", off, ValueError, "group")
+    missing = lambda: hf.read_table(m().folder / "none.csv")  # noqa: E731
+    yield Misuse("read_table", "no such file", missing, FileNotFoundError, "none.csv")
+    yield Misuse("load", "a dataset nobody knows", lambda: hf.load("germany"), (KeyError, ValueError), "germany")
+
+    def tables(**other: Any) -> Any:
+        right = {"data": m().table, "points": m().table, "encoding": m().encoding, "model": m().model}
+        return hf.from_tables(**{**right, **other})
+
+    def paired(**other: Any) -> Any:
+        return hf.from_paired(**{"table": m().table, "encoding": m().encoding, "model": m().model, **other})
+
+    yield from calls(
+        "from_tables",
+        {
+            "no model": (lambda: tables(model=None), TypeError, "model"),
+            "no encoding": (lambda: tables(encoding=None), TypeError, "Encoding"),
+            "points in an array": (lambda: tables(points=m().x.numpy()), TypeError, "DataFrame"),
+            "a class nobody knows": (lambda: tables(target="maybe"), ValueError, "maybe"),
+            "points without columns": (lambda: tables(points=m().table[["age"]]), ValueError, "income"),
+        },
+    )
+    yield from calls(
+        "ImportedCounterfactuals",
+        {
+            "targets for other rows": (lambda: tables(target=m().target[:3]), ValueError, "target"),
+        },
+    )
+    yield from calls(
+        "from_paired",
+        {
+            "no table": (lambda: paired(table=None), TypeError, "DataFrame"),
+            "columns of other names": (paired, ValueError, "income_before"),
+            "no pattern": (lambda: paired(before="old"), ValueError, "before"),
+        },
+    )
+
+    def elsewhere(of: str, **other: Any) -> Any:
+        given = {"data": m().table, "encoding": m().encoding, "model": m().model, **other}
+        return getattr(hf, of)(**given)
+
+    for of, name in {"from_alibi": "explanations", "from_dice": "result"}.items():
+        theirs = functools.partial(elsewhere, of)
+        yield from calls(
+            of,
+            {
+                "no model": (functools.partial(theirs, **{name: "{}"}, model=None), TypeError, "model"),
+                "no encoding": (functools.partial(theirs, **{name: "{}"}, encoding=None), TypeError, "Encoding"),
+                "text that is no JSON": (functools.partial(theirs, **{name: "x"}), ValueError, SAID[of]),
+            },
+        )
+
+
+SAID = {"from_alibi": "1 explanations for 24 rows", "from_dice": "not JSON"}
+
+
+# ---- studies and reports ----
+
+STUDY: dict[str, Values] = {
+    "name": (None, 3, ""),
+    "datasets": ("german", (), None, ("nowhere",), ("german", "german"), 3),
+    "methods": ("pgd", (), None, ("pgd+nothing",), ("pgd", "pgd"), (3,), (("own", 3),)),
+    "changes": ((), None, (("seeds", 0),), (("seeds", 1.5),), (("noise", 3),), ("seeds",), (("seeds", "3"),)),
+    "rows": (0, -1, 2.5, "3", True),
+    "base_seeds": ((), None, (-1,), (1000,), (0.5,), ("a",), 0),
+    "space": ("box", None),
+    "scalings": (None, {"nowhere": "none"}, {"german": "log"}),
+    "recipes": (None, {"german": 3}),
+    "splits": (None, {"german": 3}, {"german": (0, 5)}, {"german": (1, "a")}),
+    "settings": (None, 3),
+    "device": (None, "gpu", 3),
+}
+
+
+def _studies() -> Iterator[Misuse]:
+    def study(**other: Any) -> Any:
+        return part("studies.study").Study(**{"name": "tiny", "datasets": ("german",), "methods": ("pgd",), **other})
+
+    for field, values in STUDY.items():
+        for value in values:
+            says = "nowhere" if "nowhere" in str(value) else field.removesuffix("s")
+            yield from each("studies.study", "Study", study, {field: (value,)}, says)
+
+    def run(**other: Any) -> Any:
+        return part("studies.runner").run(**{"study": study(), "file": made().folder / "rows.jsonl", **other})
+
+    yield from each("studies.runner", "run", run, {"study": (None, "paper")}, says="expected a Study")
+    yield from each("studies.runner", "run", run, {"file": (None, 3), "only": (3,)})
+    yield from each("studies.runner", "run", run, {"only": (("heloc",), "heloc")}, says="heloc")
+
+    def odd_file() -> Path:
+        file: Path = made().folder / "odd.jsonl"
+        file.write_text("[1]\n")
+        return file
+
+    for name in ("read", "frame", "each"):
+        read = lambda file, study=None, name=name: getattr(part("studies.results"), name)(file, study)  # noqa: E731
+        yield from calls(
+            "studies.results",
+            {
+                f"{name}, no such file": (
+                    lambda read=read: read(made().folder / "none.jsonl"),
+                    FileNotFoundError,
+                    "none.jsonl",
+                ),
+                f"{name}, no file": (lambda read=read: read(None), TypeError, "file"),
+                f"{name}, no study": (lambda read=read: read(odd_file(), 3), TypeError, "expected a Study"),
+                f"{name}, another file": (lambda read=read: read(odd_file()), ValueError, "line 1"),
+                f"{name}, a folder": (lambda read=read: read(made().folder), ValueError, "folder"),
+            },
+        )
+    join = lambda parts: part("studies.results").join(parts, made().folder / "joined.jsonl")  # noqa: E731
+    yield from each("studies.results", "join", join, {"parts": (None, "a.jsonl", 3)}, says="a list of files")
+    yield Misuse("studies.results", "join, nothing", lambda: join([]), FileNotFoundError, "no files to join")
+    trial = lambda: part("studies.trials").trial(None, "german")  # noqa: E731
+    yield Misuse("studies.trials", "no study", trial, TypeError, "expected a Study")
+    sizes: dict[str, Values] = {
+        "settings": ("words", None),
+        "device": ("gpu", None),
+        "rows": (-1, 2.5, "3"),
+        "members": (-1, 2.5, "3"),
+        "bases": (-1, 99, 2.5, "3"),
+    }
+    yield from each("studies.reproduce", "declared", lambda **given: part("studies.reproduce").declared(**given), sizes)
+
+
+def _reports() -> Iterator[Misuse]:
+    def rows(**other: Any) -> pd.DataFrame:
+        own = made().audit.rows(dataset="german", method="pgd", space="free", seconds=1.0)
+        return pd.DataFrame(own).assign(**other)
+
+    wrong: dict[str, tuple[Call, Any, str]] = {
+        "None": (lambda: None, TypeError, "DataFrame"),
+        "a list": (lambda: rows().to_dict("records"), TypeError, "DataFrame"),
+        "no rows": (lambda: rows()[:0], ValueError, "no rows"),
+        "a missing column": (lambda: rows().drop(columns=["rate"]), ValueError, "rate"),
+        "another change": (lambda: rows(change="noise"), ValueError, "noise"),
+    }
+    for home, name in {"cost": "cost_against_invalidation", "sensitivity": "sensitivity"}.items():
+        of = f"report.figures.{home}"
+        for what, (make, error, says) in wrong.items():
+            drawn = lambda of=of, name=name, make=make: getattr(part(of), name)(make())  # noqa: E731
+            yield Misuse(of, what, drawn, error, says)
+    comparison = lambda rows: part("report.paper_comparison").beside(rows)  # noqa: E731
+    yield from calls(
+        "report.paper_comparison",
+        {
+            "None": (lambda: comparison(None), TypeError, "DataFrame"),
+            "a list": (lambda: comparison([1]), TypeError, "DataFrame"),
+            "other columns": (lambda: comparison(pd.DataFrame({"a": [1]})), ValueError, "columns"),
+        },
+    )
+    table = lambda rows: part("report.tables").method_table(rows)  # noqa: E731
+    yield from calls(
+        "report.tables",
+        {
+            "None": (lambda: table(None), TypeError, "rows"),
+            "other rows": (lambda: table([{"a": 1}]), ValueError, "method"),
+        },
+    )
+
+    def tell(**other: Any) -> Any:
+        m = made()
+        right = {"audits": {"pgd": m.audit}, "row": int(m.found.found.nonzero()[0]), "alike": [0], "person": 1}
+        return part("report.story").tell(**{**right, "encoding": m.encoding, **other})
+
+    yield from each(
+        "report.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
+    )
+    yield from each("report.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
+    yield from calls(
+        "report.story",
+        {
+            "a row that is not there": (lambda: tell(row=99), IndexError, "24 rows"),
+            "people who are not there": (lambda: tell(alike=[99]), IndexError, "24 rows"),
+        },
+    )
+
+
+MISUSES: list[Misuse] = [
+    *_methods(),
+    *_stabilisers(),
+    *_settings(),
+    *_changes(),
+    *_training(),
+    *_families(),
+    *_answers(),
+    *_counterfactuals(),
+    *_audits(),
+    *_intervals(),
+    *_predictors(),
+    *_networks(),
+    *_theory(),
+    *_tables(),
+    *_studies(),
+    *_reports(),
+]
