@@ -33,6 +33,8 @@ ATTACKS = {  # each is a function of that name in the module
     "flips": "files",
     "versions": "files",
     "store": "files",
+    "pickles": "outside",
+    "network": "outside",
     "kills": "kills",
     "disks": "kills",
     "races": "races",

@@ -150,7 +150,7 @@ def _damaged_entry(store: Path, draw: random.Random) -> Iterator[Try]:
     (good,) = [path.name for path in store.iterdir()]
     damages = {"no JSON": b"{", "another's JSON": b'{"name": "app"}', "a list": b"[]", "no text": draw.randbytes(40)}
     for what, contents in damages.items():
-        bad = store / draw.choice(["0", "ffff"])
+        bad = store / draw.choice(["0-odd", "z-odd"])
         bad.mkdir()
         (bad / MANIFEST).write_bytes(contents)
         ran = holdfast("families", "list", "--store", store, cwd=store)
