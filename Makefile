@@ -8,12 +8,17 @@ VENV   := .venv
 PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := -m pip --disable-pip-version-check install --quiet
+LOCKS  := requirements.lock torch.lock
+# All that torch's build for CPUs needs is in requirements.lock. A build for CUDA needs more packages, which it names
+# itself: `make TORCH_INSTALL= test` lets pip install these too.
+TORCH_INSTALL ?= --no-deps
 
 PEER_ENVS := .venv-art .venv-alibi .venv-dice
 # Not part of `make bench`: what needs a GPU or hours, and what needs the reference libraries (`make fidelity`).
 APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py
 
-.PHONY: demo test test-all pytest check format bench peers fidelity results listing dist lock clean
+.PHONY: demo test test-all pytest check format bench peers fidelity results listing dist sbom lock clean
 
 demo: $(STAMP)  ## the whole package on German Credit
 	$(BIN)/holdfast demo
@@ -59,33 +64,41 @@ dist: $(STAMP)  ## the wheel and the sdist, each installed into an empty environ
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python tools/check_dist.py dist
+	$(BIN)/python tools/sbom.py dist/sbom.cdx.json
 
-lock:  ## make requirements.lock anew from pyproject.toml
+sbom: $(STAMP)  ## which packages, versions and licences a user of holdfast installs: dist/sbom.cdx.json (CycloneDX)
+	$(BIN)/python tools/sbom.py dist/sbom.cdx.json
+
+lock:  ## make requirements.lock and torch.lock anew from pyproject.toml; torch keeps the version of torch.lock
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet torch==2.13.0 hatchling editables
-	.venv-lock/bin/pip install --quiet --no-build-isolation -e ".[dev]"
-	.venv-lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements.lock
+	.venv-lock/bin/python $(PIP) -r torch.lock hatchling editables
+	.venv-lock/bin/python $(PIP) --no-build-isolation -e ".[dev]"
+	.venv-lock/bin/python tools/write_lock.py
 	rm -rf .venv-lock
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) dist holdfast-demo
 
-# The stamp is written last, so an install that was cut off is done again.
-$(STAMP): requirements.lock pyproject.toml
+# The stamp is written last, so an install that was cut off is done again. pip refuses a file whose hash is not in
+# requirements.lock; torch comes after it and alone, since --require-hashes is for all packages of a call or for none.
+$(STAMP): $(LOCKS) pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP) --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python $(PIP) $(TORCH_INSTALL) -r torch.lock
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(PEERS)/.installed: requirements.lock peers.lock pyproject.toml
+$(PEERS)/.installed: $(LOCKS) peers.lock pyproject.toml
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock -r peers.lock
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PEERS)/bin/python $(PIP) --require-hashes --no-deps -r requirements.lock
+	$(PEERS)/bin/python $(PIP) $(TORCH_INSTALL) -r torch.lock
+	$(PEERS)/bin/python $(PIP) -r peers.lock
+	$(PEERS)/bin/python $(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 # One environment per library: their pins contradict one another. torch first, or pip would choose another build of it.
 .venv-%/.installed: peers/%.lock
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
-	! grep -q '^torch==' $< || .venv-$*/bin/pip install --quiet --disable-pip-version-check $$(grep '^torch==' $<)
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	! grep -q '^torch==' $< || .venv-$*/bin/python $(PIP) $$(grep '^torch==' $<)
+	.venv-$*/bin/python $(PIP) -r $<
 	touch $@

@@ -46,6 +46,28 @@ def killed_at(moment: int, work: Callable[..., object], *given: object) -> bool:
     return code != 0
 
 
+def killed_before(moment: int, folder: object, work: Callable[..., object], *given: object) -> bool:
+    """Whether the work was killed just before its file operation of that number in the folder, or was done before."""
+
+    def doomed() -> None:
+        count = 0
+
+        def hook(event: str, args: tuple[object, ...]) -> None:
+            nonlocal count
+            if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(args[0]).startswith(str(folder)):
+                if count == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count += 1
+
+        sys.addaudithook(hook)
+        work(*given)
+        os._exit(0)
+
+    code = exit_code_of(doomed)
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
 def exit_code_of(work: Callable[..., object], *given: object) -> int | None:
     """Do the work in a forked process, and say how that ended."""
     process = FORK.Process(target=_in_one_thread, args=(work, *given))

@@ -2,8 +2,8 @@
 
     python tools/check_dist.py dist
 
-Dependencies are the versions of requirements.lock, torch first, so that pip does not choose another build of it.
-Nothing is built in isolation. The environments are made in a temporary folder and removed.
+Dependencies have the versions of the locks, torch first, so that pip does not choose another build of it. Nothing is
+built in isolation. The environments are made in a temporary folder and removed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import venv
 import zipfile
 from pathlib import Path
 
+from locks import pins
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "holdfast"
-LOCK = ROOT / "requirements.lock"
 TO_BUILD = ("hatchling",)  # what an sdist needs to be installed
 OURS = ("HOLDFAST_", "PYTHON")  # settings of the caller that an empty environment does not have
 
@@ -55,10 +56,6 @@ def call(*command: str | Path, cwd: Path) -> str:
     return ran.stdout
 
 
-def pinned(name: str) -> str:
-    return next(line for line in LOCK.read_text(encoding="utf-8").splitlines() if line.startswith(f"{name}=="))
-
-
 def check_installed(artefact: Path) -> str:
     """What `holdfast --version` says in an environment that has nothing but the artefact and what it needs."""
     with tempfile.TemporaryDirectory(prefix="holdfast-dist-") as name:
@@ -67,9 +64,12 @@ def check_installed(artefact: Path) -> str:
         work.mkdir()
         venv.create(home, with_pip=True)
         install = [home / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation"]
-        first = [pinned("torch"), *map(pinned, TO_BUILD if artefact.suffix != ".whl" else ())]
-        call(*install, *first, cwd=work)
-        call(*install, "--constraint", LOCK, artefact, cwd=work)
+        locked = pins()
+        versions = folder / "versions.txt"  # without hashes: pip would then ask for one of the artefact too
+        versions.write_text("\n".join(pin.requirement for pin in locked.values()) + "\n", encoding="utf-8")
+        first = ["torch", *(TO_BUILD if artefact.suffix != ".whl" else ())]
+        call(*install, "--constraint", versions, *(locked[name].requirement for name in first), cwd=work)
+        call(*install, "--constraint", versions, artefact, cwd=work)
         command = home / "bin" / "holdfast"
         version = call(command, "--version", cwd=work).strip()
         call(command, "demo", "--rows", "6", "--members", "2", cwd=work)

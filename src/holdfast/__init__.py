@@ -5,6 +5,7 @@ Names load when they are first used: importing holdfast loads neither torch nor 
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
     from holdfast.tabular.space import Space as Space
 
 __version__ = "0.2.0.dev0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the program that uses it wants logs
 
 # Where each public name is defined. The imports above say the same to type checkers and editors; a test compares them.
 _HOMES = {

@@ -116,7 +116,6 @@ def test_without_models_networks_are_retrained(german, tmp_path):
         (("--data", "{folder}/known.csv"), "needs a label: name its column (--label NAME)"),
         (("--data", "{folder}/known.csv", "--label", "risk"), "no models to audit with"),
         (("--data", "german", "--target", "splendid"), "no class is called 'splendid'; the classes are"),
-        (("--data", "german", "--hidden", "8,many"), "--hidden is '8,many'; give widths"),
         (("--data", "german", "--models", "{folder}/people.csv"), "say which model the counterfactuals were found for"),
         (
             ("--data", "german", "--models", "{folder}/people.csv", "--deployed", "{folder}/people.csv"),

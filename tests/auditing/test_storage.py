@@ -5,11 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import random
 import shutil
-import signal
-import sys
 
 import numpy as np
 import pandas as pd
@@ -17,8 +14,9 @@ import pytest
 import torch
 
 from holdfast import PGD, Audit, Counterfactuals, Space, __version__, audit, other_class
-from holdfast.auditing.storage import FORMAT, load_audit, save_audit
-from killing import calls_of, exit_code_of, forks, killed_at, posix
+from holdfast.auditing.storage import AUDIT, load_audit, save_audit
+from holdfast.utils.digests import digest
+from killing import calls_of, forks, killed_at, killed_before, posix
 
 
 def made(dtype=torch.float32, rows=30, members=6, seed=0, classes=3) -> Audit:
@@ -160,7 +158,7 @@ def test_the_description_is_read_alone(tmp_path):
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert file.name == about["file"] == f"audit-{digest[:20]}.parquet"
     assert about["sha256"] == digest
-    assert (about["holdfast"], about["format"], about["version"]) == ("audit", FORMAT, __version__)
+    assert (about["holdfast"], about["format"], about["version"]) == ("audit", AUDIT.format, __version__)
     assert (about["rows"], about["columns"], about["classes"]) == (30, 4, 3)
     assert tuple(about["kinds"]) == result.kinds
     assert about["seen"] == ["another", "one"]
@@ -177,7 +175,7 @@ def test_saving_again_leaves_the_new_one_alone(tmp_path):
     (old,) = tmp_path.glob("*.parquet")
     own = tmp_path / "audit-of-mine.parquet"
     own.write_text("not to be touched")
-    (tmp_path / ".audit-0123.parquet.999999999.part").write_text("a killed writer's")
+    (tmp_path / ".audit-0123.parquet.0123456789abcdef.part").write_text("a killed writer's")
     (tmp_path / ("audit-" + "0" * 20 + ".parquet")).write_text("a killed sweeper's")
     save_audit(second, tmp_path)
     assert same(load_audit(tmp_path), second)
@@ -202,13 +200,19 @@ def test_the_same_audit_gives_the_same_bytes(tmp_path):
 
 
 def _edited(**changes):
-    """What makes a description say something else."""
+    """What makes a description say something else, under a checksum that fits."""
 
     def edit(folder):
-        about = json.loads((folder / "audit.json").read_text())
-        (folder / "audit.json").write_text(json.dumps(about | changes))
+        about = json.loads((folder / "audit.json").read_text()) | changes
+        del about["checksum"]
+        (folder / "audit.json").write_text(json.dumps(about | {"checksum": digest(about)}))
 
     return edit
+
+
+def _edited_by_hand(folder):
+    text = (folder / "audit.json").read_text()
+    (folder / "audit.json").write_text(text.replace('"leave-one-out"', '"leave-ten-out"'))
 
 
 def _file(folder):
@@ -250,10 +254,11 @@ DAMAGE = {
     "swapped table": (_swapped, ValueError, "changed or cut"),
     "table of another": (_pointing_elsewhere, ValueError, "has 29 rows and 23 columns, .* says 30 and 23"),
     "newer format": (
-        _edited(format=FORMAT + 1, version="9.0"),
+        _edited(format=AUDIT.format + 1, version="9.0"),
         ValueError,
-        f"has format {FORMAT + 1}, written by holdfast 9.0; this version reads up to format {FORMAT}: update",
+        f"has format {AUDIT.format + 1}, written by holdfast 9.0; this version reads up to format {AUDIT.format}:",
     ),
+    "edited by hand": (_edited_by_hand, ValueError, "not a valid audit description: its checksum"),
     "unknown format": (_edited(format="new"), ValueError, "is not a valid audit description"),
     "a family's": (_edited(holdfast="family"), ValueError, "is not a valid audit description"),
     "no JSON": (lambda f: (f / "audit.json").write_bytes(b"\xff{"), ValueError, "is not a valid audit description"),
@@ -329,22 +334,6 @@ def test_killed_at_random_moments_it_leaves_the_old_one_or_the_new_one(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2  # the next to save sweeps
 
 
-def _save_and_die(result, folder, moment):
-    """Save, and be killed just before the file operation of that number."""
-    count = 0
-
-    def hook(event, args):
-        nonlocal count
-        if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(args[0]).startswith(str(folder)):
-            if count == moment:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
-
-    sys.addaudithook(hook)
-    save_audit(result, folder)
-    os._exit(0)
-
-
 @posix
 @forks
 def test_killed_before_each_file_operation_it_leaves_the_old_one_or_the_new_one(tmp_path):
@@ -352,14 +341,14 @@ def test_killed_before_each_file_operation_it_leaves_the_old_one_or_the_new_one(
     left = []
     for moment in range(100):
         folder = save_audit(old, tmp_path / str(moment))
-        ended = exit_code_of(_save_and_die, new, folder, moment)
+        killed = killed_before(moment, folder, save_audit, new, folder)
         back = load_audit(folder)
         left.append("new" if same(back, new) else "old" if same(back, old) else "neither")
         assert same(load_audit(save_audit(new, folder)), new)
         assert len(list(folder.iterdir())) == 2
-        if ended == 0:
+        if not killed:
             break
-    assert ended == 0
+    assert not killed
     assert len(left) > 6
     assert left == sorted(left, reverse=True)  # old, old, ..., new, new: once there it stays
     assert set(left) == {"old", "new"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -12,9 +13,10 @@ from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, load_family, save_family, seeds, train
 from holdfast.families import store as store_module
 from holdfast.families import training
-from holdfast.families.entries import Entry, StoreError, entries, find
+from holdfast.families.entries import Entry, StoreError, entries, find, read_manifest
 from holdfast.families.store import finish_entry, finished_members
-from killing import calls_of, forks, killed_at, posix
+from holdfast.utils.digests import digest
+from killing import calls_of, forks, killed_at, killed_before, posix
 
 RECIPE = Recipe((16, 8), epochs=8, batch=16)
 MEMBERS = [
@@ -90,6 +92,76 @@ def test_a_family_is_loaded_as_it_was_saved(tmp_path):
         save_family(family.merged(((0,), (1,))), tmp_path / "merged")
 
 
+@posix
+@forks
+def test_killed_before_each_file_operation_a_save_leaves_the_old_family_or_the_new_one(tmp_path):
+    old, new = (train(*data(), RECIPE, members) for members in (MEMBERS[:2], MEMBERS[2:5]))
+    left = []
+    for moment in range(100):
+        folder = save_family(old, tmp_path / str(moment))
+        killed = killed_before(moment, folder, save_family, new, folder)
+        back = load_family(folder)
+        left.append("new" if same(back, new) else "old" if same(back, old) else "neither")
+        assert same(load_family(save_family(new, folder)), new)
+        assert len(list(folder.iterdir())) == 2
+        if not killed:
+            break
+    assert not killed
+    assert left == sorted(left, reverse=True)  # old, old, ..., new, new: once there it stays
+    assert set(left) == {"old", "new"}
+
+
+def test_flipped_bits_never_make_another_family(tmp_path):
+    family = train(*data(), RECIPE, MEMBERS[:3], held_out=data())
+    manifest = save_family(family, tmp_path) / "manifest.json"
+    contents, draw, refused = manifest.read_bytes(), random.Random(0), 0
+    for _ in range(600):
+        flipped = bytearray(contents)
+        flipped[draw.randrange(len(contents))] ^= 1 << draw.randrange(8)
+        manifest.write_bytes(flipped)
+        try:
+            back = load_family(tmp_path)
+            assert same(back, family)
+            assert all(getattr(back, name) == getattr(family, name) for name in ("fingerprints", "accuracy", "recipe"))
+        except StoreError as error:
+            refused += str(manifest) in str(error)
+    assert refused > 590
+
+
+def _resealed(folder, **changes):
+    """A manifest that says something else under a checksum that fits."""
+    about = json.loads((folder / "manifest.json").read_text()) | changes
+    del about["checksum"]
+    (folder / "manifest.json").write_text(json.dumps(about | {"checksum": digest(about)}))
+
+
+WRONG = {
+    "a newer format": ({"format": 9, "version": "9.0"}, "has format 9, written by holdfast 9.0; this version reads up"),
+    "a newer algorithm": ({"algorithm": 99}, "is not a valid family manifest"),
+    "an unknown setting": (
+        {"recipe": {"hidden": [3], "colour": 1}},
+        "a family that this version cannot build .*colour",
+    ),
+    "no recipe": ({"recipe": [3]}, "a family that this version cannot build"),
+    "an unknown change": ({"members": [{"kind": "seeds", "fingerprint": None, "moon": 1}] * 2}, "cannot build .*moon"),
+    "another file": ({"file": "../elsewhere.safetensors"}, "is not a valid family manifest"),
+    "places twice": ({"places": [0, 0]}, "is not a valid family manifest"),
+    "no names": ({"members": [3, 4]}, "is not a valid family manifest"),
+    "another program's": ({"holdfast": "other"}, "is not a valid family manifest"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_manifest_that_does_not_describe_a_family_is_refused_with_a_sentence(wrong, tmp_path):
+    changed, message = WRONG[wrong]
+    save_family(train(*data(), RECIPE, MEMBERS[:2]), tmp_path)
+    _resealed(tmp_path, **changed)
+    with pytest.raises(StoreError, match=message) as caught:
+        load_family(tmp_path)
+    assert str(tmp_path / "manifest.json") in str(caught.value)
+    assert "remove" not in str(caught.value)  # it may be somebody's own folder
+
+
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, stacks, monkeypatch):
     ask(tmp_path / "whole")
     stacks.clear()
@@ -160,15 +232,11 @@ def test_a_damaged_part_is_named_and_not_used(damage, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", ["family.safetensors", "manifest.json"])
+@pytest.mark.parametrize("name", ["family-*.safetensors", "manifest.json"])
 def test_a_damaged_family_is_named_and_not_used(name, damage, tmp_path):
     ask(tmp_path)
     (path,) = tmp_path.rglob(name)
-    whole = path.read_bytes()
-    broken = (
-        DAMAGE[damage](whole) if name != "manifest.json" or damage != "a flipped bit" else whole.replace(b"sha", b"sah")
-    )
-    path.write_bytes(broken)
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
     with pytest.raises(StoreError) as caught:
         ask(tmp_path)
     assert str(path) in str(caught.value)
@@ -224,7 +292,8 @@ def test_a_family_that_another_process_finishes_meanwhile(moment, tmp_path, monk
     assert others
     (entry,) = entries(store)
     assert entry.complete
-    assert contents(store).keys() == {f"{entry.folder.name}/{name}" for name in ("family.safetensors", "manifest.json")}
+    tensors = read_manifest(entry.folder)["file"]
+    assert contents(store).keys() == {f"{entry.folder.name}/{name}" for name in (tensors, "manifest.json")}
 
 
 def stop_after(stacks, monkeypatch):

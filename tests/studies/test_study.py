@@ -83,9 +83,10 @@ def lines(file):
 
 
 def but_for_seconds(file):
-    """A file's lines without the seconds."""
+    """A file's lines without the seconds, and the checksums that they are part of."""
     written = lines(file)
     for line in written:
+        line.pop("checksum")
         for row in line["rows"]:
             row.pop("seconds")
     return [json.dumps(line) for line in written]
@@ -497,7 +498,31 @@ def test_ctrl_c_while_writing_leaves_whole_lines(tmp_path, store, monkeypatch, w
     assert but_for_seconds(run(TINY, file, store=store, workers=1)) == but_for_seconds(whole)
 
 
-@pytest.mark.parametrize("cut", [1, 2, 100, 1500])
+def test_a_line_that_lacks_only_its_end_is_whole(tmp_path, store, searches, whole):
+    file = tmp_path / "tiny.jsonl"
+    file.write_bytes(whole.read_bytes()[:-1])
+    assert len(read(file)) == 12
+    run(TINY, file, store=store, workers=1)
+    assert not searches
+    assert file.read_bytes() == whole.read_bytes()
+
+
+def test_flipped_bits_change_no_result(tmp_path, whole):
+    contents, rows, draw = whole.read_bytes(), read(whole), random.Random(0)
+    places = [8 * len(contents) - bit for bit in range(1, 17)] + [draw.randrange(8 * len(contents)) for _ in range(400)]
+    file, refused = tmp_path / "flipped.jsonl", 0
+    for place in places:
+        flipped = bytearray(contents)
+        flipped[place // 8] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            assert read(file) == rows
+        except ValueError as error:
+            refused += "line" in str(error) and str(file) in str(error)
+    assert refused > 400
+
+
+@pytest.mark.parametrize("cut", [2, 100, 1500])
 def test_a_line_that_was_cut_is_dropped(cut, tmp_path, store, searches, whole):
     file = tmp_path / "tiny.jsonl"
     contents = whole.read_bytes()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 
+from holdfast.utils import terminal as consoles
 from holdfast.utils.progress import bar
 
 ERASE, CURSOR = "\x1b[2K", "\x1b[?25h"  # a line, and make it be seen
@@ -17,12 +18,13 @@ ERASE, CURSOR = "\x1b[2K", "\x1b[?25h"  # a line, and make it be seen
 def terminal(monkeypatch):
     """What a terminal is sent."""
     sent = io.StringIO()
+    made = functools.partial(consoles._PlainConsole, file=sent, force_terminal=True, legacy_windows=False)
 
-    def console(stderr, soft_wrap):
+    def console(stderr, width, **settings):
         assert stderr  # so that what a command prints can be piped
-        return Console(file=sent, force_terminal=True, width=100, color_system=None, legacy_windows=False)
+        return made(width=100, color_system=None, **settings)
 
-    monkeypatch.setattr("rich.console.Console", console)
+    monkeypatch.setattr(consoles, "_PlainConsole", console)
     return sent
 
 
@@ -39,6 +41,14 @@ def test_title_doing_and_count_are_shown(terminal):
     last = shown(terminal)
     assert "Work: german, pgd" in last
     assert "2/5" in last
+
+
+def test_title_and_doing_are_plain_text(terminal):
+    with bar("Work [/x]", 5) as advance:
+        advance(1, "[b]\x1b[31m\x07 :smile:[/b]")
+    assert r"Work [/x]: [b]\x1b[31m\x07 :smile:[/b]" in shown(terminal)
+    assert "\x1b[31m" not in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
 
 
 def test_without_a_word_on_what_is_done_the_title_stays_alone(terminal):

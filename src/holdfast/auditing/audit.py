@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from holdfast.theory.certificates import certified_radius
 from holdfast.theory.layers import Layers
 from holdfast.utils.renaming import renamed
 
+LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the counterfactual. "
@@ -233,10 +235,12 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     that the search has seen: it would agree with itself.
     """
     _check_belong(counterfactuals, family)
+    LOG.info("auditing %s with %s", counterfactuals, family)
     asked = torch.cat([counterfactuals.point, counterfactuals.origin])
     after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
     result = Audit(after, counterfactuals, family.kinds, before)
     _warn_of_odd_answers(result, family)
+    LOG.info("audited %d counterfactuals with %d models", len(counterfactuals), len(family))
     return result
 
 

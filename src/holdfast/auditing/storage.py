@@ -9,9 +9,9 @@ An audit is a folder with two files. `audit-<digest>.parquet` has one row per co
     member_0, ...         each retrained network's class of the counterfactual
     member_0_before, ...  and of the person now; not there where not known
 
-`audit.json` names that file with its checksum, and holds the members' kinds, what the search has seen, and the summary.
-It is written last: whoever is killed at any moment leaves the old audit or the new one, and what else lies about is
-swept away by the next to save there. Only one process may save to a folder at a time.
+`audit.json` names that file with its checksum, and holds the members' kinds, what the search has seen, the summary and
+a checksum of its own. It is written last: whoever is killed at any moment leaves the old audit or the new one, and what
+else lies about is swept away by the next to save there. Several processes that save to one folder take turns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from torch import Tensor
 from holdfast.auditing.audit import Audit
 from holdfast.models.identity import OBJECT
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.utils.files import appearing, sweep, write_text
+from holdfast.utils.files import appearing, only_writer, sweep, write_text
+from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
 
-FORMAT = 1  # to be raised whenever older versions could not read what is written
+AUDIT = Kind("audit", "audit description", format=2, unsealed=1)
 DESCRIPTION = "audit.json"
 FIELDS = {"file", "sha256", "rows", "columns", "kinds", "classes", "seen", "before_known", "summary"}
 SMALL = (np.int8, np.int16, np.int32, np.int64)
@@ -46,13 +47,14 @@ def save_audit(audit: Audit, folder: str | Path) -> Path:
         raise TypeError(f"expected an Audit, got {type(audit).__name__}; audit(counterfactuals, family) makes one")
     folder, contents = Path(folder), _as_parquet(audit)
     about = _about(audit, hashlib.sha256(contents).hexdigest())
-    sweep(folder, "audit*")
-    with appearing(folder / about["file"]) as file:
-        file.write(contents)
-    write_text(folder / DESCRIPTION, json.dumps(about, indent=1, allow_nan=False) + "\n")
-    for path in folder.glob("audit-*.parquet"):
-        if path.name != about["file"] and re.fullmatch(r"audit-[0-9a-f]{20}\.parquet", path.name):
-            path.unlink(missing_ok=True)
+    with only_writer(folder / DESCRIPTION, wait=True):
+        sweep(folder, "audit-*", age=0)
+        with appearing(folder / about["file"]) as file:
+            file.write(contents)
+        write_text(folder / DESCRIPTION, json.dumps(sealed(AUDIT, about), indent=1, allow_nan=False) + "\n")
+        for path in folder.glob("audit-*.parquet"):
+            if path.name != about["file"] and re.fullmatch(r"audit-[0-9a-f]{20}\.parquet", path.name):
+                path.unlink(missing_ok=True)
     return folder
 
 
@@ -169,8 +171,6 @@ def _about(audit: Audit, digest: str) -> dict[str, Any]:
 
     answer = audit.counterfactuals
     return {
-        "holdfast": "audit",
-        "format": FORMAT,
         "version": __version__,
         "file": _file(digest),
         "sha256": digest,
@@ -196,22 +196,14 @@ def _read_description(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         what = "there is no folder" if not folder.exists() else f"there is no {DESCRIPTION} in"
         raise FileNotFoundError(f"{what} {folder}; name a folder that save_audit(audit, folder) has written")
+    again = "name a folder that save_audit(audit, folder) has written, or save the audit again"
     try:
-        about = json.loads(path.read_bytes())
-        ours = about["holdfast"] == "audit" and type(about["format"]) is int
-    except (ValueError, TypeError, KeyError):
-        ours = False
-    if ours and about["format"] > FORMAT:
-        raise ValueError(
-            f"{path} has format {about['format']}, written by holdfast {about.get('version')}; this version reads up "
-            f"to format {FORMAT}: update holdfast"
-        )
-    if not ours or not _complete(about):
-        raise ValueError(
-            f"{path} is not a valid audit description (edited, or written by another program); name a folder that "
-            "save_audit(audit, folder) has written, or save the audit again"
-        )
-    return dict(about)
+        about = unsealed(AUDIT, path.read_bytes(), str(path))
+    except SealError as error:
+        raise SealError(f"{error}; {again}") from None
+    if not _complete(about):
+        raise ValueError(f"{path} is not a valid audit description (edited, or written by another program); {again}")
+    return about
 
 
 def _complete(about: dict[str, Any]) -> bool:

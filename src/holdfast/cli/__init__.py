@@ -7,13 +7,17 @@ Exit codes: 0 done, 1 could not be done (a file, a download, the data), 2 the co
 from __future__ import annotations
 
 import sys
+import warnings
 from io import TextIOWrapper
 
 
 def main() -> None:
     from holdfast.cli.app import app
+    from holdfast.utils.messages import printable
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "→" shows "?" and goes on
+    as_python_does = warnings.formatwarning
+    warnings.formatwarning = lambda *given, **more: printable(as_python_does(*given, **more))
     app()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from holdfast import __version__
 from holdfast.cli.audit import audit
@@ -14,8 +17,35 @@ from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.methods import list_methods
 from holdfast.cli.paper import paper
 from holdfast.cli.plan import plan
+from holdfast.cli.verbose import log_to_stderr
+from holdfast.utils.messages import printable
+from holdfast.utils.terminal import console
+
+
+class PlainGroup(TyperGroup):
+    """typer shows what it did not understand; here without the control characters of what was typed."""
+
+    def make_context(self, *given: Any, **settings: Any) -> Any:
+        with _printable_errors():
+            return super().make_context(*given, **settings)
+
+    def invoke(self, *given: Any, **settings: Any) -> Any:
+        with _printable_errors():
+            return super().invoke(*given, **settings)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):  # typer's own errors; their base class has no public name
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Counterfactual explanations that still hold after the model is retrained.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -25,7 +55,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"holdfast {__version__}")
+        console().print(f"holdfast {__version__}")
         raise typer.Exit
 
 
@@ -34,7 +64,11 @@ def _holdfast(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-) -> None: ...
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log each step and when it began to standard error.")
+    ] = False,
+) -> None:
+    log_to_stderr(verbose)
 
 
 app.command()(demo)

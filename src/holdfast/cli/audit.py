@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from holdfast.cli.options import check_folder, errors_as_sentences, whole_number
+from holdfast.cli.options import (
+    MOST_EPOCHS,
+    MOST_MEMBERS,
+    MOST_ROWS,
+    check_folder,
+    errors_as_sentences,
+    whole_number,
+    widths,
+)
+from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
     from holdfast.families.recipe import Recipe
@@ -49,12 +58,18 @@ def audit(
         bool, typer.Option("--constrained", help="Count only counterfactuals that keep the schema's constraints.")
     ] = False,
     hidden: Annotated[
-        str | None, typer.Option(help="Without models: widths of the hidden layers to train, such as 128,64,16.")
+        str | None,
+        typer.Option(callback=widths, help="Without models: widths of the hidden layers to train, such as 128,64,16."),
     ] = None,
-    epochs: Annotated[int, typer.Option(callback=whole_number(1), help="Without models: epochs.")] = 100,
-    batch: Annotated[int, typer.Option(callback=whole_number(1), help="Without models: rows per batch.")] = 32,
+    epochs: Annotated[int, typer.Option(callback=whole_number(1, MOST_EPOCHS), help="Without models: epochs.")] = 100,
+    batch: Annotated[
+        int, typer.Option(callback=whole_number(1, MOST_ROWS), help="Without models: rows per batch.")
+    ] = 32,
     members: Annotated[
-        int, typer.Option(callback=whole_number(1), help="Without models: networks to train per kind of change.")
+        int,
+        typer.Option(
+            callback=whole_number(1, MOST_MEMBERS), help="Without models: networks to train per kind of change."
+        ),
     ] = 100,
     out: Annotated[Path, typer.Option(help="Folder for the audit, rows.csv and problems.csv.")] = Path(
         "holdfast-audit"
@@ -63,8 +78,6 @@ def audit(
     """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
     with errors_as_sentences():
         check_folder(out)
-        from rich.console import Console
-
         from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
         from holdfast.report.tables import file_audit_text
         from holdfast.tabular.reading import read_table
@@ -83,14 +96,11 @@ def audit(
             progress=True,
         )
         files = result.save(out)
-        console = Console(soft_wrap=True)
-        console.print(file_audit_text(result))
-        console.print("\n".join(str(path) for path in files), highlight=False)
+        console().print(file_audit_text(result))
+        console().print("\n".join(str(path) for path in files))
 
 
 def _recipe(hidden: str, epochs: int, batch: int) -> Recipe:
     from holdfast.families.recipe import Recipe
 
-    if not all(width.strip().isdigit() and int(width) for width in hidden.split(",")):
-        raise ValueError(f"--hidden is '{hidden}'; give widths above 0 with commas between them, such as 128,64,16")
     return Recipe(tuple(int(width) for width in hidden.split(",")), epochs=epochs, batch=batch)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.options import DATASETS, errors_as_sentences
+from holdfast.utils.terminal import console
 
 
 def list_datasets(context: typer.Context) -> None:
@@ -14,12 +15,10 @@ def list_datasets(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     with errors_as_sentences():
-        from rich.console import Console
-
         from holdfast import datasets
         from holdfast.report.listings import dataset_list
 
-        Console(soft_wrap=True).print(dataset_list(list(datasets.DATASETS.values())))
+        console().print(dataset_list(list(datasets.DATASETS.values())))
 
 
 def fetch(name: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)}.")]) -> None:
@@ -39,4 +38,4 @@ def fetch(name: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)
                 done = so_far
 
             path = download(card, progress=report)
-        typer.echo(f"{name}: {path}")
+        console().print(f"{name}: {path}")

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import GERMAN_SPLIT, check_folder, errors_as_sentences, whole_number
+from holdfast.cli.options import (
+    GERMAN_SPLIT,
+    MOST_SEED,
+    MOST_WORKERS,
+    check_folder,
+    errors_as_sentences,
+    whole_number,
+)
+from holdfast.utils.terminal import console
 
 KNOWN, ASKED = GERMAN_SPLIT
 
@@ -23,23 +31,21 @@ def demo(
             callback=whole_number(1, KNOWN), help=f"Retrained networks per kind of change, from 1 to {KNOWN}."
         ),
     ] = 100,
-    seed: Annotated[int, typer.Option(callback=whole_number(0), help="Seed of the deployed network.")] = 0,
+    seed: Annotated[int, typer.Option(callback=whole_number(0, MOST_SEED), help="Seed of the deployed network.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(callback=whole_number(1), help="Training processes; by default, one per core.")
+        int | None,
+        typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and results.json.")] = Path("holdfast-demo"),
 ) -> None:
     """Show the whole package on German Credit: train, explain with PGD and PGD + SNS, retrain, audit."""
     with errors_as_sentences():
         check_folder(out)
-        from rich.console import Console
-
         from holdfast.demo import demo as run
         from holdfast.demo import demo_text
 
         start = time.perf_counter()
         result = run(rows=rows, members=members, seed=seed, workers=workers, progress=True)
         table, numbers = result.save(out)  # before showing: nothing that happens to the terminal loses the work
-        console = Console()
-        console.print(demo_text(result))
-        console.print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")
+        console(soft_wrap=False).print(demo_text(result))
+        console().print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.options import errors_as_sentences
+from holdfast.utils.messages import printable
+from holdfast.utils.terminal import console
 
 Folder = Annotated[
     Path | None, typer.Option("--store", help="The store's folder; by default HOLDFAST_FAMILIES, or your own folder.")
@@ -18,25 +20,21 @@ Name = Annotated[str, typer.Argument(help="The beginning of a family's name.")]
 def list_families(store: Folder = None) -> None:
     """List the families in a store: name, size, members per kind of change."""
     with errors_as_sentences():
-        from rich.console import Console
-
         from holdfast.families.entries import default_store, entries
         from holdfast.report.listings import family_list
 
         folder = store or default_store()
         found = entries(folder)
-        Console(soft_wrap=True).print(family_list(found) if found else f"no families in {folder}")
+        console().print(family_list(found) if found else f"no families in {folder}")
 
 
 def show_family(name: Name, store: Folder = None) -> None:
     """Show one family: networks, recipe, accuracy, versions. Its files are checked."""
     with errors_as_sentences():
-        from rich.console import Console
-
         from holdfast.families.entries import default_store, find
         from holdfast.report.tables import family_text
 
-        Console(soft_wrap=True).print(family_text(find(store or default_store(), name)))
+        console().print(family_text(find(store or default_store(), name)))
 
 
 def remove_family(
@@ -48,6 +46,6 @@ def remove_family(
 
         entry = find(store or default_store(), name)
         if not yes:
-            typer.confirm(f"Remove {entry.folder} ({entry.size() / 1e6:.1f} MB)?", abort=True)
+            typer.confirm(printable(f"Remove {entry.folder} ({entry.size() / 1e6:.1f} MB)?"), abort=True)
         entry.remove()
-        typer.echo(f"removed {entry.folder}")
+        console().print(f"removed {entry.folder}")

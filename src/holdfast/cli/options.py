@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
+
+from holdfast.utils.messages import printable
+from holdfast.utils.terminal import console
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
 PAPER_DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
@@ -24,6 +26,14 @@ PAPER_METHODS = (
 GERMAN_SPLIT = (700, 200)  # rows that German Credit's networks are trained on, and rows to explain
 PAPER_BASES = 5  # deployed networks of the paper's study
 QUICK_ROWS, QUICK_MEMBERS = 50, 20
+
+# No work that is meant needs more; a number beyond them is a slip of the finger, or takes years or all memory.
+MOST_MEMBERS = 100_000  # an interval of the rate is then below 0.01 wide
+MOST_EPOCHS = 1_000_000
+MOST_ROWS = 100_000_000
+MOST_WORKERS = 1_024
+MOST_WIDTH, MOST_LAYERS = 100_000, 100
+MOST_SEED = 9 * 10**18  # with all members' seeds after it below 2**63, which torch takes
 
 
 @contextmanager
@@ -40,19 +50,40 @@ def errors_as_sentences(when_interrupted: str = "nothing was written") -> Iterat
 
 
 def _print_error(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]holdfast:[/] {escape(message)}", highlight=False)
+    console(stderr=True).print(Text.assemble(("holdfast:", "bold red"), f" {printable(message)}"))
 
 
-def whole_number(low: int, high: int | None = None) -> Callable[[int | None], int | None]:
+def whole_number(low: int, high: int) -> Callable[[int | None], int | None]:
     """A check whose message says what was given, which typer's own does not."""
 
     def check(value: int | None) -> int | None:
-        if value is not None and (value < low or (high is not None and value > high)):
-            allowed = f"from {low} to {high}" if high is not None else f"{low} or more"
-            raise typer.BadParameter(f"got {value}; choose a whole number {allowed}")
+        if value is not None and not low <= value <= high:
+            raise typer.BadParameter(f"got {_short(value)}; choose a whole number from {low} to {high}")
         return value
 
     return check
+
+
+def _short(value: int) -> str:
+    digits = str(value)
+    return digits if len(digits) <= 30 else f"{digits[:20]}... ({len(digits)} digits)"
+
+
+def widths(given: str | None) -> str | None:
+    """Widths of layers with commas between them."""
+    if given is None:
+        return None
+    texts = [width.strip() for width in given.split(",")]
+    if len(texts) > MOST_LAYERS:
+        raise typer.BadParameter(f"got {len(texts)} layers; give {MOST_LAYERS} or fewer")
+    wrong = [text for text in texts if not text.isdecimal() or len(text) > 20 or not 1 <= int(text) <= MOST_WIDTH]
+    if wrong:
+        shown = wrong[0] if len(wrong[0]) <= 30 else f"{wrong[0][:20]}..."
+        raise typer.BadParameter(
+            f"'{shown}' is no width; give whole numbers from 1 to {MOST_WIDTH} with commas between them, such as "
+            "128,64,16"
+        )
+    return given
 
 
 def some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], list[str]]:

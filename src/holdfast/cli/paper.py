@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.text import Text
 
 from holdfast.cli.options import (
     GERMAN_SPLIT,
+    MOST_ROWS,
+    MOST_WORKERS,
     PAPER_BASES,
     PAPER_DATASETS,
     PAPER_METHODS,
@@ -21,6 +25,11 @@ from holdfast.cli.options import (
     some_of,
     whole_number,
 )
+from holdfast.utils.terminal import console
+
+if TYPE_CHECKING:
+    from holdfast.studies.reproduce import Reproduction
+    from holdfast.studies.study import Study
 
 
 def paper(
@@ -42,7 +51,9 @@ def paper(
     ] = "text",
     rows: Annotated[
         int | None,
-        typer.Option(callback=whole_number(1), help="Test rows to explain per dataset: 200 on cpu, all on cuda."),
+        typer.Option(
+            callback=whole_number(1, MOST_ROWS), help="Test rows to explain per dataset: 200 on cpu, all on cuda."
+        ),
     ] = None,
     members: Annotated[
         int | None,
@@ -67,7 +78,8 @@ def paper(
         typer.Option(help="Draw the figures too, for which SNS's settings are varied (some minutes on a CPU)."),
     ] = True,
     workers: Annotated[
-        int | None, typer.Option(callback=whole_number(1), help="Training processes; by default, one per core.")
+        int | None,
+        typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for rows, tables and figures; run again to resume.")] = Path(
         "holdfast-paper"
@@ -76,31 +88,45 @@ def paper(
     """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
     again = shlex.join(["holdfast", *sys.argv[1:]])
     with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
-        from rich.console import Console
+        from holdfast.studies.reproduce import check_files, declared, declared_sensitivity, reproduce
 
-        from holdfast.report.paper_tables import document, overview
-        from holdfast.studies.reproduce import check_files, declared, declared_sensitivity, file_of, reproduce, size
-        from holdfast.utils.files import write_text
-
-        console = Console(highlight=False)
-        wide = Console(width=max(console.width, 120), highlight=False)  # tables are wider than most terminals
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
         more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
         check_folder(out)
         check_files([*studies, *more], out)
-        for study in studies:
-            console.print(f"[bold]settings {study.settings}[/]: {size(study)}")
+        _show_sizes(studies)
         names = [*(some_datasets or ()), *(some_methods or ())]
         results = reproduce(studies, out, only=names, workers=workers, progress=True)
-        for result in results:
-            wide.print(*overview(result))
-        for result in results:
-            path = write_text(out / f"tables-{file_of(result.study, out).stem}.md", document(result))
-            console.print(f"every table   {path}", soft_wrap=True, markup=False)
+        _show_tables(results, out)
         if figures:
-            from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
-
             done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
-            drawn = draw(results, [one.rows for one in done], out / "figures", progress=True)
-            console.print(f"{len(drawn) // 2} figures     {out / 'figures'}", soft_wrap=True, markup=False)
+            _draw_figures(results, done, out / "figures")
+
+
+def _show_sizes(studies: Sequence[Study]) -> None:
+    from holdfast.studies.reproduce import size
+
+    for study in studies:
+        console(soft_wrap=False).print(Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", ""))
+
+
+def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
+    """On the terminal, and as one Markdown file per reading of the paper."""
+    from holdfast.report.paper_tables import document, overview
+    from holdfast.studies.reproduce import file_of
+    from holdfast.utils.files import write_text
+
+    width = max(console().width, 120)  # tables are wider than most terminals
+    for result in results:
+        console(soft_wrap=False, width=width).print(*overview(result))
+    for result in results:
+        path = write_text(out / f"tables-{file_of(result.study, out).stem}.md", document(result))
+        console().print(f"every table   {path}")
+
+
+def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
+    from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
+
+    drawn = draw(results, [one.rows for one in varied], folder, progress=True)
+    console().print(f"{len(drawn) // 2} figures     {folder}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.options import errors_as_sentences
+from holdfast.utils.terminal import console
 
 
 def plan(
@@ -24,4 +25,4 @@ def plan(
 
         needed = members_needed(width, rate, spread, confidence)
         case = "in the worst case" if spread is None else f"if models differ by {spread:g}"
-        typer.echo(f"{needed} retrained models for an interval {width:g} wide around a rate of {rate:g}, {case}")
+        console().print(f"{needed} retrained models for an interval {width:g} wide around a rate of {rate:g}, {case}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import os
 import zlib
 from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.tabular.encoding import Scaling
 
+LOG = logging.getLogger(__name__)
 State = Literal["here", "missing", "wrong checksum"]
 
 
@@ -70,6 +72,7 @@ class Card:
                     f"version; {self.how_to_get()}"
                 )
         table = self.read(path)
+        LOG.info("read %s: %d rows, %d columns", path, *table.shape)
         self.schema.check(table, labelled=True)
         return table, self.schema
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -14,6 +15,7 @@ from urllib.request import urlopen
 from holdfast.datasets.cards import Card, data_folder
 from holdfast.utils.files import appearing
 
+LOG = logging.getLogger(__name__)
 CHUNK = 1 << 16
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says
 
@@ -54,6 +56,7 @@ def fetch(card: Card, url: str | None = None, timeout: float = 30.0, progress: P
 def _download(card: Card, address: str, file: BinaryIO, timeout: float, progress: Progress | None) -> None:
     """Copy what the address sends into the file; raise unless it is all there and the file we know."""
     digest, size = hashlib.sha256(), 0
+    LOG.info("downloading %s", address)
     with _explained(card, address, timeout):
         response = urlopen(address, timeout=timeout)
     with response:

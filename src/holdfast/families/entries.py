@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.utils.digests import digest
+from holdfast.utils.files import check_writable
+from holdfast.utils.sealing import Kind, SealError, unsealed
 
+FAMILY = Kind("family", "family manifest", format=1, unsealed=0)
+PART = Kind("part", "part of a family", format=1, unsealed=0)
+ALGORITHM = 2  # of training; to be raised whenever it comes to give other bits
+UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MANIFEST = {"sha256", "members", "recipe", "data", "accuracy", "networks", "places"}
+
+
+NAME_ANOTHER = "name the folder of a family, or save the family again"
 
 
 class StoreError(ValueError):
@@ -42,7 +52,7 @@ class Entry:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return sum(_file_size(path) for path in self.folder.rglob("*"))
 
     def members_so_far(self) -> int:
         """How many members interrupted runs have finished, as the headers of their files say."""
@@ -52,9 +62,19 @@ class Entry:
         return sorted((self.folder / "parts").glob("*.safetensors"))
 
     def remove(self) -> None:
-        """The manifest first, so that a family is never there by half."""
+        """The manifest first, so that a family is never there by half. Of a link, the link alone."""
+        if self.folder.is_symlink():
+            self.folder.unlink()
+            return
         (self.folder / "manifest.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder)
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.lstat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # removed meanwhile
+        return 0
 
 
 def default_store() -> Path:
@@ -62,6 +82,45 @@ def default_store() -> Path:
     chosen = os.environ.get("HOLDFAST_FAMILIES")
     home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "holdfast" / "families"
     return (Path(chosen) if chosen else home).expanduser()
+
+
+def check_room(store: Path, needed: int) -> None:
+    """Raise unless so many bytes can be kept in a store: before the networks are trained, not after."""
+    try:
+        check_writable(store)
+    except OSError as error:
+        raise ValueError(
+            f"the store {store} cannot be written to ({error.strerror}); name a folder that can: store=..., or "
+            "HOLDFAST_FAMILIES"
+        ) from error
+    limit = size_limit()
+    if limit is not None and store_size(store) + needed > limit:
+        raise ValueError(
+            f"the store {store} holds {in_units(store_size(store))} and this family needs about {in_units(needed)}, "
+            f"but HOLDFAST_FAMILIES_LIMIT is {in_units(limit)}; raise it, or remove families that you no longer need: "
+            "holdfast families list"
+        )
+
+
+def size_limit() -> int | None:
+    """How many bytes a store may hold: ``HOLDFAST_FAMILIES_LIMIT``, such as 500MB or 20GB. None is no limit."""
+    chosen = os.environ.get("HOLDFAST_FAMILIES_LIMIT", "").strip()
+    if not chosen:
+        return None
+    said = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*(B|kB|MB|GB|TB)?", chosen, re.IGNORECASE)
+    if said is None:
+        raise ValueError(f"HOLDFAST_FAMILIES_LIMIT is {chosen!r}; give a size such as 500MB or 20GB")
+    unit = next(name for name in UNITS if name.lower() == (said[2] or "B").lower())
+    return int(float(said[1]) * UNITS[unit])
+
+
+def in_units(size: int) -> str:
+    unit = max((name for name in UNITS if UNITS[name] <= max(size, 1)), key=UNITS.__getitem__)
+    return f"{size / UNITS[unit]:.1f} {unit}" if size >= 1000 else f"{size} B"
+
+
+def store_size(store: Path) -> int:
+    return sum(entry.size() for entry in entries(store))
 
 
 def entries(store: str | Path) -> list[Entry]:
@@ -84,15 +143,33 @@ def find(store: str | Path, name: str) -> Entry:
 def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     try:
-        manifest = json.loads(file_bytes(path))
-        if manifest["holdfast"] == "family" and set(manifest) >= MANIFEST:
-            return dict(manifest)
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise StoreError(
-        f"{path} is not a valid family manifest (edited, or written by another program); remove "
-        f"{folder}, or name another folder"
+        manifest = unsealed(FAMILY, file_bytes(path), str(path))
+    except SealError as error:
+        raise StoreError(f"{error}; {NAME_ANOTHER}") from None
+    if not _complete(manifest):
+        raise StoreError(f"{path} is not a valid family manifest (edited, or of a newer version); {NAME_ANOTHER}")
+    return manifest
+
+
+def _complete(manifest: dict[str, Any]) -> bool:
+    """Whether all is there that a family is made of, and of its kind."""
+    if not set(manifest) >= MANIFEST or manifest.get("algorithm") not in range(ALGORITHM + 1):
+        return False
+    members, places, digest = manifest["members"], manifest["places"], manifest["sha256"]
+    return (
+        isinstance(digest, str)
+        and manifest.get("file", "family.safetensors") in ("family.safetensors", tensor_file(digest))
+        and isinstance(members, list)
+        and all(isinstance(member, dict) and isinstance(member.get("kind"), str) for member in members)
+        and isinstance(places, list)
+        and sorted(places) == list(range(len(members)))
+        and isinstance(manifest["networks"], list)
     )
+
+
+def tensor_file(digest: str) -> str:
+    """Named by what it holds, so that a family that is saved over another never takes its tensors away."""
+    return f"family-{digest[:20]}.safetensors"
 
 
 def part_description(path: Path) -> dict[str, Any]:
@@ -101,8 +178,11 @@ def part_description(path: Path) -> dict[str, Any]:
         with open(path, "rb") as file:
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(min(length, path.stat().st_size)))
-        return dict(json.loads(header["__metadata__"]["holdfast"]))
-    except (ValueError, KeyError, TypeError) as error:
+        about = unsealed(PART, header["__metadata__"]["holdfast"].encode(), str(path))
+        if not isinstance(about["members"], list) or not isinstance(about["sha256"], str):
+            raise TypeError("members")
+        return about
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged_part(path, error) from error
 
 

@@ -20,6 +20,7 @@ from torch.func import functional_call, vmap
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model, checked_logits
+from holdfast.utils.draws import usual_dtype
 
 Build = Callable[[], nn.Module]
 PROBED = 3  # rows a module is tried on
@@ -217,7 +218,7 @@ def _with_own_dropout(module: nn.Module, seed: int) -> nn.Module:
 
 def _seeded(build: nn.Module | Build, seed: int) -> nn.Module:
     """A module as it is before training, its weights drawn anew from a seed; the caller's generator is left alone."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), usual_dtype():
         torch.manual_seed(seed)
         if not isinstance(build, nn.Module):
             module = build()

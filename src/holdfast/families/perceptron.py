@@ -14,6 +14,7 @@ from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
 from holdfast.theory.layers import logits_of
+from holdfast.utils.draws import uniform
 
 WIDTH_STEP = 4  # numbers in 16 bytes of memory
 
@@ -93,7 +94,7 @@ class Perceptron:
                 state[name] = like.new_zeros(shape)
             else:
                 limit = math.sqrt(6 / sum(shape))
-                state[name] = ((2 * torch.rand(shape, generator=generator) - 1) * limit).to(like)
+                state[name] = ((2 * uniform(shape, generator) - 1) * limit).to(like)
         return self._padded(state)
 
     def _padded(self, state: State) -> State:

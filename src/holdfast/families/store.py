@@ -1,15 +1,18 @@
 """Families on disk: trained once, found again by what they are made of, resumed where they were cut off.
 
-A family is a folder with two files: `family.safetensors` (the stacked tensors) and `manifest.json` (recipe, members and
-their fingerprints, versions, a checksum of the other file), written last. While it is being trained, members lie in
-`parts/` as their chunks finish. Every file appears whole or not at all, so a run that is killed at any moment
-loses only the chunks it was at; since a member does not depend on its company, the family ends with the same bytes.
+A family is a folder with two files: `family-<digest>.safetensors` (the stacked tensors) and `manifest.json` (recipe,
+members and their fingerprints, versions, the other file's name and checksum, its own checksum), written last. While it
+is being trained, members lie in `parts/` as their chunks finish. Every file appears whole or not at all, so a run that
+is killed at any moment loses only the chunks it was at, and one that saves a family over another leaves the old one or
+the new one. Since a member does not depend on its company, a resumed family ends with the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -22,7 +25,19 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from holdfast.families.architecture import Architecture, State
-from holdfast.families.entries import Entry, StoreError, damaged_part, file_bytes, part_description, read_manifest
+from holdfast.families.entries import (
+    ALGORITHM,
+    FAMILY,
+    NAME_ANOTHER,
+    PART,
+    Entry,
+    StoreError,
+    damaged_part,
+    file_bytes,
+    part_description,
+    read_manifest,
+    tensor_file,
+)
 from holdfast.families.family import Family
 from holdfast.families.module import TorchModule
 from holdfast.families.perceptron import Network, Perceptron, aligned
@@ -31,10 +46,11 @@ from holdfast.families.stack import Stack
 from holdfast.families.training_data import Pool
 from holdfast.models.model import Model
 from holdfast.utils.digests import digest
-from holdfast.utils.files import appearing, sweep, write_text
+from holdfast.utils.files import appearing, only_writer, sweep, write_text
+from holdfast.utils.sealing import sealed
 
-ALGORITHM = 2  # to be raised whenever training comes to give other bits
-PADDED = 3  # the same for perceptrons that are trained with wider layers
+LOG = logging.getLogger(__name__)
+PADDED = 3  # the algorithm's number for perceptrons that are trained with wider layers
 
 
 # ---- what a network is made of ----
@@ -75,7 +91,7 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
 
 
 def save_family(family: Family, folder: str | Path) -> Path:
-    """Write a family; the manifest last, so that a folder with one is whole."""
+    """Write a family, in the place of the one that may be there; the manifest last, so that it is never by half."""
     folder = Path(folder)
     if family.groups is not None:
         raise ValueError("save the family before merging its classes; merging again after loading costs nothing")
@@ -84,13 +100,24 @@ def save_family(family: Family, folder: str | Path) -> Path:
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     named = {f"{place}/{name}": tensor for place, stack in enumerate(stacks) for name, tensor in stack.state.items()}
     contents = safetensors.torch.save(_on_cpu(named))
-    with appearing(folder / "family.safetensors") as file:
-        file.write(contents)
-    manifest = {
-        "holdfast": "family",
+    manifest = _manifest(family, stacks, hashlib.sha256(contents).hexdigest())
+    with only_writer(folder / "manifest.json", wait=True):
+        sweep(folder, "family-*", age=0)
+        with appearing(folder / manifest["file"]) as file:
+            file.write(contents)
+        write_text(folder / "manifest.json", json.dumps(sealed(FAMILY, manifest), indent=1) + "\n")
+        for path in [*folder.glob("family-*.safetensors"), folder / "family.safetensors"]:
+            if path.name != manifest["file"] and re.fullmatch(r"family(-[0-9a-f]{20})?\.safetensors", path.name):
+                path.unlink(missing_ok=True)
+    return folder
+
+
+def _manifest(family: Family, stacks: Sequence[Stack], digest: str) -> dict[str, Any]:
+    return {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
-        "sha256": hashlib.sha256(contents).hexdigest(),
+        "file": tensor_file(digest),
+        "sha256": digest,
         "recipe": None if family.recipe is None else _plain(family.recipe),
         "data": family.data,
         "networks": [stack.architecture.description for stack in stacks],
@@ -101,8 +128,6 @@ def save_family(family: Family, folder: str | Path) -> Path:
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
     }
-    write_text(folder / "manifest.json", json.dumps(manifest, indent=1) + "\n")
-    return folder
 
 
 def load_family(
@@ -123,14 +148,35 @@ def load_family(
 
 
 def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
+    LOG.info("reading the networks of %s", folder)
     manifest = read_manifest(folder)
-    path = folder / "family.safetensors"
+    path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
-        raise StoreError(f"{path} is not the file that its manifest describes (changed or cut short); remove {folder}")
+        raise StoreError(
+            f"{path} is not the file that its manifest describes (changed or cut short); copy the whole folder again, "
+            "or save the family again"
+        )
     known = {architecture.description: architecture for architecture in architectures.values()}
+    try:
+        return _family(folder, manifest, safetensors.torch.load(contents), known, like)
+    except StoreError:
+        raise
+    except (SafetensorError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise StoreError(
+            f"{folder / 'manifest.json'} describes a family that this version cannot build ({error}); {NAME_ANOTHER}"
+        ) from error
+
+
+def _family(
+    folder: Path,
+    manifest: dict[str, Any],
+    tensors: Mapping[str, Tensor],
+    known: Mapping[str, Architecture],
+    like: Tensor | None,
+) -> Family:
     states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
-    for name, tensor in safetensors.torch.load(contents).items():
+    for name, tensor in tensors.items():
         place, _, own = name.partition("/")
         states[int(place)][own] = tensor if like is None else tensor.to(like.device)
     stacks = tuple(
@@ -167,9 +213,13 @@ def load_entry(
     entry: Entry, fingerprints: Sequence[str], architectures: Mapping[Any, Architecture], like: Tensor
 ) -> Family:
     """The finished family of an entry, if it is the one asked for."""
-    family = _read(entry.folder, architectures, like)
+    remove = f"holdfast families remove {entry.folder.name} --store {entry.folder.parent}"
+    try:
+        family = _read(entry.folder, architectures, like)
+    except StoreError as error:
+        raise StoreError(f"{error}. To train it again, remove it first: {remove}") from error
     if family.fingerprints != tuple(fingerprints):
-        raise StoreError(f"{entry.folder} holds another family than the one its name says; remove it")
+        raise StoreError(f"{entry.folder} holds another family than the one its name says; remove it: {remove}")
     return family
 
 
@@ -189,19 +239,25 @@ def finished_members(entry: Entry) -> dict[str, State]:
 def add_members(entry: Entry, fingerprints: Sequence[str], state: State) -> None:
     """Keep a chunk of members that has finished."""
     named = _on_cpu(state)
-    about = json.dumps({"members": list(fingerprints), "sha256": _tensor_digest(named)})
+    about = json.dumps(sealed(PART, {"members": list(fingerprints), "sha256": _tensor_digest(named)}))
     try:
         with appearing(entry.folder / "parts" / f"{fingerprints[0][:20]}.safetensors") as file:
             file.write(safetensors.torch.save(named, metadata={"holdfast": about}))
     except FileNotFoundError:
         if not entry.complete:
             raise  # else another process has finished the family meanwhile, and its parts are gone
+    if entry.complete:
+        _drop_parts(entry)
 
 
 def finish_entry(entry: Entry, family: Family) -> None:
     """Keep it whole, unless another process has done so meanwhile, and drop the parts."""
     if not entry.complete:
         save_family(family, entry.folder)
+    _drop_parts(entry)
+
+
+def _drop_parts(entry: Entry) -> None:
     shutil.rmtree(entry.folder / "parts", ignore_errors=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
-from holdfast.families.entries import Entry
+from holdfast.families.entries import Entry, check_room
 from holdfast.families.family import Family
 from holdfast.families.module import TorchModule
 from holdfast.families.perceptron import Perceptron
@@ -36,9 +37,11 @@ from holdfast.models.model import Model
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
 
+LOG = logging.getLogger(__name__)
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU
 GPU_SHARE = 0.5  # of a GPU's free memory that training may take
 SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
+CHUNK = 1e11  # of a chunk on a CPU: about ten seconds of work that an interruption may lose
 
 Shape = tuple[int, ...]  # widths of hidden layers
 
@@ -70,16 +73,20 @@ def train(
     if isinstance(retrainings, Retraining):
         raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
     job = _job(x, y, recipe, tuple(retrainings), new, base, classes)
+    if held_out is not None:
+        _check_held_out(held_out, job.pool)
     fingerprints = job.fingerprints()
     entry = None if store is None else Entry.of(store, fingerprints)
     if entry is not None and entry.complete:
+        LOG.info("found %d networks in %s", len(fingerprints), entry.folder)
         family = replace(
             load_entry(entry, fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe
         )
     else:
+        if entry is not None:
+            check_room(entry.folder.parent, _bytes_to_keep(job))
         family = _all_members(job, fingerprints, entry, workers, progress)
     if held_out is not None:
-        _checked_rows(*held_out)
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
         family = replace(family, accuracy=tuple(right.double().mean(1).tolist()))
     if entry is not None:
@@ -99,6 +106,7 @@ def _all_members(
     workers = _worker_count(job, workers)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
+    LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
         advance(len(fingerprints) - sum(map(len, chunks)))
         for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
@@ -107,6 +115,7 @@ def _all_members(
                 add_members(entry, [fingerprints[member] for member in chunk], state)
             gathered.put(chunk, state)
             advance(len(chunk))
+    LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return gathered.family(fingerprints)
 
 
@@ -275,6 +284,23 @@ def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int 
     return Pool(x, y, old, max(classes or seen, 2))
 
 
+def _check_held_out(held_out: tuple[Tensor, Tensor], pool: Pool) -> None:
+    """Before the training, not after it."""
+    if not isinstance(held_out, (tuple, list)) or len(held_out) != 2:
+        raise TypeError(f"held_out must be rows and their labels, (x, y), got {type(held_out).__name__}")
+    rows, labels = held_out
+    _checked_rows(rows, labels)
+    if rows.shape[1] != pool.x.shape[1]:
+        raise ValueError(
+            f"held_out has {rows.shape[1]} columns, the rows to train on {pool.x.shape[1]}; use one encoding"
+        )
+    if not 0 <= int(labels.min()) <= int(labels.max()) < pool.classes:
+        raise ValueError(
+            f"labels of held_out go from {int(labels.min())} to {int(labels.max())}; expected class indices 0 to "
+            f"{pool.classes - 1}"
+        )
+
+
 def _checked_rows(x: Tensor, y: Tensor) -> int:
     for name, value in {"x": x, "y": y}.items():
         if not isinstance(value, Tensor):
@@ -302,8 +328,7 @@ def _worker_count(job: _Job, asked: int | None) -> int:
     if asked is not None and asked < 1:
         raise ValueError(f"workers must be 1 or more, got {asked}")
     members = len(job.retrainings)
-    operations = 6 * _parameters(job.architecture(0)) * job.pool.old * job.recipe.epochs * members
-    if job.pool.x.device.type != "cpu" or (asked is None and operations < SMALL):
+    if job.pool.x.device.type != "cpu" or (asked is None and _operations(job, 0) * members < SMALL):
         return 1
     return min(asked or cores(), members)
 
@@ -328,7 +353,10 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
         alike.setdefault(job.alike(member), []).append(member)
     chunks = []
     for members in alike.values():
-        pieces = math.ceil(len(members) / _members_at_once(job, members[0]))
+        at_once = _members_at_once(job, members[0])
+        if not job.pool.x.is_cuda:
+            at_once = max(1, min(at_once, int(CHUNK / _operations(job, members[0]))))
+        pieces = math.ceil(len(members) / at_once)
         pieces = min(len(members), math.ceil(pieces / workers) * workers)  # so that no worker waits at the end
         chunks += [piece.tolist() for piece in np.array_split(np.array(members), pieces)]
     return chunks
@@ -370,6 +398,17 @@ def _train_chunk(
 
 def _members(job: _Job, chunk: list[int]) -> list[Retraining]:
     return [job.retrainings[member] for member in chunk]
+
+
+def _operations(job: _Job, member: int) -> float:
+    """About how many floating-point operations a member's training takes."""
+    return 6.0 * _parameters(job.architecture(member)) * job.rows[member] * job.own_recipe(member).epochs
+
+
+def _bytes_to_keep(job: _Job) -> int:
+    """About how much room a family needs on disk: its parts, and the whole beside them."""
+    numbers = sum(_parameters(job.architecture(member)) for member in range(len(job.retrainings)))
+    return 2 * numbers * job.pool.x.element_size()
 
 
 def _parameters(architecture: Architecture) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from holdfast.families.architecture import State
 from holdfast.families.recipe import Retraining
+from holdfast.utils.draws import normal, uniform
 
 ROW_STREAM, LABEL_STREAM, WEIGHT_STREAM = range(3)  # of random numbers: what a seed draws has one each
 
@@ -61,7 +62,7 @@ def labels_of(retraining: Retraining, pool: Pool) -> Tensor:
     if not retraining.label_noise:
         return pool.y
     draw = _draw(retraining, LABEL_STREAM)
-    wrong = torch.rand(len(pool.y), generator=draw) < retraining.label_noise
+    wrong = uniform((len(pool.y),), draw) < retraining.label_noise
     other = torch.randint(1, pool.classes, pool.y.shape, generator=draw)
     return torch.where(wrong.to(pool.y.device), (pool.y + other.to(pool.y.device)) % pool.classes, pool.y)
 
@@ -72,7 +73,7 @@ def disturbed(state: State, retraining: Retraining) -> State:
         return state
     draw = _draw(retraining, WEIGHT_STREAM)
     return {
-        name: tensor + retraining.weight_noise * tensor.std() * torch.randn(tensor.shape, generator=draw).to(tensor)
+        name: tensor + retraining.weight_noise * tensor.std() * normal(tensor.shape, draw).to(tensor)
         if tensor.ndim > 1 and tensor.is_floating_point()
         else tensor
         for name, tensor in state.items()

@@ -29,8 +29,8 @@ def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], fl
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            row["method"],
-            row["change"],
+            Text(row["method"]),
+            Text(row["change"]),
             f"{row['found']}/{row['rows']}",
             _percent(row["rate"]),
             f"{_percent(row['low'])} - {_percent(row['high'])}",

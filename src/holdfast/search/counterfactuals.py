@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Protocol, Self, runtime_checkable
 
@@ -14,6 +15,8 @@ from holdfast.models.identity import identities
 from holdfast.models.model import Model, certain_classes_of, check_model, checked_logits, classes_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +149,7 @@ def check_question(model: Model, x: Tensor, target: Tensor, space: Space) -> Non
             f"targets must be class indices from 0 to {classes - 1} as int64, got {sorted(set(target.tolist()))[:5]} "
             f"as {target.dtype}; encoding.target(label, rows) makes them"
         )
+    LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
 
 
 def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> None:

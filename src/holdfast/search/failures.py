@@ -8,6 +8,7 @@ from torch import Tensor
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.space import Space
+from holdfast.utils.draws import uniform
 
 ROWS_AT_ONCE = 64
 
@@ -28,7 +29,7 @@ def why_not(
 def random_points(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Tensor:
     """Valid points of every row, features drawn evenly from what they may be, alike for all rows: (tries, n, d)."""
     low, high = space.bounds(origin)
-    drawn = torch.rand(tries, 1, origin.shape[1], generator=torch.Generator().manual_seed(seed)).to(origin)
+    drawn = uniform((tries, 1, origin.shape[1]), torch.Generator().manual_seed(seed)).to(origin)
     points = low + drawn * (high - low)
     return space.snap(points.flatten(0, 1), origin.repeat(tries, 1)).view(tries, *origin.shape)
 

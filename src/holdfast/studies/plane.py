@@ -34,6 +34,7 @@ from holdfast.tabular.space import Space
 from holdfast.theory.layers import Layers
 from holdfast.theory.paths import line
 from holdfast.theory.regions import boundary_piece, exact_boundary_distance, polytope
+from holdfast.utils.draws import normal
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -50,8 +51,8 @@ def cloud(rows: int = 200, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Two classes on the plane that overlap, each normal around its own centre: (rows, 2), (rows,)."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(rows) % 2
-    centre = (2.0 * y - 1)[:, None] * torch.tensor([0.7, 0.7])
-    return centre + torch.randn(rows, 2, generator=generator), y
+    centre = (2.0 * y - 1)[:, None] * torch.tensor([0.7, 0.7], dtype=torch.float32)
+    return centre + normal((rows, 2), generator), y
 
 
 # ------------------------------------------------------------------------------------------------ Figure 1

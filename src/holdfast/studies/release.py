@@ -22,6 +22,7 @@ from holdfast.search.methods.latent import Autoencoder, Latent, forward, in_shel
 from holdfast.search.stabilisers.ascent import with_found_moved
 from holdfast.search.stabilisers.sns import SNS
 from holdfast.tabular.space import Space
+from holdfast.utils.draws import normal, uniform
 from holdfast.utils.threads import one_thread
 
 FOOLBOX_TINY = 1e-12  # shorter gradients than this are not scaled to length one,
@@ -103,7 +104,7 @@ class ReleasedSNS:
         aim, ball = SNS(points=self.points).value, Ball(center, torch.full_like(center[:, 0], self.radius))
         generator = torch.Generator().manual_seed(self.seed)
         # One draw for all rows: a row's answer does not depend on its neighbours.
-        point = center + self.noise * torch.randn(1, center.shape[1], generator=generator).to(center)
+        point = center + self.noise * normal((1, center.shape[1]), generator).to(center)
         last = center
         for _ in range(self.steps):
             _, gradient = slope(aim, model, point, target, origin)
@@ -165,8 +166,8 @@ class ReleasedLatent:
     def _draws(self, like: Tensor) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(self.seed)
         for _ in range(self.rounds):
-            direction = torch.randn(self.samples, like.shape[1], generator=generator)
-            length = self.radius * torch.rand(self.samples, 1, generator=generator)
+            direction = normal((self.samples, like.shape[1]), generator)
+            length = self.radius * uniform((self.samples, 1), generator)
             yield (direction / direction.norm() * length).to(like)
 
 

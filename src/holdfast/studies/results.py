@@ -6,8 +6,8 @@
     each             of the single counterfactuals: which rows were found ("1101"), and for those, in order, what they
                      cost and how many members of each kind invalidate them
 
-A line is written whole and fsynced, so a run that is killed at any moment loses only the cell it was at. Files of
-earlier versions are read too: `RENAMED` has what they call a key.
+Each line has a format number and a checksum of its own. It is written whole and fsynced, so a run that is killed at any
+moment loses only the cell it was at. Files of earlier versions are read too: `RENAMED` has what they call a key.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import numpy as np
 import pandas as pd
 
 from holdfast.studies.study import Study
-from holdfast.utils.files import write_text
+from holdfast.utils.files import append, only_writer, write_text
+from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
 
+LINE = Kind("study", "study result", format=1, unsealed=0)
 FIELDS = {"study", "cell", "dataset", "base_seed", "method", "rows", "each"}
 RENAMED = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "baseline_flips"}  # of before 0.2
 
@@ -37,7 +39,8 @@ def join(parts: Sequence[str | Path], file: str | Path) -> Path:
     names = sorted({line["study"] for line in lines})
     if len(names) > 1:
         raise ValueError(f"these files hold the studies {', '.join(names)}; give each study a file of its own")
-    return write_text(Path(file), b"".join(map(_text, lines)).decode())
+    with only_writer(Path(file)):
+        return write_text(file, b"".join(map(_text, lines)).decode())
 
 
 def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:
@@ -93,21 +96,23 @@ def _newest(path: Path, study: Study | None) -> list[dict[str, Any]]:
 
 def read_lines(path: Path, study: str | None) -> Iterator[dict[str, Any]]:
     """The whole lines of a file; what a killed writer left of its last one is passed over."""
-    *whole, _ = path.read_bytes().split(b"\n")
-    for number, text in enumerate(whole, start=1):
+    *whole, rest = path.read_bytes().split(b"\n")
+    for number, text in enumerate([*whole, *_last_line(rest)], start=1):
+        place = f"line {number} of {path}"
         try:
-            line = json.loads(text)
-            ours = set(line) >= FIELDS
-        except (ValueError, TypeError):
-            ours = False
-        if not ours:
-            raise ValueError(
-                f"line {number} of {path} is not a valid study result (edited, or written by another program); "
-                "remove the line"
-            )
+            line = unsealed(LINE, text, place)
+        except SealError as error:
+            raise ValueError(f"{error}; remove the line, and run the study again") from None
+        if not set(line) >= FIELDS:
+            raise ValueError(f"{place} is not a valid study result (edited, or written by another program); remove it")
         if study is not None and line["study"] != study:
             raise ValueError(f"{path} holds study '{line['study']}', not '{study}'; give each study a file of its own")
         yield _in_todays_words(line)
+
+
+def _last_line(rest: bytes) -> list[bytes]:
+    """What follows the last end of a line, unless it is half a line: an end that was damaged must not hide a line."""
+    return [rest] if b"}" in (rest[-1:], rest[-2:-1]) and b'"checksum"' in rest else []
 
 
 def _in_todays_words(line: dict[str, Any]) -> dict[str, Any]:
@@ -118,29 +123,24 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
     return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
-def cut_off_half_line(path: Path) -> None:
-    """Cut off what a killed writer left of its last line."""
+def end_last_line(path: Path) -> None:
+    """Cut off what a killed writer left of its last line, or give the line its end if only that is missing."""
     if path.exists():
-        whole = path.read_bytes().rfind(b"\n") + 1
-        if whole < path.stat().st_size:
+        contents = path.read_bytes()
+        whole = contents.rfind(b"\n") + 1
+        if _last_line(contents[whole:]):
+            append(path, b"\n")
+        elif whole < len(contents):
             os.truncate(path, whole)
 
 
 def append_line(path: Path, line: dict[str, Any]) -> None:
     """Add a line, whole or not at all."""
-    with open(path, "ab", buffering=0) as file:
-        start, rest = file.tell(), memoryview(_text(line))
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except BaseException:  # Ctrl-C and a full disk among them
-            file.truncate(start)
-            raise
+    append(path, _text(line))
 
 
 def _text(line: dict[str, Any]) -> bytes:
-    return (json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n").encode()
+    return (json.dumps(sealed(LINE, line), allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
 def complete(study: Study, path: Path) -> None:

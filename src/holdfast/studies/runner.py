@@ -1,11 +1,12 @@
 """Running a study: cell by cell into a file, resumed after any interruption.
 
 When the last cell is there, the file is written anew in the study's own order: but for ``seconds`` it has the same
-bytes however often it was interrupted. Only one process may run on a file at a time.
+bytes however often it was interrupted. Only one process may run on a file at a time; a second one is told.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
 from itertools import groupby
@@ -20,10 +21,13 @@ from holdfast import __version__, datasets
 from holdfast.auditing.audit import Audit, audit
 from holdfast.families.entries import default_store
 from holdfast.families.family import Family
-from holdfast.studies.results import append_line, complete, cut_off_half_line, read_lines
+from holdfast.studies.results import append_line, complete, end_last_line, read_lines
 from holdfast.studies.study import Cell, Study
 from holdfast.studies.trials import Trial, data_of, start_trial
+from holdfast.utils.files import only_writer
 from holdfast.utils.progress import bar
+
+LOG = logging.getLogger(__name__)
 
 
 def run(
@@ -42,14 +46,19 @@ def run(
     """
     path = Path(file)
     wanted = _chosen(study, only)
+    with only_writer(path):
+        return _run(study, path, wanted, default_store() if store is None else store, workers, progress)
+
+
+def _run(study: Study, path: Path, wanted: list[Cell], store: str | Path, workers: int | None, progress: bool) -> Path:
     known = {line["cell"] for line in read_lines(path, study.name)} if path.exists() else set()
     todo = [cell for cell in wanted if cell.key not in known]
+    LOG.info("study %s: %d of %d cells to compute, into %s", study.name, len(todo), len(wanted), path)
     for dataset in dict.fromkeys(cell.dataset for cell in todo):
         if datasets.card(dataset).state() != "here":
             datasets.card(dataset).load()  # says what is wrong and how to get it, before hours of work on the others
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cut_off_half_line(path)
-    with closing(_computed(study, todo, default_store() if store is None else store, workers, progress)) as lines:
+    end_last_line(path)
+    with closing(_computed(study, todo, store, workers, progress)) as lines:
         for line in lines:
             append_line(path, line)
     complete(study, path)
@@ -82,6 +91,7 @@ def _computed(
                 trial = start_trial(study, data, seed, store, workers)
                 for cell in cells:
                     advance(0, f"{dataset}, base seed {seed}, {cell.method}")
+                    LOG.info("searching: %s, %s, base seed %s", dataset, cell.method, seed)
                     yield _line(study, cell, trial)
                     advance(1)
 
@@ -135,7 +145,8 @@ def _sums(cost: Tensor, audits: Mapping[str, Audit]) -> dict[str, float]:
 
     Sums over several cells give the regression of u on c over all of them: the paper's R².
     """
-    shares = torch.stack([torch.tensor(_invalidated(one)) / len(one.kinds) for one in audits.values()]).double().mean(0)
+    counts = {kind: torch.tensor(_invalidated(one), dtype=torch.float32) for kind, one in audits.items()}
+    shares = torch.stack([counts[kind] / len(one.kinds) for kind, one in audits.items()]).double().mean(0)
     sums = {"c": cost.sum(), "u": shares.sum(), "cc": cost @ cost, "cu": cost @ shares, "uu": shares @ shares}
     return {f"sum_{name}": float(f"{float(value):.10g}") for name, value in sums.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from holdfast.tabular.feature import Feature
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
 
+LOG = logging.getLogger(__name__)
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
@@ -47,6 +49,7 @@ class Encoding:
         numbers = _numbers(table, schema)
         shift, scale = _shift_and_scale(numbers, scaling, _is_number(schema))
         lower, upper = _bounds(numbers, schema)
+        LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), numbers.shape[1])
         return cls(schema, scaling, shift, scale, lower, upper)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from holdfast.utils.messages import some
 
+LOG = logging.getLogger(__name__)
 # To the last digit is how pandas 3 reads a number anyway, and it warns whoever asks for it.
 _EXACT: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}
 
@@ -29,6 +31,7 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
             table = _read_parquet(path)
         case suffix:
             raise ValueError(f"{path}: files that end in {suffix or 'nothing'!r} are not read; use .csv or .parquet")
+    LOG.info("read %s: %d rows, %d columns", path, *table.shape)
     if index is None:
         return table
     if index not in table:

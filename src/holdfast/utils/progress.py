@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.utils.messages import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,19 +26,22 @@ def bar(title: str, total: int, show: bool = True) -> Iterator[Advance]:
     if not show:
         yield lambda amount, doing=None: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True, soft_wrap=True)
-    if not console.is_terminal:
-        yield _lines(title, total, console)
+    from holdfast.utils.terminal import console
+
+    shown = console(stderr=True)
+    if not shown.is_terminal:
+        yield _lines(title, total, shown)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=total)
+    text = TextColumn("{task.description}", markup=False)  # names of datasets and files are not markup
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=shown, transient=True) as progress:
+        task = progress.add_task(printable(title), total=total)
 
         def advance(amount: int, doing: str | None = None) -> None:
-            progress.update(task, advance=amount, description=title if doing is None else f"{title}: {doing}")
+            text = title if doing is None else f"{title}: {doing}"
+            progress.update(task, advance=amount, description=printable(text))
 
         yield advance
 
@@ -48,6 +53,6 @@ def _lines(title: str, total: int, console: Console) -> Advance:
         nonlocal done
         done += amount
         if doing is not None:
-            console.print(f"{title}, {done} of {total}: {doing}", highlight=False, markup=False)
+            console.print(f"{title}, {done} of {total}: {doing}")
 
     return advance

@@ -17,6 +17,7 @@ from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_question
 from holdfast.search.gradients import LEAST_SCORE, unit
 from holdfast.tabular.space import Space
+from holdfast.utils.draws import normal, uniform
 from holdfast.utils.threads import one_thread
 
 TOGETHER = 256  # samples of a row tried at a time,
@@ -143,7 +144,7 @@ class Latent:
         generator = torch.Generator().manual_seed(self.seed)
         for shell in range(self.shells):
             away = in_shell(self.samples, code, shell * self.radius, (shell + 1) * self.radius, generator)
-            yield away if shell else torch.cat([torch.zeros(1, code), away])  # the reconstruction is tried too
+            yield away if shell else torch.cat([away.new_zeros(1, code), away])  # the reconstruction is tried too
 
     def _trained(self, x: Tensor, seed: int) -> Autoencoder:
         """Adam on the cross-entropy of the columns in [0, 1]."""
@@ -195,9 +196,9 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
 
 def in_shell(count: int, width: int, inner: float, outer: float, generator: torch.Generator) -> Tensor:
     """Points uniform between two l2 spheres around zero: the share of a ball within r is r^width. (count, width)"""
-    direction = unit(torch.randn(count, width, generator=generator))
+    direction = unit(normal((count, width), generator))
     hollow = (inner / outer) ** width
-    filled = hollow + (1 - hollow) * torch.rand(count, 1, generator=generator)
+    filled = hollow + (1 - hollow) * uniform((count, 1), generator)
     return direction * outer * filled ** (1 / width)
 
 
@@ -212,7 +213,7 @@ def forward(layers: Layers, x: Tensor) -> Tensor:
 def _initial(sizes: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Layers:
     """Glorot-uniform weights, zero biases, drawn on the CPU so that a seed means the same on any device."""
     limits = [math.sqrt(6 / sum(shape)) for shape in pairwise(sizes)]
-    drawn = [torch.empty(shape).uniform_(-1, 1, generator=generator) for shape in pairwise(sizes)]
+    drawn = [torch.empty(shape, dtype=torch.float32).uniform_(-1, 1, generator=generator) for shape in pairwise(sizes)]
     return tuple(
         ((limit * weight).to(like), like.new_zeros(weight.shape[1]))
         for limit, weight in zip(limits, drawn, strict=True)

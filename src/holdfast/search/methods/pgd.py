@@ -14,6 +14,7 @@ from holdfast.search.counterfactuals import Counterfactuals, assess, check_quest
 from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
 from holdfast.tabular.space import Space
+from holdfast.utils.draws import normal, uniform
 from holdfast.utils.threads import one_thread
 
 
@@ -95,8 +96,8 @@ class PGD:
         """One draw, uniform in the unit ball, for all rows: a row's answer does not depend on its neighbours."""
         generator = torch.Generator().manual_seed(self.seed)
         width = origin.shape[1]
-        length = torch.rand((), generator=generator) ** (1 / width)
-        return (unit(torch.randn(1, width, generator=generator)) * length).to(origin)
+        length = uniform((), generator) ** (1 / width)
+        return (unit(normal((1, width), generator)) * length).to(origin)
 
 
 def _ball(origin: Tensor, radius: float) -> Ball:
