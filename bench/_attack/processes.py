@@ -128,30 +128,38 @@ def wait_until_gone(processes: Sequence[int], patience: float) -> list[int]:
 # ---- work in a forked process ----
 
 
+class Forked:
+    """Work in a forked process, and how it ended."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._answers, there = FORK.Pipe(duplex=False)
+
+        def worked() -> None:
+            torch.set_num_threads(1)  # a forked process waits for ever for the other threads of the one it comes from
+            try:
+                there.send(("gave", work()))
+            except Exception as error:
+                there.send(("raised", (type(error).__name__, str(error))))
+
+        self.process = FORK.Process(target=worked)
+        self.process.start()
+        there.close()
+
+    def end(self) -> tuple[int | None, Any]:
+        """The exit code (None where it hung), and ("gave", what the work gave) or ("raised", (type, words))."""
+        answer = None
+        with suppress(EOFError):  # it was killed
+            answer = self._answers.recv() if self._answers.poll(PATIENCE) else None
+        self.process.join(1 if answer is None and self.process.is_alive() else PATIENCE)
+        code = self.process.exitcode
+        if code is None:
+            self.process.kill()
+            self.process.join()
+        return code, answer
+
+
 def in_fork(work: Callable[[], Any]) -> tuple[int | None, Any]:
-    """Do it in a forked process: the exit code (None where it hung), and what the work gave or raised."""
-    here, there = FORK.Pipe(duplex=False)
-
-    def worked() -> None:
-        torch.set_num_threads(1)  # a forked process waits for ever for the other threads of the one it comes from
-        try:
-            there.send(("gave", work()))
-        except Exception as error:
-            there.send(("raised", (type(error).__name__, str(error))))
-
-    process = FORK.Process(target=worked)
-    process.start()
-    there.close()
-    answer = None
-    with suppress(EOFError):
-        if here.poll(PATIENCE):
-            answer = here.recv()
-    process.join(PATIENCE if answer is not None or not process.is_alive() else 0.1)
-    code = process.exitcode
-    if code is None:
-        process.kill()
-        process.join()
-    return code, answer
+    return Forked(work).end()
 
 
 class _Moments:

@@ -1,4 +1,4 @@
-"""Attacks by company: several writers at once, and temporary files of writers that this machine does not know."""
+"""Attacks by company: several writers at once, in threads, in processes, and in containers that share a folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import holdfast as hf
 from _attack import material
-from _attack.processes import command, end, in_fork, start
+from _attack.processes import FORK, PATIENCE, Forked, command, end, in_fork, start
 from _attack.trying import Try, judged, kind_of, outcome, short
 
 ROUNDS = 12
 DAY = 24 * 3600
-NOBODY = "99999999"  # no process has this number here, but one of another container may
+NOBODY = "99999999"  # no process has this number here
 
 
 def races(folder: Path, draw: random.Random) -> Iterator[Try]:
@@ -32,7 +32,9 @@ def races(folder: Path, draw: random.Random) -> Iterator[Try]:
     words = ("paper", "--quick", "--rows", 2, "--members", 1, "--methods", "pgd", "--no-figures", "--workers", 1)
     paper = command(*words, "--out", folder / "paper")
     yield _two_at_once("`holdfast paper --out`", [paper] * 2, folder / "paper" / "quick.jsonl")
-    yield from _fresh_files_stay(folder)
+    for name, write in _writers().items():
+        yield _beside_a_stranger(name, write, folder / f"{name} at once")
+        yield from _old_files_go(name, write, folder / name)
 
 
 def _threads_train(store: Path, expected: dict[str, object]) -> Try:
@@ -94,28 +96,54 @@ def _two_at_once(what: str, commands: list[list[object]], file: Path) -> Try:
 # ---- temporary files ----
 
 
-def _fresh_files_stay(folder: Path) -> Iterator[Try]:
-    """Whose process does not run here may run in another container: only what is older than a day is swept."""
+def _writers() -> dict[str, Callable[[Path], object]]:
     family, audit, schema = material.family(), material.audit(), material.schema()
-    writers: dict[str, Callable[[Path], object]] = {
+    return {
         "save_family": lambda place: hf.save_family(family, place),
         "save_audit": lambda place: hf.save_audit(audit, place),
         "Schema.save": lambda place: schema.save(place / "schema.toml"),
     }
-    for name, write in writers.items():
-        for temporary in _temporary_files(write, folder / name / "seen"):
-            for age, stays in {0: True, 3 * DAY: False}.items():
-                place = folder / name / f"{temporary.name}-{age}"
-                write(place)
-                left = place / temporary
-                left.parent.mkdir(parents=True, exist_ok=True)
-                left.write_text("half")
-                os.utime(left, (time.time() - age,) * 2)
-                write(place)
-                what = f"{name} beside {'a fresh' if stays else 'an old'} temporary file of nobody's"
-                happened = "it was removed" if stays else "it was left"
-                expected = "it to stay" if stays else "it to be swept"
-                yield judged(what, left.exists() == stays, expected, happened, temporary.name)
+
+
+def _beside_a_stranger(name: str, write: Callable[[Path], object], place: Path) -> Try:
+    """A writer waits in the middle of its work, while one of another container, which cannot see it, does the same."""
+    waits, goes_on = FORK.Event(), FORK.Event()
+
+    def slow() -> None:
+        sync = os.fsync
+        os.fsync = lambda file: (waits.set(), goes_on.wait(PATIENCE), sync(file))[-1]
+        write(place)
+
+    def stranger() -> None:
+        os.kill = _no_such_process
+        write(place)
+
+    first = Forked(slow)
+    waits.wait(PATIENCE)
+    second = Forked(stranger)
+    second.process.join(3)  # it is done, or waits for the first
+    goes_on.set()
+    answers = [one.end()[1] or ("ended", "by a signal") for one in (first, second)]
+    wrong = [answer[1] for answer in answers if answer[0] != "gave"]
+    happened = ": ".join(wrong[0]) if wrong and isinstance(wrong[0], tuple) else str(wrong)
+    return judged(f"{name} while one in another container writes", not wrong, "both to end well", happened)
+
+
+def _no_such_process(process: int, number: int) -> None:
+    raise ProcessLookupError
+
+
+def _old_files_go(name: str, write: Callable[[Path], object], folder: Path) -> Iterator[Try]:
+    """What a killed writer has left is swept by the next one, a few days later."""
+    for temporary in _temporary_files(write, folder / "seen"):
+        place = folder / temporary.name
+        write(place)
+        left = place / temporary
+        left.write_text("half")
+        os.utime(left, (time.time() - 3 * DAY,) * 2)
+        write(place)
+        what = f"{name} beside an old temporary file of nobody's"
+        yield judged(what, not left.exists(), "it to be swept", "it was left", temporary.name)
 
 
 def _temporary_files(write: Callable[[Path], object], place: Path) -> list[Path]:
@@ -136,4 +164,4 @@ def _temporary_files(write: Callable[[Path], object], place: Path) -> list[Path]
     _, answer = in_fork(watched)
     opened = answer[1] if answer and answer[0] == "gave" else []
     gone = {Path(path).relative_to(place) for path in opened if not Path(path).exists()}
-    return sorted(path for path in gone if path.name.startswith("."))
+    return sorted(path for path in gone if path.name.startswith(".") and path.suffix != ".lock")
