@@ -81,7 +81,7 @@ def carried_out(name: str, folder: Path, seconds: float, options: argparse.Names
         try:
             ended = _watched(process, tries)
         finally:
-            left = _ended_group(process.pid)
+            left = _ended_group(process.pid, patience=0 if process.poll() is None else 30)
             process.wait()
     done = [json.loads(line) for line in tries.read_text().splitlines()]
     last = done[-1]["what"] if done else "the start"
@@ -90,7 +90,7 @@ def carried_out(name: str, folder: Path, seconds: float, options: argparse.Names
     elif process.returncode:
         final = (errors.read_text().strip().splitlines() or ["nothing"])[-1]
         done.append({"what": f"the try after '{last}'", "surprise": f"the attack broke off, saying: {final}"})
-    if left:
+    if left and ended:
         done.append({"what": "the end of the attack", "surprise": "expected no process; some were left behind"})
     return done
 
@@ -107,7 +107,7 @@ def _watched(process: subprocess.Popen[bytes], tries: Path) -> bool:
     return False
 
 
-def _ended_group(leader: int, patience: float = 30) -> bool:
+def _ended_group(leader: int, patience: float) -> bool:
     """End what the process has started and left; whether there was anything after some patience."""
     until = time.monotonic() + patience
     while _group_runs(leader) and time.monotonic() < until:
