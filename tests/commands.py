@@ -66,8 +66,17 @@ main()
 """
 
 
-def interrupt(*words, at: str, after: int = 0, cwd, **environment) -> CompletedProcess[str]:
-    """Run a command in a process of its own and send it Ctrl-C at a known point.
+def interrupt(*words, by: int = signal.SIGINT, **settings) -> CompletedProcess[str]:
+    """Run a command in a process of its own, and send it Ctrl-C, or another signal, where `paused` has it wait."""
+    with paused(*words, **settings) as running:
+        running.send_signal(by)
+        output, errors = running.communicate()
+    return CompletedProcess(words, running.returncode, output, errors)
+
+
+@contextmanager
+def paused(*words, at: str, after: int = 0, cwd, **environment) -> Iterator[Popen[str]]:
+    """A command in a process of its own that has come to a known point, and waits there until the block ends it.
 
     That is the call of ``at`` ("module:function") that follows the first ``after`` ones; a worker process may make it.
     """
@@ -75,9 +84,7 @@ def interrupt(*words, at: str, after: int = 0, cwd, **environment) -> CompletedP
     with started(program, cwd=cwd, env=os.environ | TERMINAL | environment) as running:
         if "paused\n" not in iter(running.stdout.readline, ""):
             pytest.fail(f"the command ended and never came to {at}:\n{running.stderr.read()}")
-        running.send_signal(signal.SIGINT)
-        output, errors = running.communicate()
-    return CompletedProcess(program, running.returncode, output, errors)
+        yield running
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from holdfast.studies.printed import printed
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils.files import write_text
+from holdfast.utils.spreadsheets import as_csv
 
 CARD = datasets.card("german")
 
@@ -60,7 +61,7 @@ class Demo:
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         folder = Path(folder)
-        table = write_text(folder / "counterfactuals.csv", self.counterfactuals.to_csv(index=False))
+        table = write_text(folder / "counterfactuals.csv", as_csv(self.counterfactuals, index=False))
         return table, write_text(folder / "results.json", json.dumps(self.rows, indent=2) + "\n")
 
 

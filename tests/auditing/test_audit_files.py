@@ -177,6 +177,42 @@ def test_files_that_are_no_perceptron_are_refused(tmp_path):
             read_perceptron(tmp_path / f"{name}.safetensors")
 
 
+LAYERS = {"0.weight": torch.ones(3, 4), "0.bias": torch.ones(3), "2.weight": torch.ones(2, 3), "2.bias": torch.ones(2)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"0.bias": torch.ones(1)}, r"0\.bias has shape \(1,\), 0\.weight \(3, 4\): \(3,\) fits"),
+        ({"2.bias": torch.ones(2, 1)}, r"2\.bias has shape \(2, 1\)"),
+        ({"2.bias": torch.tensor(1.0)}, r"2\.bias has shape \(\)"),
+        ({"0.weight": torch.ones(3, 0)}, "their weights have the shapes"),
+        ({"2.bias": torch.tensor([1.0, torch.nan])}, r"2\.bias holds numbers that are not finite"),
+        ({"0.weight": torch.full((3, 4), torch.inf)}, r"0\.weight holds numbers that are not finite"),
+        (
+            {"0.bias": torch.ones(3, dtype=torch.int64)},
+            r"0\.bias is torch\.int64, expected torch\.float32.*module\.float",
+        ),
+        ({"2.bias": torch.ones(2).half()}, r"2\.bias is torch\.float16"),
+        ({"2.weight": torch.ones(2, 3).bfloat16()}, r"2\.weight is torch\.bfloat16"),
+        ({name: layer.double() for name, layer in LAYERS.items()}, r"0\.bias is torch\.float64"),
+    ],
+)
+def test_layers_that_do_not_fit_rows_or_one_another_are_refused(tmp_path, changes, says):
+    file = tmp_path / "odd.safetensors"
+    safetensors.torch.save_file(LAYERS, file)
+    assert read_perceptron(file)(torch.ones(5, 4)).shape == (5, 2)
+    safetensors.torch.save_file({**LAYERS, **changes}, file)
+    with pytest.raises(ValueError, match=f"odd.safetensors.*{says}"):
+        read_perceptron(file)
+
+
+def test_a_file_without_layers_is_refused(tmp_path):
+    safetensors.torch.save_file({}, tmp_path / "none.safetensors")
+    with pytest.raises(ValueError, match="it holds no tensors"):
+        read_perceptron(tmp_path / "none.safetensors")
+
+
 def test_some_members_in_any_order(german):
     family = german[3]
     x = torch.randn(20, 61)

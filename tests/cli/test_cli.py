@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from commands import HANG, holdfast, interrupt, invoke
+from commands import HANG, holdfast, interrupt, invoke, paused
 from holdfast import DATASETS, Recipe, __version__, leave_one_out, seeds, train
 from holdfast.datasets import german
 
@@ -60,13 +61,26 @@ def test_a_reader_who_goes_away_costs_no_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_an_interrupt_exits_with_130_and_writes_nothing(tmp_path):
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_ends_the_command_and_writes_nothing(by, code, tmp_path):
     """While two worker processes are training."""
     words = ("demo", "--rows", 2, "--members", 2, "--workers", 2, "--out", "out")
-    done = interrupt(*words, at="holdfast.families.training:_train_chunk", cwd=tmp_path)
-    assert done.returncode == 130
+    done = interrupt(*words, at="holdfast.families.training:_train_chunk", by=by, cwd=tmp_path)
+    assert done.returncode == code
     assert done.stderr.strip().endswith("holdfast: interrupted; nothing was written")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_second_command_on_the_same_folder_is_told(tmp_path):
+    words = ("demo", "--rows", 2, "--members", 2, "--workers", 1, "--out", "out")
+    with paused(*words, at="holdfast.demo:audit", cwd=tmp_path):
+        second = invoke(*words, cwd=tmp_path)
+        assert second.returncode == 1
+        told = "another command is writing to --out out; wait until it has ended, or name another folder"
+        assert told in " ".join(second.stderr.split())
+    assert invoke(*words, cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counterfactuals.csv", "results.json"]
 
 
 # ---- in this process ----
@@ -167,6 +181,9 @@ def test_families_are_listed_shown_and_removed(tmp_path):
     listed = invoke("families", "list", cwd=tmp_path, **place)
     assert listed.stdout.startswith(name)
     assert "3 seeds, 2 leave-one-out" in listed.stdout
+    assert listed.stdout.splitlines()[-1].startswith("1 family, ")
+    limited = invoke("families", "list", cwd=tmp_path, HOLDFAST_FAMILIES_LIMIT="2GB", **place).stdout
+    assert limited.splitlines()[-1].endswith("kB of at most 2.0 GB (HOLDFAST_FAMILIES_LIMIT)")
     shown = invoke("families", "show", name[:5], "--store", tmp_path / "families", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     for word in (name, "Family(4-8-2: 3 seeds, 2 leave-one-out)", "epochs=2", "did not learn"):
@@ -178,6 +195,32 @@ def test_families_are_listed_shown_and_removed(tmp_path):
     assert (tmp_path / "families" / name / "manifest.json").exists()
     assert invoke("families", "remove", name, "--yes", cwd=tmp_path, **place).returncode == 0
     assert "no families" in invoke("families", "list", cwd=tmp_path, **place).stdout
+
+
+def test_one_damaged_family_does_not_hide_the_others(tmp_path):
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    for members in (2, 3, 4):
+        train(x, (x[:, 0] > 0).long(), Recipe((8,), epochs=2), seeds(members), store=tmp_path)
+    first = sorted(tmp_path.iterdir())[0]
+    (first / "manifest.json").write_bytes(b"\x00")
+    listed = invoke("families", "list", "--store", tmp_path, cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    lines = listed.stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith(first.name)
+    assert "damaged" in lines[0]
+    assert all("seeds" in line for line in lines[1:3])
+
+
+def test_removing_a_link_says_and_does_no_more(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "manifest.json").write_text("{}")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "linked").symlink_to(tmp_path / "outside")
+    done = invoke("families", "remove", "linked", "--yes", "--store", tmp_path / "store", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "outside" / "manifest.json").read_text() == "{}"
+    assert not (tmp_path / "store" / "linked").is_symlink()
 
 
 def test_methods_are_listed_with_their_source_and_defaults(tmp_path):

@@ -200,9 +200,9 @@ HUGE = "9" * 5000
     ids=lambda given: " ".join(map(str, given))[:40] if isinstance(given, tuple) else "",
 )
 def test_a_number_that_nobody_means_is_refused_before_the_work(words, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.cli.audit.check_folder", None)  # the first step of each command
-    monkeypatch.setattr("holdfast.cli.demo.check_folder", None)
-    monkeypatch.setattr("holdfast.cli.paper.check_folder", None)
+    monkeypatch.setattr("holdfast.cli.audit.writing_to", None)  # the first step of each command
+    monkeypatch.setattr("holdfast.cli.demo.writing_to", None)
+    monkeypatch.setattr("holdfast.cli.paper.writing_to", None)
     more = ("--data", "german", "--counterfactuals", "x.csv") if words[0] == "audit" else ()
     done = invoke(*words, *more, cwd=tmp_path)
     assert done.returncode == 2

@@ -12,7 +12,7 @@ import pytest
 
 from commands import HANG
 from holdfast.datasets import DATASETS, german
-from holdfast.datasets.fetch import FetchError, fetch
+from holdfast.datasets.fetch import LARGEST, FetchError, fetch
 
 BODY = bytes(range(256)) * 800  # a few chunks
 CARD = dataclasses.replace(
@@ -137,6 +137,31 @@ def test_failure_leaves_what_was_there(server, folder, path, said, before):
     assert address(server, path) in str(caught.value)
     assert CARD.home in str(caught.value)
     assert files(folder) == before
+
+
+@pytest.mark.parametrize("before", [{}, {CARD.file: b"an older file"}])
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/good", f"announces {len(BODY)} bytes, more than the 100000"),
+        ("/unannounced", "sent more than the 100000 bytes"),
+    ],
+)
+def test_too_large_a_file_is_cut_off(server, folder, monkeypatch, path, said, before):
+    monkeypatch.setattr("holdfast.datasets.fetch.LARGEST", 100_000)
+    for name, contents in before.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_bytes(contents)
+    seen = []
+    with pytest.raises(FetchError, match=said):
+        fetch(CARD, address(server, path), progress=lambda done, total: seen.append(done))
+    assert files(folder) == before
+    assert max(seen, default=0) <= 100_000
+    assert bool(seen) == (path == "/unannounced")  # what is announced is not even begun
+
+
+def test_every_dataset_is_small_enough():
+    assert all(card.path().stat().st_size < LARGEST for card in DATASETS.values() if card.state() == "here")
 
 
 def test_refused_connection(folder, monkeypatch):

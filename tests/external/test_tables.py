@@ -8,7 +8,21 @@ import pytest
 import torch
 from conftest import EVERYTHING, everything, linear
 
-from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, audit, merged, other_class, seeds, train
+from holdfast import (
+    PGD,
+    Encoding,
+    Family,
+    Feature,
+    Recipe,
+    Retraining,
+    Schema,
+    audit,
+    merged,
+    other_class,
+    seeds,
+    train,
+)
+from holdfast.auditing.audit_files import FileAudit
 from holdfast.external.alibi import from_alibi
 from holdfast.external.dice import from_dice
 from holdfast.external.tables import from_paired, from_tables
@@ -571,3 +585,66 @@ def test_schemas_without_whole_numbers_are_read_too():
     encoding = Encoding.fit(table, schema)
     imported = from_tables(table, table, encoding, linear(torch.ones(encoding.width), 0.0))
     assert torch.equal(imported.counterfactuals.point, encoding.encode(table))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 100_000, "is not JSON text"),
+        ("1" * 5000, "is not JSON text"),
+        ('{"feature_names_including_target": 3, "test_data": 3, "cfs_list": 3, "data_interface": 3}', "not what DiCE"),
+        (
+            '{"feature_names_including_target": ["a"], "test_data": [[[1, 2]]], "cfs_list": [null], '
+            '"data_interface": {"outcome_name": "y"}}',
+            "tables do not fit its names",
+        ),
+        (
+            '{"feature_names_including_target": ["a"], "test_data": [[[1]]], "cfs_list": [], '
+            '"data_interface": {"outcome_name": "y"}}',
+            "tables do not fit its names",
+        ),
+    ],
+)
+def test_json_that_dice_did_not_write_is_refused(text, says):
+    with pytest.raises(ValueError, match=says):
+        from_dice(DATA, text, ENCODING, model)
+
+
+@pytest.mark.parametrize(
+    ("cf", "says"),
+    [
+        ('{"data": [1]}', "it has no data with a 'cf'"),
+        ('{"data": {"cf": 3}}', "should hold rows of numbers as 'X', got 3"),
+        ('{"data": {"cf": {"Y": 3}}}', "should hold rows of numbers as 'X'"),
+        ('{"data": {"cf": {"X": [[1], [1, 2]]}}}', "should hold rows of numbers as 'X'"),
+        ('{"data": {"cf": {"X": "much"}}}', "should hold rows of numbers as 'X'"),
+    ],
+)
+def test_json_that_alibi_did_not_write_is_refused(cf, says):
+    with pytest.raises(ValueError, match=says):
+        from_alibi(DATA[:1], cf, ENCODING, model)
+
+
+def test_an_infinite_number_of_alibi_costs_one_row():
+    text = json.dumps({"data": {"cf": {"X": [[1e300, 10, 30, 1, 0, 0]]}}})
+    assert details(from_alibi(DATA[:1], text, ENCODING, model), "cannot be read") == {
+        "ann": "'income' is not a finite number"
+    }
+
+
+def test_labels_that_a_spreadsheet_would_compute_stay_labels(tmp_path):
+    """In rows.csv and problems.csv, which people open; read back, they are the labels again."""
+    odd = {"ann": "=1+1", "bob": "+x", "cid": "-y", "dot": "@z"}
+    imported = from_tables(DATA.rename(index=odd), points(ann=55.0).rename(index=odd), ENCODING, model)
+    networks = Family.from_models([linear(torch.ones(ENCODING.width), -50.0)])
+    FileAudit(imported, audit(imported.counterfactuals, networks)).save(tmp_path)
+    lines = (tmp_path / "rows.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == ["'=1+1", "'+x", "'-y", "'@z"]
+    assert read_table(tmp_path / "rows.csv", index="row").index.tolist() == list(odd.values())
+    assert read_table(tmp_path / "problems.csv")["row"].tolist() == imported.problems["row"].tolist()
+
+
+def test_a_person_with_too_large_a_number_is_named():
+    table = DATA.assign(income=[1e300, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match="column 'income', row 'ann': .* is too large a number to encode as float32"):
+        from_tables(table, points(), ENCODING, model)

@@ -12,6 +12,7 @@ from holdfast import Recipe, save_family, seeds, train
 from holdfast.families import training
 from holdfast.families.entries import Entry, StoreError, entries, find, in_units, size_limit, store_size
 from holdfast.families.store import load_family
+from holdfast.utils import memory
 
 RECIPE, MEMBERS = Recipe((8,), epochs=2, batch=16), seeds(3)
 
@@ -55,6 +56,12 @@ def test_a_store_that_cannot_be_written_to_is_known_before_the_training(tmp_path
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ValueError, match=r"the store .*file.* cannot be written to .*; name a folder that can"):
             train(X, Y, RECIPE, MEMBERS, store=place)
+
+
+def test_a_family_that_does_not_fit_into_memory_is_refused_before_the_training(monkeypatch, no_training):
+    monkeypatch.setattr(memory, "available", lambda: 10_000_000)
+    with pytest.raises(ValueError, match=r"a family of 3 networks of 5-900-900-2 needs about 19.6 MB .*, and 10.0 MB"):
+        train(X, Y, Recipe((900, 900), epochs=1), MEMBERS)
 
 
 def test_a_store_does_not_grow_beyond_its_limit(tmp_path, monkeypatch):

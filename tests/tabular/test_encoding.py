@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,3 +127,138 @@ def test_a_label_is_not_needed_to_encode(encoding):
     table = everything().drop(columns="outcome")
     assert encoding.encode(table).shape == (60, 12)
     assert isinstance(encoding.decode(encoding.encode(table)), pd.DataFrame)
+
+
+def numbers(*values):
+    table = pd.DataFrame({"money": values, "age": range(len(values)), "outcome": ["no", "yes"] * (len(values) // 2)})
+    return table, Schema((Feature("money", "real"), Feature("age", "integer")), "outcome", ("no", "yes"))
+
+
+HUGE, TINY = (1e200, 2e200, 3e200, 5e200), (1e-200, 2e-200, 3e-200, 5e-200)
+ENDS = (-1.7e308, 1.7e308, 0.0, 1.0)
+NEAR = (1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3)  # one number in float32
+
+
+DIVIDE = r"'money' goes from 1e\+200 to 5e\+200: with scaling=.* divide it first, for example by 1e200"
+MULTIPLY = "'money' goes from 1e-200 to 5e-200: with scaling=.* multiply it first, for example by 1e200"
+BOTH = r"'money' goes from -1\.7e\+308 to 1\.7e\+308: .* divide it first, for example by 1e308"
+SUBTRACT = (
+    r"'money' goes from 1000000000 to 1000000003: .* subtract its smallest number first, or choose another scaling"
+)
+BESIDE = "'age' goes from 0 to 3: .*, or choose another scaling"
+
+
+@pytest.mark.parametrize(
+    ("values", "standard", "minmax", "together", "none"),
+    [
+        (HUGE, DIVIDE, None, BESIDE, DIVIDE),
+        (TINY, MULTIPLY, None, MULTIPLY, MULTIPLY),
+        (ENDS, BOTH, BOTH, BOTH, BOTH),
+        (NEAR, None, None, SUBTRACT, SUBTRACT),
+    ],
+)
+def test_a_column_that_varies_varies_once_it_is_encoded(values, standard, minmax, together, none):
+    table, schema = numbers(*values)
+    for scaling, said in zip(SCALINGS, (standard, standard, minmax, together, none), strict=True):
+        if said is not None:
+            with pytest.raises(ValueError, match=said):
+                Encoding.fit(table, schema, scaling)
+            continue
+        encoding = Encoding.fit(table, schema, scaling)
+        x = encoding.encode(table)
+        assert x.isfinite().all()
+        assert len(x[:, 0].unique()) > 1
+        np.testing.assert_allclose(encoding.decode(x)["money"], table["money"], rtol=1e-5)
+
+
+def test_only_the_columns_to_blame_are_named():
+    table, schema = numbers(*ENDS)
+    with pytest.raises(ValueError, match="'money'") as caught:
+        Encoding.fit(table, schema, "minmax-global")
+    assert "'age'" not in str(caught.value)
+    both = table.assign(age=[0, 1e200, 2e200, 3e200])
+    with pytest.raises(ValueError, match="(?s)'money'.*'age'"):
+        Encoding.fit(both, schema.revise("age", kind="real"))
+
+
+def test_bounds_and_levels_stay_apart_too():
+    table, schema = numbers(1.0, 2.0, 3.0, 4.0)
+    with pytest.raises(ValueError, match=r"'money': bounds 1 to 1e\+300 .* choose bounds nearer to the rows, 1 to 4"):
+        Encoding.fit(table, schema.revise("money", upper=1e300))
+    with pytest.raises(ValueError, match="'job': beside numbers as large .* its levels could not be told apart"):
+        Encoding.fit(
+            everything().assign(income=[-1e9, 1e9] * 30), EVERYTHING.revise("income", lower=-1e9), "minmax-global"
+        )
+
+
+def test_a_row_with_too_large_a_number_is_named(encoding):
+    table = everything().set_index(pd.Index([f"p{row}" for row in range(60)]))
+    table.loc["p7", "income"] = 1e60
+    with pytest.raises(
+        ValueError, match=r"column 'income', row 'p7': 1e\+60 is too large a number to encode as float32"
+    ):
+        encoding.encode(table)
+    assert encoding.encode(table, torch.float64).isfinite().all()
+    assert encoding.encode_unchecked(table).isfinite().logical_not().nonzero().tolist() == [[7, 0]]
+    with pytest.raises(TypeError, match=r"dtype is torch\.int64; rows are encoded as numbers with fractions"):
+        encoding.encode(everything(), torch.int64)
+
+
+def test_whole_numbers_end_where_tables_keep_them():
+    table, schema = numbers(1.0, 2.0, 3e19, 4.0)
+    assert Schema.infer(table, "outcome")["money"].kind == "real"
+    with pytest.raises(ValueError, match=r"column 'money' has 3e\+19: whole numbers end before 2\^63"):
+        Encoding.fit(table, schema.revise("money", kind="integer"))
+    with pytest.raises(ValueError, match=r"feature 'n': upper is 1e\+20, but whole numbers end before 2\^63"):
+        Feature("n", "integer", upper=1e20)
+    below = float(np.nextafter(2.0**63, 0))
+    table, schema = numbers(-below, 0.0, below, below)
+    back = Encoding.fit(table, schema.revise("money", kind="integer"), "none")
+    assert back.decode(back.encode(table))["money"].tolist() == [-int(below), 0, int(below), int(below)]
+
+
+def cities(levels, rows):
+    table = pd.DataFrame({"city": [f"c{row % levels}" for row in range(rows)], "y": [row % 2 for row in range(rows)]})
+    return table, Schema((Feature("city", "categorical", levels=tuple(f"c{n}" for n in range(levels))),), "y", (0, 1))
+
+
+def test_rows_that_do_not_fit_into_memory_are_refused_before_they_are_made(monkeypatch):
+    table, schema = cities(10_000, 30_000)
+    monkeypatch.setattr("holdfast.utils.memory.available", lambda: 400_000_000)
+    said = (
+        "encoding 30000 rows as 10000 columns needs about 0.5 GB of memory, and 0.4 GB are available; 10000 columns "
+        "are for the levels of 'city': join the rare ones, or take fewer rows at a time"
+    )
+    with pytest.raises(ValueError, match=said):
+        Encoding.fit(table, schema)
+    monkeypatch.setattr("holdfast.utils.memory.available", lambda: 1_000_000_000)
+    few, schema = cities(10_000, 10_000)
+    encoding = Encoding.fit(few, schema)
+    with pytest.raises(ValueError, match=r"encoding 30000 rows as 10000 columns needs about 1\.7 GB"):
+        encoding.encode(table)
+
+
+def test_columns_in_blocks_have_the_bits_of_all_at_once():
+    table, schema = cities(2500, 3000)
+    table = table.assign(city=table["city"].sample(frac=1, random_state=0).to_numpy(), age=np.arange(3000) ** 1.5)
+    schema = Schema((Feature("age", "real"), *schema.features), "y", (0, 1))
+    onehot = np.eye(2500)[[int(city[1:]) for city in table["city"]]]
+    raw = np.concatenate([table[["age"]].to_numpy(), onehot], axis=1)
+    encoding = Encoding.fit(table, schema)
+    assert (encoding.shift == raw.mean(axis=0)).all()
+    assert (encoding.scale == raw.std(axis=0)).all()
+    whole = torch.from_numpy((raw - raw.mean(axis=0)) / raw.std(axis=0))
+    assert torch.equal(encoding.encode(table, torch.float64), whole)
+    assert torch.equal(encoding.encode(table), whole.float())
+
+
+def test_encoding_takes_little_more_memory_than_its_result():
+    table, schema = cities(5000, 1500)
+    tracemalloc.start()  # sees what numpy takes, not what torch takes: the result is torch's
+    try:
+        encoding = Encoding.fit(table, schema, "none")
+        encoding.encode(table)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1500 * 5000 * 8  # one matrix of float64, and the square of all levels alone would have 200 MB

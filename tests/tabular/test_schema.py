@@ -178,3 +178,141 @@ def test_a_schema_needs_different_features_and_classes():
         Schema((f,), "f", (0, 1))
     with pytest.raises(ValueError, match="two or more different classes"):
         Schema((f,), "y", (0,))
+
+
+F = Feature("f", "real")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Feature(3, "real"), "the name of a feature must be text, got 3 .int."),
+        (lambda: Feature(None, "real"), "the name of a feature must be text, got None"),
+        (lambda: Schema((F,), 3, (0, 1)), "label must be the name of a column, got 3 .int."),
+        (lambda: Schema((F,), "y", "ab"), "classes is 'ab' .str.; give a tuple, such as"),
+        (lambda: Schema((F,), "y", 2), "classes is 2 .int.; give a tuple"),
+        (lambda: Schema((F,), "y", (0, float("nan"))), "classes has nan; a level or class is text, a finite number"),
+        (lambda: Schema((F,), "y", (0, None)), "classes has None"),
+        (lambda: Schema((F,), "y", (0, [1])), r"classes has \[1\]"),
+        (lambda: Schema(("age",), "y", (0, 1)), r"feature number 1 is 'age' .str.; expected Feature\(name, kind\)"),
+        (lambda: Schema((F, {"name": "g"}), "y", (0, 1)), "feature number 2 is {'name': 'g'} .dict."),
+        (lambda: Schema(F, "y", (0, 1)), "features is a Feature; give a tuple"),
+        (lambda: Schema("age", "y", (0, 1)), "features is a str; give a tuple"),
+        (lambda: Feature("f", "categorical", levels=("a", float("nan"))), "feature 'f': levels has nan; a level"),
+        (lambda: Feature("f", "categorical", levels=("a", np.float64("inf"))), "feature 'f': levels has inf"),
+        (lambda: Feature("f", "categorical", levels=("a", None)), "feature 'f': levels has None"),
+        (lambda: Feature("f", "categorical", levels=("a", ["b"])), r"feature 'f': levels has \['b'\]"),
+        (lambda: Feature("f", "categorical", levels=("a", b"b")), "feature 'f': levels has b'b'"),
+        (lambda: Feature("f", "categorical", levels=("a", "b"), zero_level=[1]), r"zero_level is \[1\]"),
+        (lambda: Feature("f", "categorical", levels=("a", "b"), avoid=({},)), "feature 'f': avoid has {}"),
+        (lambda: Feature("f", "categorical", levels=("a", 10**400)), "levels has a number of about 401 digits"),
+        (lambda: Feature("f", "real", lower=-(10**400)), "feature 'f': lower is a number of about 401 digits; it must"),
+        (lambda: Feature("f", "real", upper=10**9000), "feature 'f': upper is a number of about 9001 digits"),
+    ],
+)
+def test_what_a_schema_is_made_of_has_the_right_type(make, says):
+    with pytest.raises(TypeError, match=says):
+        make()
+
+
+def test_classes_of_numpy_are_plain(tmp_path):
+    schema = Schema((F,), "y", np.array([0, 1]))
+    assert [type(value) for value in schema.classes] == [int, int]
+    assert Schema.load(schema.save(tmp_path / "schema.json")) == schema
+
+
+GOOD = 'label = "y"\nclasses = ["a", "b"]\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.toml", b"", "'label' is missing"),
+        ("empty.json", b"", "Expecting value"),
+        ("junk.toml", bytes(range(128, 256)), "is not text in UTF-8"),
+        ("junk.json", bytes(range(128, 256)), "is not text in UTF-8"),
+        ("zero.toml", b"\0\1\2", "Invalid statement"),
+        ("zero.json", b"\0\1\2", "Expecting value"),
+        ("list.json", b"[1, 2]", r"expected a table of settings, got \[1, 2\] .list."),
+        ("number.json", b"3", "expected a table of settings, got 3 .int."),
+        ("deep.json", b"[" * 100_000, "too deep to read"),
+        ("deep.toml", b"x = " + b"[" * 100_000, "too deep to read"),
+        ("digits.json", b'{"label": ' + b"1" * 5000 + b"}", "Exceeds the limit|integer string conversion"),
+        (
+            "label.toml",
+            b'label = 3\nclasses = ["a", "b"]\n[[features]]\nname = "f"\nkind = "real"',
+            "label must be the name",
+        ),
+        ("classes.toml", b'label = "y"\nclasses = "ab"\n[[features]]\nname = "f"\nkind = "real"', "classes is 'ab'"),
+        ("key.toml", (GOOD + "clases = 1\nfeatures = []").encode(), "no setting 'clases' .did you mean 'classes'"),
+        ("none.toml", (GOOD + "features = []").encode(), "at least one feature"),
+        ("map.toml", (GOOD + '[features]\nname = "f"').encode(), "'features' is a dict, expected a list"),
+        ("text.toml", (GOOD + 'features = "f"').encode(), "'features' is a str, expected a list"),
+        ("int.toml", (GOOD + "features = 3").encode(), "'features' is a int, expected a list"),
+        ("item.toml", (GOOD + 'features = ["f"]').encode(), "feature number 1: expected a table of settings, got 'f'"),
+        ("bare.toml", (GOOD + 'features = [{name = "f"}]').encode(), "feature number 1 'f': 'kind' is missing"),
+        (
+            "odd.toml",
+            (GOOD + 'features = [{name = "f", kind = "real", uper = 3}]').encode(),
+            "feature number 1 'f': no setting 'uper' .did you mean 'upper'",
+        ),
+        (
+            "huge.toml",
+            (GOOD + f'features = [{{name = "f", kind = "real", lower = {10**400}}}]').encode(),
+            "feature 'f': lower is a number of about 401 digits",
+        ),
+        (
+            "date.toml",
+            (GOOD + 'features = [{name = "f", kind = "categorical", levels = ["a", 2020-01-01]}]').encode(),
+            "feature 'f': levels has datetime.date",
+        ),
+        ("name.toml", (GOOD + 'features = [{name = 3, kind = "real"}]').encode(), "the name of a feature must be text"),
+        (
+            "kind.toml",
+            (GOOD + 'features = [{name = "f", kind = ["real"]}]').encode(),
+            r"feature 'f': kind is \['real'\]",
+        ),
+        (
+            "nan.toml",
+            (GOOD + 'features = [{name = "f", kind = "real", upper = nan}]').encode(),
+            "feature 'f': upper is nan",
+        ),
+    ],
+)
+def test_a_file_that_is_no_schema_is_refused_in_a_sentence(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"(?s){name}.*({says})"):
+        Schema.load(tmp_path / name)
+
+
+def test_a_schema_is_read_from_a_file(tmp_path):
+    with pytest.raises(ValueError, match="is a folder; name the schema's file in it"):
+        Schema.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.toml; check the name"):
+        Schema.load(tmp_path / "gone.toml")
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbf" + EVERYTHING.save(tmp_path / "schema.toml").read_bytes())
+    assert Schema.load(marked) == EVERYTHING
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, {1}, np.ones(2), b"x", 1j, pd.Interval(0, 1)])
+def test_cells_that_are_no_level_are_named(odd):
+    column = np.empty(60, dtype=object)
+    column[:] = [odd] * 30 + ["a", "b"] * 15
+    with pytest.raises(ValueError, match="column 'job' holds .*; convert it to text or numbers"):
+        Schema.infer(_with(job=column), "outcome")
+    with pytest.raises(ValueError, match="column 'outcome' holds .*; convert it to text or numbers"):
+        Schema.infer(_with(outcome=column), "outcome")
+    with pytest.raises(ValueError, match="column 'job' (holds|has levels)"):
+        EVERYTHING.check(_with(job=column))
+    with pytest.raises(ValueError, match="column 'income' (holds|should hold numbers)"):
+        EVERYTHING.check(_with(income=column))
+
+
+def test_complex_numbers_and_cut_numbers_are_not_inferred():
+    with pytest.raises(ValueError, match=r"column 'age' holds .* \(complex\); convert it to text or numbers"):
+        Schema.infer(_with(age=1j * np.arange(60)), "outcome")
+    with pytest.raises(ValueError, match=r"column 'age' holds Interval.*; convert it to text or numbers"):
+        Schema.infer(_with(age=pd.cut(everything()["age"], 3)), "outcome")
+    with pytest.raises(ValueError, match="column 'age' has values that are not finite: inf"):
+        Schema.infer(_with(age=[0.0, np.inf] * 30), "outcome")

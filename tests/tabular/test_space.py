@@ -185,3 +185,98 @@ def test_a_space_or_origin_that_makes_no_sense_is_refused(encoding):
         encoding.space.check_origin(torch.zeros(1, 3))
     with pytest.raises(ValueError, match="at least one row"):
         Space.free(torch.zeros(0, 3))
+
+
+TWO = torch.tensor([0.0, 1.0, 0.0, 0.0])
+FOUR = {
+    "lower": torch.zeros(4),
+    "upper": torch.ones(4),
+    "mutable": torch.ones(4, dtype=torch.bool),
+    "direction": torch.zeros(4),
+    "step": torch.zeros(4),
+    "shift": torch.zeros(4),
+    "scale": torch.ones(4),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"step": -TWO}, ValueError, r"step is not 0 .any value. or a finite number above 0 in columns \[1\]"),
+        ({"step": TWO * torch.nan}, ValueError, r"step is not .* in columns \[0, 1, 2, 3\]"),
+        ({"step": TWO / 0 * 1}, ValueError, r"step is not .* in columns"),
+        ({"scale": TWO}, ValueError, r"scale is not a finite number above 0 in columns \[0, 2, 3\]"),
+        ({"scale": 1 - 2 * TWO}, ValueError, r"scale is not .* in columns \[1\]"),
+        ({"scale": torch.tensor([1, torch.inf, 1, torch.nan])}, ValueError, r"scale is not .* in columns \[1, 3\]"),
+        ({"shift": torch.tensor([1, torch.inf, 1, torch.nan])}, ValueError, r"shift is not a .* in columns \[1, 3\]"),
+        ({"lower": torch.tensor([0, 0, torch.nan, 0])}, ValueError, r"bounds are NaN in columns \[2\]"),
+        ({"upper": torch.tensor([1, 1, torch.nan, 1])}, ValueError, r"bounds are NaN in columns \[2\]"),
+        (
+            {"lower": torch.full((4,), torch.inf), "upper": torch.full((4,), torch.inf)},
+            ValueError,
+            r"bounds leave no number in columns \[0, 1, 2, 3\]",
+        ),
+        ({"direction": 2 * TWO}, ValueError, r"direction is neither 1 .* in columns \[1\]"),
+        ({"direction": TWO * torch.nan}, ValueError, r"direction is neither 1"),
+        ({"mutable": torch.ones(3, dtype=torch.bool)}, ValueError, r"mutable has shape \(3,\), lower has \(4,\)"),
+        ({"shift": torch.zeros(1, 4)}, ValueError, r"shift has shape \(1, 4\), lower has \(4,\)"),
+        ({"lower": torch.zeros(1, 4)}, ValueError, r"lower has shape \(1, 4\)"),
+        ({"mutable": torch.ones(4)}, TypeError, r"mutable is torch\.float32; expected torch\.bool"),
+        ({"lower": torch.zeros(4, dtype=torch.int64)}, TypeError, r"lower is torch\.int64 and upper torch\.float32"),
+        ({"upper": torch.ones(4).double()}, TypeError, "expected one floating dtype"),
+        ({"step": [0, 0, 0, 0]}, TypeError, "step is a list; expected a tensor"),
+        ({"groups": (Group((2, 3)), Group((3,)))}, ValueError, r"columns \[3\] are in more than one group"),
+        ({"groups": (Group((2, 4)),)}, ValueError, r"group \[2, 4\] has columns that are not among the 4 there are"),
+        ({"groups": (Group((-1, 2)),)}, ValueError, r"group \[-1, 2\] has columns that are not among the 4"),
+        ({"groups": ((2, 3),)}, TypeError, r"groups is \(\(2, 3\),\); expected a tuple of Group"),
+        (
+            {"upper": torch.full((4,), torch.inf), "groups": (Group((2, 3)),)},
+            ValueError,
+            r"group \[2, 3\]: on and off must differ, .* and be finite",
+        ),
+    ],
+)
+def test_a_space_is_made_of_sound_parts(changes, error, says):
+    Space(**FOUR)
+    with pytest.raises(error, match=says):
+        Space(**{**FOUR, **changes})
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"columns": (2, 3, 2)}, ValueError, r"group \[2, 3, 2\]: columns has \[2\] twice"),
+        ({"columns": ()}, ValueError, "a group needs the numbers of its columns, got none"),
+        ({"columns": 3}, TypeError, r"columns of a group is 3; give column numbers, such as \(3, 4, 5\)"),
+        ({"columns": (1.5, 2)}, TypeError, r"columns of a group is \(1.5, 2\)"),
+        ({"columns": "ab"}, TypeError, "columns of a group is 'ab'"),
+        ({"columns": (2, 3), "avoid": (1,)}, ValueError, r"avoid has columns \[1\], which are not of the group"),
+        ({"columns": (2, 3), "avoid": (3, 3)}, ValueError, r"avoid has \[3\] twice"),
+        ({"columns": (2, 3), "optional": "no"}, TypeError, "optional is 'no'; it must be True or False"),
+        ({"columns": (2, 3), "avoid_none": 1}, TypeError, "avoid_none is 1; it must be True or False"),
+    ],
+)
+def test_a_group_is_made_of_columns(settings, error, says):
+    with pytest.raises(error, match=says):
+        Group(**settings)
+
+
+def test_columns_of_a_group_may_come_as_a_list_or_a_tensor():
+    assert Group([2, 3], avoid=torch.tensor([3])) == Group((2, 3), avoid=(3,))
+
+
+def test_a_space_is_not_checked_again_before_every_search(monkeypatch):
+    space = Space(**FOUR, groups=(Group((2, 3)),))
+    monkeypatch.setattr(Space, "__post_init__", lambda self: pytest.fail("checked again"))
+    moved = space.to(torch.zeros(1, dtype=torch.float64))
+    assert {getattr(moved, name).dtype for name in FOUR if name != "mutable"} == {torch.float64}
+    assert moved.groups == space.groups
+    assert space.to(torch.zeros(1)).step.dtype == torch.float64
+
+
+def test_levels_that_become_one_number_in_another_dtype_are_refused():
+    one = torch.ones(4, dtype=torch.float64)
+    near = {**FOUR, "lower": one, "upper": one + 1e-9}
+    space = Space(**near, groups=(Group((2, 3)),))
+    with pytest.raises(ValueError, match=r"group \[2, 3\]: on and off must differ"):
+        space.to(torch.zeros(1))

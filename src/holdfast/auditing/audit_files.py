@@ -28,6 +28,7 @@ from holdfast.tabular.feature import Level
 from holdfast.tabular.reading import read_table
 from holdfast.tabular.schema import Schema
 from holdfast.utils.files import write_text
+from holdfast.utils.spreadsheets import as_csv
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ class FileAudit:
         folder = Path(folder)
         return [
             save_audit(self.audit, folder / "audit"),
-            write_text(folder / "rows.csv", self.table().to_csv()),
-            write_text(folder / "problems.csv", self.imported.problems.to_csv(index=False)),
+            write_text(folder / "rows.csv", as_csv(self.table())),
+            write_text(folder / "problems.csv", as_csv(self.imported.problems, index=False)),
         ]
 
 

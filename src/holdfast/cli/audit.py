@@ -11,10 +11,10 @@ from holdfast.cli.options import (
     MOST_EPOCHS,
     MOST_MEMBERS,
     MOST_ROWS,
-    check_folder,
     errors_as_sentences,
     whole_number,
     widths,
+    writing_to,
 )
 from holdfast.utils.terminal import console
 
@@ -76,8 +76,7 @@ def audit(
     ),
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
-    with errors_as_sentences():
-        check_folder(out)
+    with errors_as_sentences(), writing_to(out):
         from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
         from holdfast.report.tables import file_audit_text
         from holdfast.tabular.reading import read_table

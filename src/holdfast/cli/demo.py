@@ -12,9 +12,9 @@ from holdfast.cli.options import (
     GERMAN_SPLIT,
     MOST_SEED,
     MOST_WORKERS,
-    check_folder,
     errors_as_sentences,
     whole_number,
+    writing_to,
 )
 from holdfast.utils.terminal import console
 
@@ -39,8 +39,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and results.json.")] = Path("holdfast-demo"),
 ) -> None:
     """Show the whole package on German Credit: train, explain with PGD and PGD + SNS, retrain, audit."""
-    with errors_as_sentences():
-        check_folder(out)
+    with errors_as_sentences(), writing_to(out):
         from holdfast.demo import demo as run
         from holdfast.demo import demo_text
 

@@ -20,12 +20,12 @@ Name = Annotated[str, typer.Argument(help="The beginning of a family's name.")]
 def list_families(store: Folder = None) -> None:
     """List the families in a store: name, size, members per kind of change."""
     with errors_as_sentences():
-        from holdfast.families.entries import default_store, entries
+        from holdfast.families.entries import default_store, entries, size_limit
         from holdfast.report.listings import family_list
 
         folder = store or default_store()
         found = entries(folder)
-        console().print(family_list(found) if found else f"no families in {folder}")
+        console().print(family_list(found, size_limit()) if found else f"no families in {folder}")
 
 
 def show_family(name: Name, store: Folder = None) -> None:
@@ -42,10 +42,10 @@ def remove_family(
 ) -> None:
     """Remove one family from a store."""
     with errors_as_sentences():
-        from holdfast.families.entries import default_store, find
+        from holdfast.families.entries import default_store, find, in_units
 
         entry = find(store or default_store(), name)
         if not yes:
-            typer.confirm(printable(f"Remove {entry.folder} ({entry.size() / 1e6:.1f} MB)?"), abort=True)
+            typer.confirm(printable(f"Remove {entry.folder} ({in_units(entry.size())})?"), abort=True)
         entry.remove()
         console().print(f"removed {entry.folder}")

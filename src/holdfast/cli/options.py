@@ -6,9 +6,9 @@ test compares them.
 
 from __future__ import annotations
 
-import tempfile
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import typer
@@ -36,14 +36,25 @@ MOST_WIDTH, MOST_LAYERS = 100_000, 100
 MOST_SEED = 9 * 10**18  # with all members' seeds after it below 2**63, which torch takes
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+def end_like_ctrl_c_when_terminated() -> None:
+    def end(*_: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+
+
 @contextmanager
 def errors_as_sentences(when_interrupted: str = "nothing was written") -> Iterator[None]:
     """End a user's mistake in a sentence and an exit code, not in a traceback; Ctrl-C in what is left of the work."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as end:
         _print_error(f"interrupted; {when_interrupted}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(143 if isinstance(end, Terminated) else 130) from None
     except (ValueError, OSError, RuntimeError) as error:
         _print_error(str(error))
         raise typer.Exit(1) from None
@@ -99,13 +110,22 @@ def some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], l
     return check
 
 
-def check_folder(folder: Path) -> None:
-    """Make the folder of --out, or say why it cannot be used: before the work, not after it."""
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Make the folder of --out for this command alone, or say why it cannot be: before the work, not after it."""
+    from holdfast.utils.files import InUseError, check_writable, only_writer
+
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {folder} is a file; name a folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        check_writable(folder)
     except OSError as error:
         raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(only_writer(folder / "holdfast"))
+        except InUseError:
+            raise InUseError(
+                f"another command is writing to --out {folder}; wait until it has ended, or name another folder"
+            ) from None
+        yield

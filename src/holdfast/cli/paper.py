@@ -20,10 +20,10 @@ from holdfast.cli.options import (
     PAPER_METHODS,
     QUICK_MEMBERS,
     QUICK_ROWS,
-    check_folder,
     errors_as_sentences,
     some_of,
     whole_number,
+    writing_to,
 )
 from holdfast.utils.terminal import console
 
@@ -93,15 +93,15 @@ def paper(
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
         more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
-        check_folder(out)
-        check_files([*studies, *more], out)
-        _show_sizes(studies)
-        names = [*(some_datasets or ()), *(some_methods or ())]
-        results = reproduce(studies, out, only=names, workers=workers, progress=True)
-        _show_tables(results, out)
-        if figures:
-            done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
-            _draw_figures(results, done, out / "figures")
+        with writing_to(out):
+            check_files([*studies, *more], out)
+            _show_sizes(studies)
+            names = [*(some_datasets or ()), *(some_methods or ())]
+            results = reproduce(studies, out, only=names, workers=workers, progress=True)
+            _show_tables(results, out)
+            if figures:
+                done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
+                _draw_figures(results, done, out / "figures")
 
 
 def _show_sizes(studies: Sequence[Study]) -> None:

@@ -17,6 +17,7 @@ from holdfast.utils.files import appearing
 
 LOG = logging.getLogger(__name__)
 CHUNK = 1 << 16
+LARGEST = 64 << 20  # bytes that a download may have: the largest of the files has 8 million
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says
 
 
@@ -30,6 +31,7 @@ def fetch(card: Card, url: str | None = None, timeout: float = 30.0, progress: P
     url       another address of the same file, such as a mirror
     timeout   how many seconds the server may be silent
 
+    A server that sends more than 64 MB is cut off.
     German Credit ships with holdfast: that copy is here from the start and nothing is downloaded.
     """
     if card.state() == "here":
@@ -62,11 +64,15 @@ def _download(card: Card, address: str, file: BinaryIO, timeout: float, progress
     with response:
         announced = response.headers.get("Content-Length", "")
         total = int(announced) if announced.isdigit() else None
+        if total is not None and total > LARGEST:
+            raise _failure(card, f"{address} announces {total} bytes, more than the {LARGEST} that a download may have")
         while True:
             with _explained(card, address, timeout):
                 chunk = response.read(CHUNK)
             if not chunk:
                 break
+            if size + len(chunk) > LARGEST:
+                raise _failure(card, f"{address} sent more than the {LARGEST} bytes that a download may have")
             file.write(chunk)
             digest.update(chunk)
             size += len(chunk)

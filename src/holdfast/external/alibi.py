@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def from_alibi(
 def _alibi_point(explanation: Any, width: int) -> Tensor | None:
     if isinstance(explanation, str):
         data = json_of(explanation, "alibi's Explanation.to_json()").get("data", {})
-        if "cf" not in data:
+        if not isinstance(data, Mapping) or "cf" not in data:
             raise ValueError("this JSON is not what alibi's Explanation.to_json() writes: it has no data with a 'cf'")
         found = data["cf"]
     elif explanation is None or hasattr(explanation, "cf"):
@@ -76,7 +76,11 @@ def _alibi_point(explanation: Any, width: int) -> Tensor | None:
         )
     if found is None:
         return None
-    point = torch.as_tensor(np.asarray(found["X"], dtype=np.float32))
+    try:
+        with np.errstate(over="ignore"):  # what is not finite is told of its row
+            point = torch.as_tensor(np.asarray(found["X"], dtype=np.float32))
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+        raise ValueError(f"alibi's counterfactual should hold rows of numbers as 'X', got {found!r:.80}") from error
     if point.shape != (1, width):
         raise ValueError(
             f"alibi's counterfactual has shape {tuple(point.shape)}, expected (1, {width}) as encoding.encode makes "

@@ -64,14 +64,23 @@ def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
         try:
             names, asked, told = (result[key] for key in ("feature_names_including_target", "test_data", "cfs_list"))
             outcome = result["data_interface"]["outcome_name"]
-        except KeyError as error:
+        except (KeyError, TypeError) as error:
             raise ValueError(
                 f"this JSON is not what DiCE's to_json() writes (version 2.0): it has no {error}, only {some(result)}"
             ) from error
-        tables = [(pd.DataFrame(copy, columns=names), answer) for copy, answer in zip(asked, told, strict=True)]
-        examples = [
-            (copy, None if answer is None else pd.DataFrame(answer, columns=names), outcome) for copy, answer in tables
-        ]
+        try:
+            examples = [
+                (
+                    pd.DataFrame(copy, columns=names),
+                    None if answer is None else pd.DataFrame(answer, columns=names),
+                    outcome,
+                )
+                for copy, answer in zip(asked, told, strict=True)
+            ]
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"this JSON is not what DiCE's to_json() writes (version 2.0): tables do not fit its names ({error})"
+            ) from error
     else:
         try:
             examples = [

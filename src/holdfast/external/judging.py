@@ -218,7 +218,7 @@ def json_of(text: str, writer: str) -> Mapping[str, Any]:
     """The text of a JSON object that ``writer`` wrote."""
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{text[:40]!r} is not JSON text ({error}); expected what {writer} wrote: for a file, its read_text()"
         ) from error

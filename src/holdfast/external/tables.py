@@ -129,7 +129,7 @@ def assembled(
     columns, trouble = read_points(points, data.iloc[place], question.encoding)
     without = empty_rows(points, question.encoding)
     without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "there is no counterfactual for this row")
-    point = as_they_are(question.encoding).encode(pd.DataFrame(columns))
+    point = as_they_are(question.encoding).encode_unchecked(pd.DataFrame(columns))
     for row, column in torch.nonzero(~point.isfinite()).tolist():
         trouble.setdefault(row, []).append(f"{question.encoding.columns[column]!r} holds too large a number")
     labels = question.index[place]

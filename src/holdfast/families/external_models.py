@@ -131,11 +131,33 @@ def read_perceptron(path: str | Path) -> Network:
     if set(tensors) != expected:
         odd = sorted(set(tensors) ^ expected)
         raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
+    if not names:
+        raise _no_layers(path, "it holds no tensors")
     weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
     shapes = [tuple(weight.shape) for weight in weights]
-    if any(len(shape) != 2 for shape in shapes) or any(one[0] != other[1] for one, other in pairwise(shapes)):
+    if any(len(shape) != 2 or 0 in shape for shape in shapes) or any(
+        one[0] != other[1] for one, other in pairwise(shapes)
+    ):
         raise _no_layers(path, f"their weights have the shapes {shapes}")
+    for name, shape, bias in zip(names, shapes, biases, strict=True):
+        if tuple(bias.shape) != shape[:1]:
+            raise _no_layers(
+                path, f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
+            )
+    _check_numbers(path, tensors)
     return Network(tuple(weight.T.contiguous() for weight in weights), tuple(biases), Retraining(kind="own"))
+
+
+def _check_numbers(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Rows are encoded as float32, and a model of another dtype does not take them."""
+    for name in sorted(tensors, key=_by_numbers):
+        if tensors[name].dtype != torch.float32:
+            raise ValueError(
+                f"{path}: {name} is {tensors[name].dtype}, expected torch.float32 as rows are encoded; save "
+                "module.float() instead"
+            )
+        if not bool(tensors[name].isfinite().all()):
+            raise ValueError(f"{path}: {name} holds numbers that are not finite; the training of this model has failed")
 
 
 def _no_layers(path: Path, reason: str) -> ValueError:

@@ -34,6 +34,7 @@ from holdfast.families.store import (
 from holdfast.families.training_data import Pool, check_material, disturbed, needs_more
 from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
+from holdfast.utils.memory import check_memory
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
 
@@ -83,8 +84,9 @@ def train(
             load_entry(entry, fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe
         )
     else:
+        _check_memory(job)
         if entry is not None:
-            check_room(entry.folder.parent, _bytes_to_keep(job))
+            check_room(entry.folder.parent, 2 * _bytes(job))  # its parts, and the whole beside them
         family = _all_members(job, fingerprints, entry, workers, progress)
     if held_out is not None:
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
@@ -405,10 +407,17 @@ def _operations(job: _Job, member: int) -> float:
     return 6.0 * _parameters(job.architecture(member)) * job.rows[member] * job.own_recipe(member).epochs
 
 
-def _bytes_to_keep(job: _Job) -> int:
-    """About how much room a family needs on disk: its parts, and the whole beside them."""
+def _check_memory(job: _Job) -> None:
+    """A family that does not fit is refused before hours of training."""
+    what = f"a family of {len(job.retrainings)} networks of {job.architecture(0).name}"
+    if not job.pool.x.is_cuda:
+        check_memory(what, 2 * _bytes(job), "train fewer members at a time")  # those gathered, and those in the making
+
+
+def _bytes(job: _Job) -> int:
+    """About how large a family is."""
     numbers = sum(_parameters(job.architecture(member)) for member in range(len(job.retrainings)))
-    return 2 * numbers * job.pool.x.element_size()
+    return numbers * job.pool.x.element_size()
 
 
 def _parameters(architecture: Architecture) -> int:

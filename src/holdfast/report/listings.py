@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from holdfast.families.entries import Entry, read_manifest
+from holdfast.families.entries import Entry, StoreError, in_units, read_manifest
 from holdfast.families.recipe import counted
 
 if TYPE_CHECKING:
@@ -58,13 +58,19 @@ def _dataset_text(card: Card) -> Text:
     return text.append("\n")
 
 
-def family_list(entries: Sequence[Entry]) -> Group:
-    """Each family of a store on a line."""
-    return Group(*(family_line(entry) for entry in entries))
+def family_list(entries: Sequence[Entry], limit: int | None) -> Group:
+    """Each family of a store on a line, and how much room they take together."""
+    total = Text(f"{len(entries)} {'family' if len(entries) == 1 else 'families'}, ", style="dim")
+    total.append(in_units(sum(entry.size() for entry in entries)))
+    total.append("" if limit is None else f" of at most {in_units(limit)} (HOLDFAST_FAMILIES_LIMIT)")
+    return Group(*(family_line(entry) for entry in entries), total)
 
 
 def family_line(entry: Entry) -> Text:
-    text = Text(entry.folder.name, style="bold").append(f"  {entry.size() / 1e6:7.1f} MB  ")
-    if not entry.complete:
-        return text.append(f"not finished, {entry.members_so_far()} members so far", style="yellow")
-    return text.append(counted([member["kind"] for member in read_manifest(entry.folder)["members"]]))
+    text = Text(entry.folder.name, style="bold").append(f"  {in_units(entry.size()):>10}  ")
+    try:
+        if not entry.complete:
+            return text.append(f"not finished, {entry.members_so_far()} members so far", style="yellow")
+        return text.append(counted([member["kind"] for member in read_manifest(entry.folder)["members"]]))
+    except StoreError as error:  # the others are listed all the same
+        return text.append(f"damaged: {error}", style="red")

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from holdfast.tabular.feature import Feature, Level
 from holdfast.utils.messages import did_you_mean, plain, repeated, some
 
 if TYPE_CHECKING:
     from holdfast.tabular.schema import Schema
+
+WHOLE = 2.0**63  # where whole numbers end, as tables keep them
 
 
 def check_against(table: pd.DataFrame, schema: Schema, labelled: bool) -> None:
@@ -66,19 +69,30 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
     check_missing(column, feature.name)
     if not feature.is_numeric:
         return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
-    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+    if not holds_numbers(column):
         raise ValueError(
-            f"column '{feature.name}' should hold numbers but is {column.dtype}, {some(list(column.unique()))}; "
+            f"column '{feature.name}' should hold numbers but is {column.dtype}, {some(unique(column, feature.name))}; "
             "convert it with pd.to_numeric, or make it categorical in the schema"
         )
     check_finite(column, feature.name)
     if feature.kind == "integer":
+        large = too_large(column)
+        if large.any():
+            raise ValueError(
+                f"column '{feature.name}' has {some(list(column[large]))}: whole numbers end before 2^63; "
+                "divide it, or make the feature 'real'"
+            )
         broken = column[column != column.round()]
         if len(broken):
             raise ValueError(
                 f"column '{feature.name}' should hold whole numbers but has {some(list(broken))}; "
                 "round it, or make the feature 'real'"
             )
+
+
+def holds_numbers(column: pd.Series[Any]) -> bool:
+    """Real numbers: neither truth values nor complex ones."""
+    return bool(pd.api.types.is_any_real_numeric_dtype(column))
 
 
 def check_label(column: pd.Series[Any], label: str, classes: tuple[Level, ...]) -> None:
@@ -96,6 +110,23 @@ def check_missing(column: pd.Series[Any], name: str) -> None:
         )
 
 
+def unique(column: pd.Series[Any], name: str) -> NDArray[Any]:
+    """The different values of a column in the order they come; lists, dictionaries and the like are refused."""
+    try:
+        return column.unique()
+    except TypeError as error:
+        odd = next(value for value in column if isinstance(value, (list, dict, set, np.ndarray)))
+        raise ValueError(
+            f"column '{name}' holds {odd!r} ({type(odd).__name__}); convert it to text or numbers"
+        ) from error
+
+
+def too_large(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Which numbers no table keeps as whole ones."""
+    large: NDArray[np.bool_] = np.abs(column.to_numpy(dtype=np.float64)) >= WHOLE
+    return large
+
+
 def check_finite(column: pd.Series[Any], name: str) -> None:
     broken = column[~np.isfinite(column.to_numpy(dtype=np.float64))]
     if len(broken):
@@ -103,7 +134,7 @@ def check_finite(column: pd.Series[Any], name: str) -> None:
 
 
 def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], place: str) -> None:
-    extra = sorted({plain(value) for value in column.unique()} - set(levels), key=repr)
+    extra = sorted({plain(value) for value in unique(column, name)} - set(levels), key=repr)
     if extra:
         raise ValueError(
             f"column '{name}' has levels {some(extra)} that the schema does not list; "

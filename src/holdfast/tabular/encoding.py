@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -16,11 +18,15 @@ from torch import Tensor
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
+from holdfast.utils.memory import check_memory
+from holdfast.utils.messages import plain
 
 LOG = logging.getLogger(__name__)
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
+LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
+BLOCK = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,10 +52,12 @@ class Encoding:
         if not isinstance(schema, Schema):
             raise TypeError(f"expected a Schema, got {type(schema).__name__}; Schema.load reads one from a file")
         schema.check(table)
-        numbers = _numbers(table, schema)
-        shift, scale = _shift_and_scale(numbers, scaling, _is_number(schema))
-        lower, upper = _bounds(numbers, schema)
-        LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), numbers.shape[1])
+        _check_size(table, schema, 0)
+        low, high, mean, spread = _statistics(table, schema)
+        lower, upper = _bounds(low, high, schema)
+        shift, scale = _shift_and_scale(low, high, mean, spread, scaling, _is_number(schema))
+        _check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
+        LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), len(shift))
         return cls(schema, scaling, shift, scale, lower, upper)
 
     @property
@@ -70,9 +78,37 @@ class Encoding:
         )
 
     def encode(self, table: pd.DataFrame, dtype: torch.dtype = torch.float32) -> Tensor:
-        """(n, d). Other columns of the table, the label among them, are passed over."""
+        """(n, d). Other columns of the table, the label among them, are passed over.
+
+        Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
+        """
+        x = self.encode_unchecked(table, dtype)
+        for start in range(0, self.width, BLOCK):
+            if not bool(x[:, start : start + BLOCK].isfinite().all()):
+                self._refuse_infinite(table, x)
+        return x
+
+    def _refuse_infinite(self, table: pd.DataFrame, x: Tensor) -> NoReturn:
+        row, column = torch.nonzero(~x.isfinite())[0].tolist()
+        name = next(feature.name for feature, place in self.places if place.start <= column < place.stop)
+        raise ValueError(
+            f"column '{name}', row {plain(table.index[row])!r}: {plain(table[name].iloc[row])!r} is too large a number "
+            f"to encode as {str(x.dtype).removeprefix('torch.')}; correct it or drop the row"
+        )
+
+    def encode_unchecked(self, table: pd.DataFrame, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The same, but numbers too large for ``dtype`` become infinite: for whoever tells which rows they are in."""
+        if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise TypeError(f"dtype is {dtype}; rows are encoded as numbers with fractions, such as torch.float32")
         self.schema.check(table)
-        return torch.from_numpy((_numbers(table, self.schema) - self.shift) / self.scale).to(dtype)
+        _check_size(table, self.schema, dtype.itemsize)
+        x = torch.empty(len(table), self.width, dtype=dtype)
+        with np.errstate(over="ignore"):
+            for columns, numbers in _blocks(table, self.schema):
+                numbers -= self.shift[columns]
+                numbers /= self.scale[columns]
+                x[:, columns] = torch.from_numpy(numbers)
+        return x
 
     def labels(self, table: pd.DataFrame) -> Tensor:
         """(n,) class indices, in the order of ``schema.classes``."""
@@ -97,10 +133,11 @@ class Encoding:
     def _shortest(self, numbers: Matrix, encoded: NDArray[Any], place: int) -> Matrix:
         """The decimals of fewest places that encode to the same bits: 12.5 rather than 12.50000037."""
         shortest = numbers.copy()
-        for decimals in range(12, -1, -1):
-            shorter = numbers.round(decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
-            same = ((shorter - self.shift[place]) / self.scale[place]).astype(encoded.dtype) == encoded
-            shortest = np.where(same, shorter, shortest)
+        with np.errstate(over="ignore", invalid="ignore"):  # a huge number has no shorter decimal
+            for decimals in range(12, -1, -1):
+                shorter = numbers.round(decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+                same = ((shorter - self.shift[place]) / self.scale[place]).astype(encoded.dtype) == encoded
+                shortest = np.where(same, shorter, shortest)
         return shortest
 
     def target(self, label: Any, rows: int) -> Tensor:
@@ -161,18 +198,58 @@ def _is_number(schema: Schema) -> NDArray[np.bool_]:
     return np.concatenate([np.full(feature.width, feature.is_numeric) for feature in schema.features])
 
 
-def _numbers(table: pd.DataFrame, schema: Schema) -> Matrix:
-    return np.concatenate([_feature_numbers(table[feature.name], feature) for feature in schema.features], axis=1)
+def _check_size(table: pd.DataFrame, schema: Schema, itemsize: int) -> None:
+    """Refuse what would not fit: the result, one block of columns with a copy, and a column for each feature."""
+    at_once = 2 * min(schema.width, BLOCK) + len(schema.features)
+    most = max(schema.features, key=lambda feature: feature.width)
+    rare = f"{most.width} columns are for the levels of '{most.name}': join the rare ones, or " * (most.width > 1)
+    check_memory(
+        f"encoding {len(table)} rows as {schema.width} columns",
+        len(table) * (schema.width * itemsize + at_once * 8),
+        f"{rare}take fewer rows at a time",
+    )
 
 
-def _feature_numbers(column: pd.Series[Any], feature: Feature) -> Matrix:
+def _blocks(table: pd.DataFrame, schema: Schema) -> Iterator[tuple[slice, Matrix]]:
+    """The encoded columns before scaling, some at a time: which they are, and their numbers (n, some)."""
+    raw = [(place, _raw(table[feature.name], feature)) for feature, place in _places(schema)]
+    # No block of one column: numpy would add up its rows in another order.
+    edges = np.linspace(0, schema.width, -(-schema.width // BLOCK) + 1).astype(int).tolist()
+    for start, end in pairwise(edges):
+        numbers = np.zeros((len(table), end - start))
+        for place, values in raw:
+            _fill(numbers, slice(place.start - start, place.stop - start), values)
+        yield slice(start, end), numbers
+
+
+def _raw(column: pd.Series[Any], feature: Feature) -> NDArray[Any]:
+    """One value for each row: the number itself, or the place of the level."""
     if feature.is_numeric:
-        return column.to_numpy(dtype=np.float64)[:, None]
+        return column.to_numpy(dtype=np.float64)
     codes = _codes(column, feature.values)
-    if feature.kind != "categorical":
-        return codes[:, None].astype(np.float64)
-    # The level written as zeros is the last of feature.values: its column is cut off.
-    return np.eye(len(feature.values))[codes][:, : feature.width]
+    return codes if feature.kind == "categorical" else codes.astype(np.float64)
+
+
+def _fill(numbers: Matrix, place: slice, values: NDArray[Any]) -> None:
+    """Write a feature where it belongs, as far as that lies within this block of columns."""
+    if values.dtype == np.float64:
+        if 0 <= place.start < numbers.shape[1]:
+            numbers[:, place.start] = values
+        return
+    # The level written as zeros is the last of feature.values: its column would be the first of the next feature.
+    columns = place.start + values
+    inside = (columns >= 0) & (columns < min(place.stop, numbers.shape[1]))
+    numbers[np.flatnonzero(inside), columns[inside]] = 1
+
+
+def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Of every encoded column before scaling: the smallest and the largest number, mean and standard deviation."""
+    parts = []
+    with np.errstate(over="ignore", invalid="ignore"):  # `_check_encodable` says what went wrong
+        for _, numbers in _blocks(table, schema):
+            parts.append([numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)])
+    low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return low, high, mean, spread
 
 
 def _codes(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
@@ -185,7 +262,7 @@ def _decoded(numbers: Matrix, feature: Feature) -> pd.Series[Any]:
     if feature.kind == "real":
         return pd.Series(numbers[:, 0])
     if feature.kind == "integer":
-        return pd.Series(np.rint(numbers[:, 0]).astype(np.int64))
+        return pd.Series(np.rint(numbers[:, 0]).clip(-LARGEST, LARGEST).astype(np.int64))
     if feature.kind == "categorical":
         off = np.full((len(numbers), len(feature.values) - feature.width), 0.5)  # the zero level wins below a half
         codes = np.concatenate([numbers, off], axis=1).argmax(axis=1)
@@ -194,26 +271,28 @@ def _decoded(numbers: Matrix, feature: Feature) -> pd.Series[Any]:
     return pd.Series([feature.values[code] for code in codes])
 
 
-def _shift_and_scale(numbers: Matrix, scaling: Scaling, is_number: NDArray[np.bool_]) -> tuple[Matrix, Matrix]:
-    low, high = numbers.min(axis=0), numbers.max(axis=0)
-    match scaling:
-        case "standard":
-            shift, scale = numbers.mean(axis=0), numbers.std(axis=0)
-        case "standard-numeric":
-            shift, scale = np.where(is_number, numbers.mean(axis=0), 0), np.where(is_number, numbers.std(axis=0), 1)
-        case "minmax":
-            shift, scale = low, high - low
-        case "minmax-global":
-            shift, scale = np.full_like(low, low.min()), np.full_like(low, high.max() - low.min())
-        case "none":
-            shift, scale = np.zeros_like(low), np.ones_like(low)
+def _shift_and_scale(
+    low: Matrix, high: Matrix, mean: Matrix, spread: Matrix, scaling: Scaling, is_number: NDArray[np.bool_]
+) -> tuple[Matrix, Matrix]:
+    with np.errstate(over="ignore"):
+        match scaling:
+            case "standard":
+                shift, scale = mean, spread
+            case "standard-numeric":
+                shift, scale = np.where(is_number, mean, 0), np.where(is_number, spread, 1)
+            case "minmax":
+                shift, scale = low, high - low
+            case "minmax-global":
+                shift, scale = np.full_like(low, low.min()), np.full_like(low, high.max() - low.min())
+            case "none":
+                shift, scale = np.zeros_like(low), np.ones_like(low)
     constant = (high == low) & (scaling != "minmax-global")
     return shift, np.where(constant | (scale == 0), 1.0, scale)
 
 
-def _bounds(numbers: Matrix, schema: Schema) -> tuple[Matrix, Matrix]:
+def _bounds(low: Matrix, high: Matrix, schema: Schema) -> tuple[Matrix, Matrix]:
     """What the schema says; where it is silent, what the rows show, and all the levels there are."""
-    lower, upper = numbers.min(axis=0), numbers.max(axis=0)
+    lower, upper = low.copy(), high.copy()
     for feature, place in _places(schema):
         if feature.is_numeric:
             lower[place] = lower[place] if feature.lower is None else feature.lower
@@ -221,8 +300,61 @@ def _bounds(numbers: Matrix, schema: Schema) -> tuple[Matrix, Matrix]:
             if (lower[place] > upper[place]).any():
                 raise ValueError(
                     f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} are empty; the rows "
-                    f"go from {numbers[:, place].min():g} to {numbers[:, place].max():g}: give both lower and upper"
+                    f"go from {low[place][0]:g} to {high[place][0]:g}: give both lower and upper"
                 )
         else:
             lower[place], upper[place] = 0, max(1, len(feature.levels) - 1) if feature.kind != "categorical" else 1
     return lower, upper
+
+
+Pair = tuple[Matrix, Matrix]
+
+
+def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair, scaled: Pair) -> None:
+    """Refuse what would become constant, or infinite, as encoded rows have it: in float32."""
+    (low, high), (lower, upper), (shift, scale) = rows, bounds, scaled
+    with np.errstate(all="ignore"):
+        lost = _lost(rows, shift, scale, 0)
+        out_of_reach = _lost(bounds, shift, scale, np.where(_is_number(schema), 0, 8))
+    if not np.isfinite(scale[0]) and scaling == "minmax-global":  # not all columns are to blame
+        lost &= (low == low.min()) | (high == high.max())
+        out_of_reach &= lost
+    problems = []
+    for feature, place in _places(schema):
+        ends = f"{low[place].min():.12g} to {high[place].max():.12g}"
+        if feature.is_numeric and lost[place].any():
+            problems.append(
+                f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
+                f"infinite as float32; {_remedy(low, high, place)}"
+            )
+        elif feature.is_numeric and out_of_reach[place].any():
+            problems.append(
+                f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} would become one number "
+                f"or infinite as float32 with scaling={scaling!r}; choose bounds nearer to the rows, {ends}"
+            )
+        elif out_of_reach[place].any() and np.isfinite(scale[place]).all():
+            problems.append(
+                f"feature '{feature.name}': beside numbers as large as in the other columns, its levels could not be "
+                f"told apart as float32 with scaling={scaling!r}; choose another scaling"
+            )
+    if problems:
+        raise ValueError("\n".join(problems))
+
+
+def _lost(ends: Pair, shift: Matrix, scale: Matrix, roundings: int | NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two ends that differ lie no further apart than so many roundings once encoded, or are not finite."""
+    first, last = (((end - shift) / scale).astype(np.float32) for end in ends)
+    rounding = np.finfo(np.float32).eps * np.maximum(abs(first), abs(last))
+    same: NDArray[np.bool_] = (ends[0] < ends[1]) & (last - first <= roundings * rounding)
+    return same | ~np.isfinite(first) | ~np.isfinite(last)
+
+
+def _remedy(low: Matrix, high: Matrix, place: slice) -> str:
+    """What to do to a column that cannot be encoded."""
+    largest = max(abs(low[place]).max(), abs(high[place]).max())
+    power = int(np.floor(np.log10(largest))) if largest > 0 else 0
+    if power > 30:
+        return f"divide it first, for example by 1e{power}"
+    if power < -30:
+        return f"multiply it first, for example by 1e{min(-power, 300)}"
+    return "subtract its smallest number first, or choose another scaling"

@@ -17,6 +17,7 @@ Direction = Literal["any", "rise", "fall"]
 KINDS: tuple[Kind, ...] = ("real", "integer", "binary", "ordinal", "categorical")
 DIRECTIONS: tuple[Direction, ...] = ("any", "rise", "fall")
 NUMERIC: tuple[Kind, ...] = ("real", "integer")
+LEVELS_ARE = "a level or class is text, a finite number, or True or False"
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,16 @@ class Feature:
     avoid: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"the name of a feature must be text, got {self.name!r} ({type(self.name).__name__})")
         for problem in self._type_problems():
             raise TypeError(f"feature '{self.name}': {problem}")
         object.__setattr__(self, "levels", tuple(map(plain, self.levels)))
         object.__setattr__(self, "avoid", tuple(map(plain, self.avoid)))
         for field in ("lower", "upper", "step", "zero_level"):
             object.__setattr__(self, field, plain(getattr(self, field)))
+        for problem in self._odd_levels():
+            raise TypeError(f"feature '{self.name}': {problem}")
         for problem in self._problems():
             raise ValueError(f"feature '{self.name}': {problem}")
 
@@ -64,10 +69,16 @@ class Feature:
                 yield f"{field} is {value!r}; give a tuple, such as ({value!r},)"
         for field in ("lower", "upper", "step"):
             value = getattr(self, field)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value)
-            ):
-                yield f"{field} is {value!r}; it must be a finite number, or None"
+            if value is not None and not _is_finite_number(value):
+                yield f"{field} is {shown(value)}; it must be a finite number, or None"
+
+    def _odd_levels(self) -> Iterable[str]:
+        for field in ("levels", "avoid"):
+            odd = [value for value in getattr(self, field) if not is_level(value)]
+            if odd:
+                yield f"{field} has {shown(odd[0])}; {LEVELS_ARE}"
+        if self.zero_level is not None and not is_level(self.zero_level):
+            yield f"zero_level is {shown(self.zero_level)}; {LEVELS_ARE}"
 
     def _problems(self) -> Iterable[str]:
         if self.kind not in KINDS:
@@ -86,6 +97,10 @@ class Feature:
             yield f"lower {self.lower} is above upper {self.upper}; swap them"
         if self.step is not None and not self.step > 0:
             yield f"step is {self.step}; it must be above 0"
+        for field in ("lower", "upper", "step"):
+            value = getattr(self, field)
+            if self.kind == "integer" and value is not None and abs(value) >= 2**63:
+                yield f"{field} is {shown(value)}, but whole numbers end before 2^63; make the feature 'real'"
         if self.kind == "integer" and self.step is not None and self.step != int(self.step):
             yield f"step is {self.step}, which is not whole; make the feature 'real' or the step whole"
 
@@ -131,3 +146,24 @@ class Feature:
         if self.kind == "real":
             return self.step
         return None if self.kind == "categorical" else float(self.step or 1)
+
+
+def is_level(value: object) -> bool:
+    return isinstance(value, (str, bool)) or (isinstance(value, (int, float)) and _is_finite_number(value))
+
+
+def _is_finite_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, however long it is."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"a number of about {int(math.log10(abs(value))) + 1} digits"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from holdfast.tabular.checks import all_problems, check_columns, check_finite, check_missing, check_table
-from holdfast.tabular.feature import Feature, Level
+from holdfast.tabular.checks import (
+    all_problems,
+    check_columns,
+    check_finite,
+    check_missing,
+    check_table,
+    holds_numbers,
+    too_large,
+    unique,
+)
+from holdfast.tabular.feature import Feature, Level, is_level, shown
 from holdfast.utils.messages import plain, some
 
 
@@ -26,21 +36,27 @@ def infer(table: pd.DataFrame, label: str) -> tuple[tuple[Feature, ...], tuple[L
 
 
 def _infer_feature(column: pd.Series[Any], name: str) -> Feature:
-    check_missing(column, name)
+    _check_values(column, name)
     if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
-        return Feature(name, "ordinal", levels=tuple(plain(level) for level in column.dtype.categories))
-    if column.nunique() == 2:
-        return Feature(name, "binary", levels=_levels_of(column))
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        return Feature(name, "ordinal", levels=_levels(column.dtype.categories, name))
+    if len(unique(column, name)) == 2:
+        return Feature(name, "binary", levels=_levels_of(column, name))
+    if not holds_numbers(column):
         return Feature(name, "categorical", levels=_inferred_categories(column, name))
-    check_finite(column, name)
-    return Feature(name, "integer" if (column == column.round()).all() else "real")
+    whole = (column == column.round()).all() and not too_large(column).any()
+    return Feature(name, "integer" if whole else "real")
+
+
+def _check_values(column: pd.Series[Any], name: str) -> None:
+    check_missing(column, name)
+    if holds_numbers(column):
+        check_finite(column, name)
 
 
 def _inferred_categories(column: pd.Series[Any], name: str) -> tuple[Level, ...]:
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         raise ValueError(f"column '{name}' holds times ({column.dtype}); turn it into a number, such as days, first")
-    levels = _levels_of(column)
+    levels = _levels_of(column, name)
     if len(column) >= 20 and len(levels) > len(column) // 2:
         raise ValueError(
             f"column '{name}' has {len(levels)} different values in {len(column)} rows, {some(levels)}: "
@@ -50,21 +66,25 @@ def _inferred_categories(column: pd.Series[Any], name: str) -> tuple[Level, ...]
 
 
 def _classes_of(column: pd.Series[Any], label: str) -> tuple[Level, ...]:
-    check_missing(column, label)
-    classes = _levels_of(column)
+    _check_values(column, label)
+    classes = _levels_of(column, label)
     if len(classes) > 20 and len(classes) > len(column) // 10:
         raise ValueError(
             f"label '{label}' has {len(classes)} different values in {len(column)} rows, {some(classes)}: that looks "
-            "like a number or an identifier; name a column of classes, or cut it into a few with pd.cut"
+            "like a number or an identifier; name a column of classes, or cut it into a few with pd.cut(labels=...)"
         )
     return classes
 
 
-def _levels_of(column: pd.Series[Any]) -> tuple[Level, ...]:
-    values = [plain(value) for value in column.unique()]
-    for value in values:
-        if not isinstance(value, (str, int, float, bool)):
+def _levels_of(column: pd.Series[Any], name: str) -> tuple[Level, ...]:
+    return tuple(sorted(_levels(unique(column, name), name), key=lambda value: (isinstance(value, str), value)))
+
+
+def _levels(values: Iterable[Any], name: str) -> tuple[Level, ...]:
+    levels = tuple(plain(value) for value in values)
+    for value in levels:
+        if not is_level(value):
             raise ValueError(
-                f"column '{column.name}' holds {value!r} ({type(value).__name__}); convert it to text or numbers"
+                f"column '{name}' holds {shown(value)} ({type(value).__name__}); convert it to text or numbers"
             )
-    return tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
+    return levels

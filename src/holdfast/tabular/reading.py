@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from holdfast.utils.messages import some
+from holdfast.utils.messages import repeated, some
+from holdfast.utils.spreadsheets import unmarked, without_marks
 
 LOG = logging.getLogger(__name__)
+_AS_TEXT: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
 # To the last digit is how pandas 3 reads a number anyway, and it warns whoever asks for it.
 _EXACT: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}
 
@@ -19,9 +23,12 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
     """A table from a .csv or .parquet file, numbers to their last digit.
 
     ``index`` names the column of row labels; a first column without a name, as pandas writes it, is taken for them.
-    Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing.
+    Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing. Where holdfast writes CSV, text
+    that a spreadsheet would compute has an apostrophe before it ('=1+1): that one is taken away.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the file in it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
     match path.suffix.lower():
@@ -40,21 +47,86 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
+    _check_bytes(path)
     try:
-        table: pd.DataFrame = pd.read_csv(path, keep_default_na=False, na_values=[""], low_memory=False, **_EXACT)
-    except ValueError as error:  # empty, ragged, or not text in UTF-8
+        names = _header(path)
+        table = _rows(path)
+    except pd.errors.ParserWarning as error:
+        raise ValueError(
+            f"{path}: its rows have more cells than its first line has names ({some(names, 12)}); name every column; "
+            "only the first, for row labels, may have an empty name"
+        ) from error
+    except (ValueError, OverflowError) as error:  # empty, ragged, or not text in UTF-8
         raise ValueError(f"{path} is not a valid CSV file: {error}") from error
-    if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise ValueError(f"{path}: its columns are not separated by commas; read it with pd.read_csv(path, sep=...)")
-    if table.columns[0] == "Unnamed: 0":
-        return table.set_index("Unnamed: 0").rename_axis(None)
+    nameless = [place for place, name in enumerate(names, start=1) if not name.strip()]
+    if [place for place in nameless if place > 1]:
+        raise ValueError(
+            f"{path}: columns number {some(nameless)} have no name; only the first, for row labels, may have none"
+        )
+    table = without_marks(_empty_is_missing(table))
+    _check_names(path, [unmarked(name) for name in names])
+    if nameless:
+        return table.set_index(table.columns[0]).rename_axis(None)
     return table
+
+
+def _rows(path: Path) -> pd.DataFrame:
+    """Without index_col=False, pandas would take the first of too many cells for a row label, in silence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        table: pd.DataFrame = pd.read_csv(path, **_AS_TEXT, index_col=False, low_memory=False, **_EXACT)
+    return table
+
+
+def _empty_is_missing(table: pd.DataFrame) -> pd.DataFrame:
+    """Beside whole numbers too long for 64 bits, pandas reads an empty cell as empty text."""
+    for name in table.select_dtypes(exclude="number"):
+        empty = table[name] == ""
+        if empty.any():
+            table[name] = table[name].mask(empty)
+    return table
+
+
+def _check_bytes(path: Path) -> None:
+    """Refuse what is not text: pandas would read a cell up to its first zero byte and pass over the rest."""
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            if b"\0" in chunk:
+                raise ValueError(
+                    f"{path} is not a valid CSV file: it holds bytes of value 0, as binary files and text in UTF-16 "
+                    "do; save it as CSV in UTF-8"
+                )
+
+
+def _header(path: Path) -> list[str]:
+    """The names of the columns as the file has them: pandas would call a second `age` `age.1`."""
+    first = pd.read_csv(path, **_AS_TEXT, header=None, nrows=1, dtype=str)
+    return ["" if pd.isna(name) else name for name in first.iloc[0].tolist()]
+
+
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    twice = repeated(names)
+    if twice:
+        raise ValueError(f"{path}: columns {some(twice)} appear more than once; rename or delete the copies")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path)
+        from pyarrow import parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise ImportError(f"{path}: reading Parquet needs the package pyarrow; install it, or write CSV") from error
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path} is not a valid Parquet file: {error}") from error
+    try:
+        names = parquet.read_schema(path).names
+    except Exception as error:  # a damaged file makes pyarrow raise many kinds
+        raise _no_parquet(path, error) from error
+    _check_names(path, names)
+    try:
+        return pd.read_parquet(path)
+    except Exception as error:
+        raise _no_parquet(path, error) from error
+
+
+def _no_parquet(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} is not a valid Parquet file: {error}")

@@ -8,16 +8,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from holdfast.tabular.feature import Feature, Level
+from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
 from holdfast.utils.files import write_text
-from holdfast.utils.messages import did_you_mean, repeated
+from holdfast.utils.messages import did_you_mean, plain, repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,17 +32,21 @@ class Schema:
     classes: tuple[Level, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", tuple(self.features))
-        object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "features", _features(self.features))
+        if not isinstance(self.label, str):
+            raise TypeError(f"label must be the name of a column, got {shown(self.label)} ({_kind(self.label)})")
+        object.__setattr__(self, "classes", _classes(self.classes))
         twice = repeated(self.names)
         if not self.features:
-            raise ValueError("a schema needs at least one feature")
+            raise ValueError(f"a schema needs at least one feature beside its label '{self.label}'")
         if twice:
             raise ValueError(f"features {twice} are listed twice; keep one of each")
         if self.label in self.names:
             raise ValueError(f"'{self.label}' is both the label and a feature; drop the feature")
         if len(set(self.classes)) < 2 or repeated(self.classes):
-            raise ValueError(f"a schema needs two or more different classes, got {list(self.classes)}")
+            raise ValueError(
+                f"label '{self.label}': a schema needs two or more different classes, got {list(self.classes)}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,8 +115,11 @@ class Schema:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
         try:
-            features = tuple(Feature(**item) for item in values["features"])
-            return cls(features, values["label"], tuple(values["classes"]))
+            _check_keys(values, _KEYS, _KEYS)
+            if isinstance(values["features"], (str, Mapping)) or not isinstance(values["features"], Iterable):
+                raise TypeError(f"'features' is a {_kind(values['features'])}, expected a list of them")
+            features = tuple(_feature(item, place) for place, item in enumerate(values["features"], start=1))
+            return cls(features, values["label"], values["classes"])
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"this is not a valid schema ({error}); it needs 'label', 'classes' and a list of 'features', "
@@ -127,16 +134,73 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
+        """Read what `save` wrote, or what somebody wrote by hand: TOML, or JSON when the name ends in .json."""
         path = Path(path)
-        text = path.read_text(encoding="utf-8")
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; name the schema's file in it")
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
         try:
+            text = path.read_text(encoding="utf-8-sig")
             return cls.from_dict(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not text in UTF-8 ({error}); save it as UTF-8") from error
+        except RecursionError as error:
+            raise ValueError(f"{path}: this is not a valid schema: lists lie within lists too deep to read") from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
 
 _SETTINGS = tuple(field.name for field in dataclasses.fields(Feature) if field.name != "name")
 _OPTIONAL = tuple(field.name for field in dataclasses.fields(Feature) if field.default is not dataclasses.MISSING)
+_KEYS = ("label", "classes", "features")
+
+
+def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"features is a {_kind(given)}; give a tuple of Feature(...)")
+    features = tuple(given)
+    for place, feature in enumerate(features, start=1):
+        if not isinstance(feature, Feature):
+            raise TypeError(
+                f"feature number {place} is {shown(feature)} ({_kind(feature)}); expected Feature(name, kind)"
+            )
+    return features
+
+
+def _classes(given: Iterable[Level]) -> tuple[Level, ...]:
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"classes is {shown(given)} ({_kind(given)}); give a tuple, such as ('no', 'yes')")
+    classes = tuple(map(plain, given))
+    for value in classes:
+        if not is_level(value):
+            raise TypeError(f"classes has {shown(value)}; {LEVELS_ARE}")
+    return classes
+
+
+def _feature(item: Any, place: int) -> Feature:
+    """A feature as a file says it; what is wrong with it comes with its place and name."""
+    called = f" {item['name']!r}" if isinstance(item, Mapping) and isinstance(item.get("name"), str) else ""
+    try:
+        _check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
+    except TypeError as error:
+        raise TypeError(f"feature number {place}{called}: {error}") from error
+    return Feature(**item)
+
+
+def _check_keys(values: Any, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"expected a table of settings, got {shown(values)} ({_kind(values)})")
+    missing = [key for key in needed if key not in values]
+    if missing:
+        raise TypeError(f"'{missing[0]}' is missing")
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise TypeError(f"no setting {shown(unknown[0])}{did_you_mean(unknown[0], known)}")
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _compact(feature: Feature) -> dict[str, Any]:

@@ -15,12 +15,17 @@ silently moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 
 import torch
 from torch import Tensor
 
+from holdfast.utils.messages import repeated
+
+_COLUMNS = ("lower", "upper", "mutable", "direction", "step", "shift", "scale")  # what a space has for every column
 TOLERANCE = 1e-5  # of a column's width; what rounding adds on top is `_noise`
 
 
@@ -32,6 +37,30 @@ class Group:
     optional: bool = False  # may all be off
     avoid: tuple[int, ...] = ()  # columns that no one is moved to, though some may be there already
     avoid_none: bool = False  # the same for all off
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "avoid"):
+            object.__setattr__(self, name, _column_numbers(name, getattr(self, name)))
+        if not self.columns:
+            raise ValueError("a group needs the numbers of its columns, got none")
+        for name in ("columns", "avoid"):
+            if repeated(getattr(self, name)):
+                raise ValueError(f"group {list(self.columns)}: {name} has {repeated(getattr(self, name))} twice")
+        for name in ("optional", "avoid_none"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(
+                    f"group {list(self.columns)}: {name} is {getattr(self, name)!r}; it must be True or False"
+                )
+        strange = sorted(set(self.avoid) - set(self.columns))
+        if strange:
+            raise ValueError(f"group {list(self.columns)}: avoid has columns {strange}, which are not of the group")
+
+
+def _column_numbers(name: str, given: Iterable[int]) -> tuple[int, ...]:
+    try:
+        return tuple(index(column) for column in given)
+    except TypeError as error:
+        raise TypeError(f"{name} of a group is {given!r}; give column numbers, such as (3, 4, 5)") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +81,63 @@ class Space:
     groups: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
-        if not bool((self.lower <= self.upper).all()):
-            columns = torch.nonzero(self.lower > self.upper).flatten().tolist()
-            raise ValueError(f"lower is above upper in columns {columns}")
+        self._check_tensors()
+        for wrong, what in self._rules():
+            if bool(wrong.any()):
+                raise ValueError(f"{what} in columns {torch.nonzero(wrong).flatten().tolist()}")
+        taken = [column for group in self.groups for column in group.columns]
         for group in self.groups:
-            columns = list(group.columns)
-            if not bool((self.lower[columns] < self.upper[columns]).all()):
-                raise ValueError(f"group {columns}: on and off must differ, lower < upper in each of its columns")
+            if not 0 <= min(group.columns) <= max(group.columns) < self.width:
+                raise ValueError(
+                    f"group {list(group.columns)} has columns that are not among the {self.width} there are"
+                )
+        if len(set(taken)) < len(taken):
+            raise ValueError(f"columns {repeated(taken)} are in more than one group; a column belongs to one at most")
+        self._check_groups()
+
+    def _check_tensors(self) -> None:
+        """A tensor each, of one length and on one device; what is in them comes next."""
+        for name in _COLUMNS:
+            values = getattr(self, name)
+            if not isinstance(values, Tensor):
+                raise TypeError(f"{name} is a {type(values).__name__}; expected a tensor with a number for each column")
+            if values.ndim != 1 or len(values) != len(self.lower):
+                raise ValueError(
+                    f"{name} has shape {tuple(values.shape)}, lower has {tuple(self.lower.shape)}; each needs a number "
+                    "for every column: (d,)"
+                )
+            if values.device != self.lower.device:
+                raise ValueError(f"{name} is on {values.device}, lower on {self.lower.device}; move them to one device")
+        if self.mutable.dtype != torch.bool:
+            raise TypeError(f"mutable is {self.mutable.dtype}; expected torch.bool: True where a column may change")
+        if not self.lower.is_floating_point() or self.lower.dtype != self.upper.dtype:
+            raise TypeError(f"lower is {self.lower.dtype} and upper {self.upper.dtype}; expected one floating dtype")
+        if not all(isinstance(group, Group) for group in self.groups):
+            raise TypeError(f"groups is {self.groups!r}; expected a tuple of Group(columns)")
+
+    def _rules(self) -> Iterator[tuple[Tensor, str]]:
+        """What must not be, a column at a time: where it is (d,), and a sentence."""
+        yield self.lower.isnan() | self.upper.isnan(), "bounds are NaN"
+        yield self.lower > self.upper, "lower is above upper"
+        yield (self.lower == torch.inf) | (self.upper == -torch.inf), "bounds leave no number"
+        known = torch.tensor([-1, 0, 1], device=self.direction.device).to(self.direction)
+        yield ~torch.isin(self.direction, known), "direction is neither 1 (rise), -1 (fall) nor 0 (any)"
+        yield ~((self.step >= 0) & self.step.isfinite()), "step is not 0 (any value) or a finite number above 0"
+        yield ~((self.scale > 0) & self.scale.isfinite()), "scale is not a finite number above 0"
+        yield ~self.shift.isfinite(), "shift is not a finite number"
+
+    def _check_groups(self) -> None:
+        """Also where the dtype changes: what differs in float64 may be one number in another."""
+        if not self.groups:
+            return
+        width = self.upper - self.lower
+        broken = self._in_group & ~((width > 0) & width.isfinite())
+        if bool(broken.any()):
+            column = int(torch.nonzero(broken)[0])
+            columns = next(list(group.columns) for group in self.groups if column in group.columns)
+            raise ValueError(
+                f"group {columns}: on and off must differ, lower < upper in each of its columns, and be finite"
+            )
 
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
@@ -90,8 +169,9 @@ class Space:
         """
         if (self.lower.dtype, self.lower.device) == (like.dtype, like.device) and self.step.dtype == torch.float64:
             return self
-        return replace(
-            self,
+        # Not with dataclasses.replace: what was checked once need not be checked before every search.
+        moved = object.__new__(Space)
+        moved.__dict__.update(
             lower=self.lower.to(like),
             upper=self.upper.to(like),
             mutable=self.mutable.to(like.device),
@@ -99,7 +179,10 @@ class Space:
             step=self.step.to(like.device, torch.float64),
             shift=self.shift.to(like.device, torch.float64),
             scale=self.scale.to(like.device, torch.float64),
+            groups=self.groups,
         )
+        moved._check_groups()
+        return moved
 
     def check_origin(self, origin: Tensor) -> None:
         """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""
