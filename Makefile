@@ -15,8 +15,9 @@ LOCKS  := requirements.lock torch.lock
 TORCH_INSTALL ?= --no-deps
 
 PEER_ENVS := .venv-art .venv-alibi .venv-dice
-# Not part of `make bench`: what needs a GPU or hours, and what needs the reference libraries (`make fidelity`).
-APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py
+# Not part of `make bench`: what needs a GPU or hours, what needs the reference libraries (`make fidelity`), and what
+# measures nothing.
+APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/attack.py
 
 .PHONY: demo test test-all pytest check format bench peers fidelity results listing dist sbom lock clean
 

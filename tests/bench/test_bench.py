@@ -48,6 +48,7 @@ TABLES = {
     "what_predicts": "What predicts invalidation",
 }
 WITH_PEERS = {"fidelity", "schema_dice"}  # these need the reference libraries
+ATTACKS = "nan,empties,csvs,flips,versions,store,pickles,network,disks"  # the quick ones, each done once
 ON_LINUX = {"audit", "many_rows", "retraining", "theory"}  # these read /proc
 WORDS = {"paper_device": ["--device", "cpu"], "seizure": ["--device", "cpu"]}
 NEEDS = {"seizure": "seizure"}  # a dataset that does not ship with the package
@@ -74,7 +75,7 @@ def documented() -> list[tuple[str, str]]:
 
 
 def test_every_benchmark_is_run_by_a_test():
-    assert scripts() == {*TABLES, *WITH_PEERS}
+    assert scripts() == {*TABLES, *WITH_PEERS, "attack"}
 
 
 def test_every_benchmark_that_a_document_names_exists_and_has_the_options():
@@ -101,6 +102,41 @@ def test_a_benchmark_prints_its_table_and_writes_its_rows(name, tmp_path):
     assert TABLES[name] in ran.stdout
     assert "Traceback" not in ran.stderr
     assert json.loads(file.read_text(encoding="utf-8"))
+
+
+# ---- attacks ----
+
+
+def test_the_page_of_promises_names_every_attack_and_each_promise_has_one(monkeypatch):
+    monkeypatch.syspath_prepend(BENCH)
+    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    promised, described = page.split("## What each attack does")
+    attacks = import_module("attack").ATTACKS
+    assert re.findall(r"^\| `(\w+)` \|", described, flags=re.MULTILINE) == list(attacks)
+    named = [re.findall(r"`(\w+)`", line.split("|")[3]) for line in promised.splitlines() if line.startswith("| ")][1:]
+    assert len(named) > 5
+    assert all(named)
+    assert {name for some in named for name in some} == set(attacks)
+
+
+@slow
+def test_the_quick_attacks_find_nothing(tmp_path):
+    ran = started(BENCH / "attack.py", "--minutes", "0", "--only", ATTACKS, folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for line, name in zip(ran.stdout.splitlines(), ATTACKS.split(","), strict=True):
+        assert re.fullmatch(rf"{name}: [1-9]\d* tried, 0 surprises", line)
+    assert not list(tmp_path.iterdir())
+
+
+@slow
+def test_a_surprise_is_a_line_and_an_exit_code(tmp_path):
+    copy = shutil.copytree(BENCH, tmp_path / "bench")  # the table of misuses is looked for beside this folder
+    ran = started(copy / "attack.py", "--minutes", "0", "--only", "misuses", folder=tmp_path)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "  misuses: the table of misuses: expected a file tests/misuses.py; got no file [1 times]",
+        "misuses: 1 tried, 1 surprises of 1 kinds",
+    ]
 
 
 # ---- the paper's study: what each reading has ----

@@ -1,0 +1,1 @@
+"""The attacks of `bench/attack.py`: generators that yield a `Try` for each thing they do."""
