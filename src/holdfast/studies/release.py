@@ -52,7 +52,7 @@ class ReleasedPGD:
         generator = torch.Generator().manual_seed(self.seed)
         point, inside = x.clone(), space.to(x)
         todo = torch.nonzero(predict(model, x) != target).flatten()
-        with one_thread(x.numel()):
+        with one_thread():
             for level in range(1, self.levels + 1):
                 radius = self.radius * level / self.levels
                 start = x + radius * in_shell(len(x), x.shape[1], 0.0, 1.0, generator).to(x)
@@ -98,7 +98,7 @@ class ReleasedSNS:
         return replace(self, low=x.amin(0), high=x.amax(0))
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
-        return with_found_moved(model, start, space, partial(self._walk, model), numbers=self.points)
+        return with_found_moved(model, start, space, partial(self._walk, model))
 
     def _walk(self, model: Model, space: Space, center: Tensor, origin: Tensor, target: Tensor) -> Tensor:
         aim, ball = SNS(points=self.points).value, Ball(center, torch.full_like(center[:, 0], self.radius))
@@ -144,7 +144,7 @@ class ReleasedLatent:
             raise ValueError("there is no autoencoder yet; fit the method to the data first: method.fit(x, y, space)")
         # Trained on rows scaled by their own range, used on rows scaled by theirs.
         autoencoder = replace(self.latent.autoencoder.to(x), low=x.amin(0), width=x.amax(0) - x.amin(0))
-        with one_thread(x.numel() * self.samples), torch.no_grad():
+        with one_thread(), torch.no_grad():
             return assess(model, x, self._sought(model, autoencoder, x, target), target, space)
 
     def _sought(self, model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
-"""How many threads work on a tensor.
+"""How many threads work on a tensor: one.
 
-Threads that share a small piece of work wait for one another at every step, and on a machine that is busy with
-something else they wait twenty times as long as one thread would have taken. One thread also gives the same bits
-whatever the number of cores.
+Several threads share out a tensor at places that depend on their number, and the numbers beside such a place go through
+other instructions than those inside: a few rows in thousands come out with other bits. One thread gives the same bits
+whatever the number of cores. It also does not wait: threads that share a small piece of work wait for one another at
+every step, and on a machine that is busy with something else they take twenty times as long as one thread alone.
 """
 
 from __future__ import annotations
@@ -12,14 +13,11 @@ from contextlib import contextmanager
 
 import torch
 
-LARGE = 1 << 20  # numbers in a tensor from which several threads pay
-
 
 @contextmanager
-def one_thread(numbers: int = 0) -> Iterator[None]:
-    """Work on one thread, unless there are so many numbers to work on that more of them pay."""
+def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(before if numbers >= LARGE else 1)
+    torch.set_num_threads(1)
     try:
         yield
     finally:

@@ -141,7 +141,7 @@ class Latent:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         model, x, target = checked_question(model, x, target, space)
         autoencoder = self._fitted(x)
-        with one_thread(x.numel() * self.samples), torch.no_grad():
+        with one_thread(), torch.no_grad():
             return assess(model, x, self._sought(model, autoencoder, x, target, space.to(x)), target, space)
 
     def _fitted(self, x: Tensor) -> Autoencoder:

@@ -48,7 +48,7 @@ class Margin:
         def sure_enough(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
             return log_odds(model, point, target) - math.log(self.level / (1 - self.level))
 
-        with one_thread(x.numel()):
+        with one_thread():
             point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
             with torch.no_grad():
                 reached = sure_enough(model, point, target) >= 0

@@ -73,7 +73,7 @@ class MinCost:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         model, x, target = checked_question(model, x, target, space)
-        with one_thread(x.numel()):
+        with one_thread():
             return assess(model, x, self.cheapest(model, x, target, space.to(x), margin), target, space)
 
     def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:

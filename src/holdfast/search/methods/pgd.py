@@ -49,7 +49,7 @@ class PGD:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         model, x, target = checked_question(model, x, target, space)
-        with one_thread(x.numel()):
+        with one_thread():
             return self._climb_ladder(model, x, target, space.to(x))
 
     def _climb_ladder(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:

@@ -93,7 +93,7 @@ class Prototype:
             raise ValueError("no training rows to find prototypes among; use Prototype().fit(x, y, space)")
         if self.rows.shape[1] != x.shape[1]:
             raise ValueError(f"fitted to rows of {self.rows.shape[1]} columns but asked about {x.shape[1]}; fit anew")
-        with one_thread(x.numel()):
+        with one_thread():
             scale = self._scale(model, space.to(x), self.rows.to(x))
             guide, known = prototypes(model, self.rows.to(x), x, target, self.nearest, scale)
             still = ~known | (predict(model, x) == target)

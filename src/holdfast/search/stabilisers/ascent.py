@@ -41,11 +41,10 @@ def ascend(
     radius: float | Tensor,
     steps: int,
     norm: float,
-    numbers: int = 1,
 ) -> Counterfactuals:
     """The same rows with those that were found moved to where the score is highest in the ball, the class kept.
 
-    ``radius`` is one for all rows or one per row. ``numbers`` is how many points the score looks at for each.
+    ``radius`` is one for all rows or one per row.
     """
     check_answer(start)
     model, sizes = asked(model), _sizes(radius, start)
@@ -56,7 +55,7 @@ def ascend(
         best = walk(task, ball, score, steps)
         return climb(task, score, best) if space.discrete else best
 
-    return with_found_moved(model, start, space, search, sizes, numbers=numbers)
+    return with_found_moved(model, start, space, search, sizes)
 
 
 def _sizes(radius: float | Tensor, start: Counterfactuals) -> Tensor:
@@ -75,18 +74,17 @@ def with_found_moved(
     space: Space,
     search: Callable[..., Tensor],
     *more: Tensor,
-    numbers: int = 1,
 ) -> Counterfactuals:
     """The same rows with those that were found where ``search(space, point, origin, target, *more)`` moves them."""
     check_answer(start)
     model, origin, target = checked_question(model, start.origin, start.target, space)
     check_rows(start.point, "point", width=origin.shape[1])
     rows, point = torch.nonzero(start.found).flatten(), start.point.detach().to(origin, copy=True)
-    if len(rows):
-        with one_thread(numbers * point.numel()):
+    with one_thread():
+        if len(rows):
             given = (point, origin, target, *more)
             point[rows] = by_rows(partial(search, space.to(point)), *(tensor[rows] for tensor in given))
-    moved = assess(model, origin, point, target, space, also=start.found)
+        moved = assess(model, origin, point, target, space, also=start.found)
     return replace(moved, seen=moved.seen | start.seen)
 
 

@@ -74,7 +74,7 @@ class SNS:
         """The same rows with those that were found moved to where they hold better."""
         check_answer(start)
         self._check_baseline(start.origin)
-        return ascend(model, start, space, self.value, self.radius, self.steps, self.norm, self.points)
+        return ascend(model, start, space, self.value, self.radius, self.steps, self.norm)
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
         """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""

@@ -72,7 +72,7 @@ class ElasticNetART:
             best = least_constant(iterates, task.cost, x, self.first, self.constants)
             return repair(task, best) if inside.discrete else best
 
-        with one_thread(x.numel()):
+        with one_thread():
             return assess(model, x, by_rows(search, x, target), target, space)
 
     def _iterates(

@@ -1,0 +1,49 @@
+"""A search works on one thread, however many rows it has: more of them would change some bits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from holdfast import PGD, SNS, Confidence, MinCost, Recipe, Retraining, Space, other_class, train
+from holdfast.search.pipeline import Then
+from holdfast.utils.threads import one_thread
+
+X = torch.randn(20_000, 60, generator=torch.Generator().manual_seed(0))
+MODEL = train(X[:300], (X[:300, 0] > 0).long(), Recipe((8,), epochs=1), [Retraining()])[0]
+
+
+@pytest.fixture
+def four_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+SEARCHES = {
+    "min-l1": MinCost(norm=1, steps=1, constants=1),
+    "min-l2": MinCost(steps=1, constants=1),
+    "pgd": PGD(steps=1, levels=1),
+    "pgd+sns": Then(PGD(steps=1, levels=1), (SNS(steps=1, points=2),)),
+    "pgd+confidence": Then(PGD(steps=1, levels=1), (Confidence(steps=1),)),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_model_is_asked_on_one_thread(name, four_threads):
+    asked_on = []
+
+    def model(x):  # tried on a row or two first
+        asked_on.append((torch.get_num_threads(), len(x)))
+        return MODEL(x)
+
+    SEARCHES[name](model, X, other_class(MODEL, X), Space.free(X))
+    assert {threads for threads, rows in asked_on if rows > 100} == {1}
+    assert torch.get_num_threads() == 4
+
+
+def test_the_number_of_threads_comes_back_whatever_happens(four_threads):
+    with pytest.raises(KeyboardInterrupt), one_thread():
+        raise KeyboardInterrupt
+    assert torch.get_num_threads() == 4
