@@ -61,7 +61,9 @@ def test_a_reader_who_goes_away_costs_no_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("by", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_an_interrupt_ends_the_command_and_writes_nothing(by, code, tmp_path):
     """While two worker processes are training."""
     words = ("demo", "--rows", 2, "--members", 2, "--workers", 2, "--out", "out")
@@ -71,6 +73,7 @@ def test_an_interrupt_ends_the_command_and_writes_nothing(by, code, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_a_second_command_on_the_same_folder_is_told(tmp_path):
     words = ("demo", "--rows", 2, "--members", 2, "--workers", 1, "--out", "out")

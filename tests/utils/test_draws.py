@@ -61,7 +61,7 @@ def families():
     return trained(), modules()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_training_gives_the_same_bits(workers, families, another_default):
     for first, again in zip(families, (trained(workers), modules(workers)), strict=True):
         assert first.fingerprints == again.fingerprints

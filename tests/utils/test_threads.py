@@ -30,7 +30,9 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name.startswith("min") else name for name in SEARCHES]
+)
 def test_the_model_is_asked_on_one_thread(name, four_threads):
     asked_on = []
 
