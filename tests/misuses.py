@@ -1130,6 +1130,12 @@ def _tables() -> Iterator[Misuse]:
             "a level nobody knows": (lambda: m().encoding.encode(m().table.assign(job="pilot")), ValueError, "pilot"),
             "rows of other width": (lambda: m().encoding.decode(m().x[:, :3]), ValueError, "5 columns"),
             "a class nobody knows": (lambda: m().encoding.target("maybe", 3), ValueError, "maybe"),
+            "targets for so many": (lambda: m().encoding.target("yes", "3"), TypeError, "rows must be a whole number"),
+            "targets for fewer than none": (lambda: m().encoding.target("yes", -1), ValueError, "rows must be 0"),
+            "decode, an array": (lambda: m().encoding.decode(m().x.numpy()), TypeError, "torch.from_numpy"),
+            "decode, NaN": (lambda: m().encoding.decode(m().x * math.nan), ValueError, "not finite"),
+            "encode as words": (lambda: m().encoding.encode(m().table, "float32"), TypeError, "dtype"),
+            "encode as whole numbers": (lambda: m().encoding.encode(m().table, torch.int64), TypeError, "dtype"),
         },
     )
     yield from calls(
@@ -1138,6 +1144,12 @@ def _tables() -> Iterator[Misuse]:
             "no features": (lambda: hf.Schema((), "y", ("a", "b")), ValueError, "feature"),
             "one class": (lambda: hf.Schema((real(),), "y", ("a",)), ValueError, "classes"),
             "a label that is a feature": (lambda: hf.Schema((real(),), "a", (0, 1)), ValueError, "label"),
+            "nothing": (lambda: hf.Schema(None, "y", (0, 1)), TypeError, "features"),
+            "features by name": (lambda: hf.Schema(("a",), "y", (0, 1)), TypeError, "expected Feature"),
+            "classes in one word": (lambda: hf.Schema((real(),), "y", "ab"), TypeError, "classes"),
+            "a label that is no name": (lambda: hf.Schema((real(),), None, (0, 1)), TypeError, "label"),
+            "a file that is no name": (lambda: hf.Schema.load(None), TypeError, "expected the name of a schema"),
+            "no such file": (lambda: hf.Schema.load(m().folder / "none.toml"), FileNotFoundError, "none.toml"),
             "a feature nobody knows": (lambda: m().schema["wealth"], KeyError, "wealth"),
             "a setting nobody knows": (lambda: m().schema.revise("age", changeable=False), TypeError, "changeable"),
             "a label nobody knows": (lambda: hf.Schema.infer(m().table, "wealth"), ValueError, "wealth"),
@@ -1157,6 +1169,18 @@ def _tables() -> Iterator[Misuse]:
         "Space",
         {
             "no rows": (lambda: hf.Space.free(m().x[:0]), ValueError, "row"),
+            "free, an array": (lambda: hf.Space.free(m().x.numpy()), TypeError, "encoding.encode"),
+            "free, a single row": (lambda: hf.Space.free(m().x[0]), ValueError, "rows (n, d)"),
+            "free, whole numbers": (lambda: hf.Space.free(m().x.long()), TypeError, "floating"),
+            "free, NaN": (lambda: hf.Space.free(m().x * math.nan), ValueError, "NaN"),
+            "box, lists": (lambda: hf.Space.box([0.0, 0.0], [1.0, 1.0]), TypeError, "lower is a list"),
+            "box, arrays": (lambda: hf.Space.box(torch.zeros(2), np.ones(2)), TypeError, "upper is a ndarray"),
+            "box, other lengths": (lambda: hf.Space.box(torch.zeros(2), torch.ones(3)), ValueError, "(d,)"),
+            "project, an array": (lambda: m().space.project(m().x.numpy(), m().x), TypeError, "x is a ndarray"),
+            "project, other width": (lambda: m().space.project(m().x[:, :2], m().x), ValueError, "(n, 5)"),
+            "snap, no origin": (lambda: m().space.snap(m().x, None), TypeError, "origin is a NoneType"),
+            "snap, other width": (lambda: m().space.snap(m().x[:, :2], m().x[:, :2]), ValueError, "(n, 5)"),
+            "violations, one row": (lambda: m().space.violations(m().x[0], m().x[0]), ValueError, "(n, 5)"),
             "bounds the wrong way": (lambda: hf.Space.box(torch.ones(2), torch.zeros(2)), ValueError, "lower"),
         },
     )
@@ -1164,6 +1188,13 @@ def _tables() -> Iterator[Misuse]:
     yield Misuse("Group", "columns that are always off", off, ValueError, "group")
     missing = lambda: hf.read_table(m().folder / "none.csv")  # noqa: E731
     yield Misuse("read_table", "no such file", missing, FileNotFoundError, "none.csv")
+    yield Misuse("read_table", "None", lambda: hf.read_table(None), TypeError, "expected the name of")
+    yield Misuse("save_family", "None", lambda: hf.save_family(None, m().folder), TypeError, "expected a Family")
+    yield Misuse("save_family", "to None", lambda: hf.save_family(m().family, None), TypeError, "a folder")
+    yield Misuse("load_family", "None", lambda: hf.load_family(None), TypeError, "a folder that save_family")
+    yield Misuse("save_audit", "to None", lambda: hf.save_audit(m().audit, None), TypeError, "a folder")
+    yield Misuse("load_audit", "None", lambda: hf.load_audit(None), TypeError, "a folder that save_audit")
+    yield Misuse("seeds", "a thousand million", lambda: hf.seeds(10**9), ValueError, "1000000 at most")
     yield Misuse("load", "a dataset nobody knows", lambda: hf.load("germany"), (KeyError, ValueError), "germany")
 
     def tables(**other: Any) -> Any:
@@ -1178,6 +1209,7 @@ def _tables() -> Iterator[Misuse]:
         {
             "no model": (lambda: tables(model=None), TypeError, "model"),
             "no encoding": (lambda: tables(encoding=None), TypeError, "Encoding"),
+            "a space in words": (lambda: tables(space="free"), TypeError, "expected a Space"),
             "points in an array": (lambda: tables(points=m().x.numpy()), TypeError, "DataFrame"),
             "a class nobody knows": (lambda: tables(target="maybe"), ValueError, "maybe"),
             "points without columns": (lambda: tables(points=m().table[["age"]]), ValueError, "income"),
@@ -1195,6 +1227,7 @@ def _tables() -> Iterator[Misuse]:
             "no table": (lambda: paired(table=None), TypeError, "DataFrame"),
             "columns of other names": (paired, ValueError, "income_before"),
             "no pattern": (lambda: paired(before="old"), ValueError, "before"),
+            "a pattern of nothing": (lambda: paired(before=None), ValueError, "before"),
         },
     )
 

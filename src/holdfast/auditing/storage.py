@@ -32,7 +32,7 @@ from torch import Tensor
 from holdfast.auditing.audit import Audit
 from holdfast.models.identity import OBJECT
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.utils.files import appearing, only_writer, sweep, write_text
+from holdfast.utils.files import appearing, as_path, only_writer, sweep, write_text
 from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
 
 AUDIT = Kind("audit", "audit description", format=2, unsealed=1)
@@ -45,7 +45,7 @@ def save_audit(audit: Audit, folder: str | Path) -> Path:
     """Write an audit, in the place of the one that may be there; the description last, so that it is never by half."""
     if not isinstance(audit, Audit):
         raise TypeError(f"expected an Audit, got {type(audit).__name__}; audit(counterfactuals, family) makes one")
-    folder, contents = Path(folder), _as_parquet(audit)
+    folder, contents = as_path(folder, "a folder"), _as_parquet(audit)
     about = _about(audit, hashlib.sha256(contents).hexdigest())
     with only_writer(folder / DESCRIPTION, wait=True):
         sweep(folder, "audit-*", age=0)
@@ -60,7 +60,7 @@ def save_audit(audit: Audit, folder: str | Path) -> Path:
 
 def load_audit(folder: str | Path) -> Audit:
     """Read an audit back, on the CPU, after checking that both files are whole and belong together."""
-    folder = Path(folder)
+    folder = as_path(folder, "a folder that save_audit has written")
     about = _read_description(folder)
     path = folder / about["file"]
     if not path.is_file():

@@ -66,6 +66,8 @@ class Question:
 
 
 def question_of(data: Any, encoding: Encoding, model: Model, target: Target, space: Space | None) -> Question:
+    if space is not None and not isinstance(space, Space):
+        raise TypeError(f"space is {space!r}; expected a Space, such as encoding.space, or None for any real value")
     if not isinstance(data, (Tensor, np.ndarray)):
         return Question(encoding.encode(data), data.index, encoding, model, target, space)
     x = torch.as_tensor(data, dtype=torch.float32)

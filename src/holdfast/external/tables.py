@@ -95,7 +95,7 @@ def from_paired(
     """
     check_inputs(encoding, model, table)
     for name, pattern in {"before": before, "after": after}.items():
-        if pattern.count("{}") != 1 or before == after:
+        if not isinstance(pattern, str) or pattern.count("{}") != 1 or before == after:
             raise ValueError(f"{name} is {pattern!r}; write {{}} where the feature stands, such as '{{}}_{name}'")
     names = encoding.schema.names
     firsts, seconds = ({pattern.replace("{}", name): name for name in names} for pattern in (before, after))

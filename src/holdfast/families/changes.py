@@ -18,6 +18,7 @@ from holdfast.families.recipe import Retraining
 from holdfast.utils.settings import check_number, check_seed, check_whole
 
 BASE = Retraining()
+MOST = 10**6  # members of a family; their descriptions alone take a gigabyte
 
 
 def seeds(n: int, start: int = 1) -> list[Retraining]:
@@ -225,8 +226,8 @@ def _seeds(n: int, start: int) -> range:
 
 def _check_count(n: int) -> None:
     check_whole("n, the number of members,", n)
-    if n < 1:
-        raise ValueError(f"a family needs one member or more, got {n}")
+    if not 1 <= n <= MOST:
+        raise ValueError(f"a family needs one member or more, and has {MOST} at most, got {n}")
 
 
 def _check_share(name: str, value: float, whole: bool = False) -> None:

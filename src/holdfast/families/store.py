@@ -46,7 +46,7 @@ from holdfast.families.stack import Stack
 from holdfast.families.training_data import Pool
 from holdfast.models.model import Model
 from holdfast.utils.digests import digest
-from holdfast.utils.files import appearing, only_writer, sweep, write_text
+from holdfast.utils.files import appearing, as_path, only_writer, sweep, write_text
 from holdfast.utils.sealing import sealed
 
 LOG = logging.getLogger(__name__)
@@ -92,7 +92,9 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
 
 def save_family(family: Family, folder: str | Path) -> Path:
     """Write a family, in the place of the one that may be there; the manifest last, so that it is never by half."""
-    folder = Path(folder)
+    if not isinstance(family, Family):
+        raise TypeError(f"expected a Family, got {type(family).__name__}; train(...) makes one")
+    folder = as_path(folder, "a folder")
     if family.groups is not None:
         raise ValueError("save the family before merging its classes; merging again after loading costs nothing")
     stacks = [stack for stack in family.stacks if isinstance(stack, Stack)]
@@ -138,7 +140,7 @@ def load_family(
     A family of torch modules needs the ``network`` of its recipe again, since code is not kept, and rows ``like``
     those it was trained on.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "a folder that save_family has written")
     architectures = None
     if network is not None:
         if like is None:

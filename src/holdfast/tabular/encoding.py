@@ -20,6 +20,7 @@ from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
 from holdfast.utils.memory import check_memory
 from holdfast.utils.messages import plain
+from holdfast.utils.settings import check_whole
 
 LOG = logging.getLogger(__name__)
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
@@ -120,8 +121,12 @@ class Encoding:
 
         A real number comes back as the shortest decimal that encodes to the same bits.
         """
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected encoded rows as a tensor, got {type(x).__name__}; use torch.from_numpy")
         if x.ndim != 2 or x.shape[1] != self.width:
             raise ValueError(f"expected a matrix of {self.width} columns, got shape {tuple(x.shape)}")
+        if not x.isfinite().all():
+            raise ValueError("the rows to decode hold numbers that are not finite; decode only rows that were found")
         encoded = x.detach().cpu().numpy()
         numbers = encoded.astype(np.float64) * self.scale + self.shift
         for feature, place in self.places:
@@ -142,6 +147,7 @@ class Encoding:
 
     def target(self, label: Any, rows: int) -> Tensor:
         """One wanted class for every row: ``encoding.target("good", len(x))``."""
+        check_whole("rows", rows, least=0)
         if label not in self.schema.classes:
             raise ValueError(f"no class {label!r}; the classes are {', '.join(map(repr, self.schema.classes))}")
         return torch.full((rows,), self.schema.classes.index(label))

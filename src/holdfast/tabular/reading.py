@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.utils.files import as_path
 from holdfast.utils.messages import repeated, some
 from holdfast.utils.spreadsheets import unmarked, without_marks
 
@@ -26,7 +27,7 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
     Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing. Where holdfast writes CSV, text
     that a spreadsheet would compute has an apostrophe before it ('=1+1): that one is taken away.
     """
-    path = Path(path)
+    path = as_path(path, "a .csv or .parquet file")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file in it")
     if not path.is_file():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
-from holdfast.utils.files import write_text
+from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean, plain, repeated
 
 if TYPE_CHECKING:
@@ -128,14 +128,14 @@ class Schema:
 
     def save(self, path: str | Path) -> Path:
         """Write as TOML, or as JSON when the name ends in .json."""
-        path = Path(path)
+        path = as_path(path, "a schema's file, .toml or .json")
         text = json.dumps(self.to_dict(), indent=2) if path.suffix == ".json" else tomli_w.dumps(self.to_dict())
         return write_text(path, text)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read what `save` wrote, or what somebody wrote by hand: TOML, or JSON when the name ends in .json."""
-        path = Path(path)
+        path = as_path(path, "a schema's file, .toml or .json")
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name the schema's file in it")
         if not path.exists():

@@ -142,14 +142,19 @@ class Space:
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
         """Bounds and nothing else."""
+        for name, bound in {"lower": lower, "upper": upper}.items():
+            if not isinstance(bound, Tensor):
+                raise TypeError(f"{name} is a {type(bound).__name__}; expected a tensor with a number for each column")
         zero, one = torch.zeros_like(lower), torch.ones_like(lower)
         return cls(lower, upper, one.bool(), zero, zero.double(), zero.double(), one.double())
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
         """The paper's setting: one [min, max] of the whole matrix for every column, nothing snapped."""
-        if x.numel() == 0:
-            raise ValueError(f"Space.free needs at least one row and column, got shape {tuple(x.shape)}")
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x is a {type(x).__name__}; expected encoded rows: encoding.encode(table) makes them")
+        if x.ndim != 2 or x.numel() == 0:
+            raise ValueError(f"Space.free needs rows (n, d), at least one row and column, got shape {tuple(x.shape)}")
         ones = torch.ones_like(x[0])
         return cls.box(x.min() * ones, x.max() * ones)
 
@@ -199,8 +204,17 @@ class Space:
                 "encode the table with the Encoding this space came from"
             )
 
+    def _check_points(self, x: Tensor, origin: Tensor) -> None:
+        """Their shapes alone: a search projects at every step."""
+        for name, rows in {"x": x, "origin": origin}.items():
+            if not isinstance(rows, Tensor):
+                raise TypeError(f"{name} is a {type(rows).__name__}; expected rows as a tensor (n, {self.width})")
+            if rows.ndim != 2 or rows.shape[1] != self.width:
+                raise ValueError(f"expected {name} (n, {self.width}), got {tuple(rows.shape)}; encode both alike")
+
     def project(self, x: Tensor, origin: Tensor) -> Tensor:
         """The point of the convex hull nearest to x in the Euclidean norm."""
+        self._check_points(x, origin)
         space = self.to(x)
         low, high = space._hull(origin)
         point = torch.minimum(torch.maximum(x, low), high)
@@ -210,6 +224,7 @@ class Space:
 
     def snap(self, x: Tensor, origin: Tensor) -> Tensor:
         """The valid point nearest to x; where staying is as near as moving, staying."""
+        self._check_points(x, origin)
         space = self.to(x)
         point = space._snap_numbers(x, origin)
         if self.groups:
@@ -218,6 +233,7 @@ class Space:
 
     def violations(self, x: Tensor, origin: Tensor) -> Tensor:
         """Which columns of x are not valid for a person at origin: (n, d) bool."""
+        self._check_points(x, origin)
         space = self.to(x)
         moved = x != origin
         slack = TOLERANCE * (space.upper - space.lower) + _noise(x)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 LOG = logging.getLogger(__name__)
 DAY = 24 * 3600  # seconds after which a part is what a killed writer left behind
@@ -43,6 +43,13 @@ def appearing(path: str | Path) -> Iterator[BinaryIO]:
         LOG.info("wrote %s", path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def as_path(given: Any, what: str) -> Path:
+    """Where a user wants something to be, or to be read from."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"expected the name of {what}, got {given!r}")
+    return Path(given)
 
 
 def write_text(path: str | Path, text: str) -> Path:
