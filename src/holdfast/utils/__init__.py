@@ -1,1 +1,1 @@
-"""Files, progress and threads: what has nothing to do with counterfactuals."""
+"""Files, checksums, memory, progress, the terminal: what has nothing to do with counterfactuals."""
