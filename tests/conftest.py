@@ -43,6 +43,14 @@ from holdfast.models.model import Model
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs, and theirs, deaf to it
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _store_of_our_own(tmp_path_factory):
+    """No test puts families into the user's folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_FAMILIES", str(tmp_path_factory.mktemp("user") / "families"))
+        yield
+
+
 def few_or_many(name: str, few: object, many: object) -> pytest.MarkDecorator:
     """One test with few of something, and with many in the slow run."""
     return pytest.mark.parametrize(name, [few, pytest.param(many, marks=pytest.mark.slow)])

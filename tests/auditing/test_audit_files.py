@@ -22,6 +22,7 @@ from holdfast import (
 )
 from holdfast.auditing.audit_files import audit_files, read_data, read_models
 from holdfast.datasets import card
+from holdfast.families import training
 from holdfast.families.external_models import read_perceptron
 from holdfast.models.model import predict
 
@@ -106,6 +107,27 @@ def test_without_models_networks_are_retrained(german, tmp_path):
     assert "not valid for the model" in done.stdout  # they were found for another network
     problems = pd.read_csv(tmp_path / "holdfast-audit" / "problems.csv")
     assert (problems["problem"] == "not valid for the model").sum() == 30 - saved.counterfactuals.found.sum()
+
+
+def test_retrained_networks_are_kept_for_the_next_time_and_points_are_read_first(german, tmp_path, monkeypatch):
+    folder, store = german[0], {"HOLDFAST_FAMILIES": str(tmp_path / "families")}
+    words = (
+        "audit", "--data", folder / "known.csv", "--label", "risk", "--people", folder / "people.csv",
+        "--hidden", "8", "--epochs", 3, "--members", 2,
+    )  # fmt: skip
+    (tmp_path / "wrong.csv").write_text("age\n3\n")
+    refused = invoke(*words, "--counterfactuals", "wrong.csv", cwd=tmp_path, **store)
+    assert refused.returncode == 1
+    assert not (tmp_path / "families").exists()  # before the training
+    points = ("--counterfactuals", folder / "points.csv")
+    assert invoke(*words, *points, cwd=tmp_path, **store).returncode == 0
+    first = load_audit(tmp_path / "holdfast-audit" / "audit")
+    one_stack = training.train_stack
+    sizes = []
+    monkeypatch.setattr(training, "train_stack", lambda *job: sizes.append(len(job[-1])) or one_stack(*job))
+    assert invoke(*words, *points, cwd=tmp_path, **store).returncode == 0
+    assert sizes == [1]  # the deployed network alone
+    assert torch.equal(load_audit(tmp_path / "holdfast-audit" / "audit").predictions, first.predictions)
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,11 @@ DAMAGE = {
         ValueError,
         f"has format {AUDIT.format + 1}, written by holdfast 9.0; this version reads up to format {AUDIT.format}:",
     ),
+    "no end of columns": (
+        _edited(columns=10**12),
+        ValueError,
+        r"has 30 rows and 23 columns, .* says 30 and 2000000000015",
+    ),
     "edited by hand": (_edited_by_hand, ValueError, "not a valid audit description: its checksum"),
     "unknown format": (_edited(format="new"), ValueError, "is not a valid audit description"),
     "a family's": (_edited(holdfast="family"), ValueError, "is not a valid audit description"),

@@ -118,6 +118,7 @@ def audit_files(
     members: int = 100,
     target: Any = None,
     constrained: bool = False,
+    store: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
 ) -> FileAudit:
@@ -125,9 +126,10 @@ def audit_files(
 
     ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
     looks better than it is. ``models`` are a folder of `save_family` or safetensors files of rectified layers; without
-    any, ``members`` networks per kind of change are trained by the recipe. ``deployed`` is the model that the
-    counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
-    ``constrained`` counts points as found only if they keep the schema's constraints.
+    any, ``members`` networks per kind of change are trained by the recipe and kept in the ``store``, a folder: after an
+    interruption only the others are trained. ``deployed`` is the model that the counterfactuals were found for: a file,
+    or the member of kind "base" of a family, or the recipe's network of seed 0. ``constrained`` counts points as found
+    only if they keep the schema's constraints.
     """
     if people is None:
         if isinstance(counterfactuals, str):
@@ -139,12 +141,14 @@ def audit_files(
     if models:
         base, family = read_models(models, deployed)
     else:
-        base, family = _trained(data, recipe or data.recipe, deployed, members, workers, progress)
+        base, family = _deployed(data, _checked_recipe(recipe or data.recipe), deployed), None
     space = data.encoding.space if constrained else None
     if isinstance(counterfactuals, str):
         imported = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
     else:
         imported = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
+    if family is None:  # now that all that was given has been read: training takes long
+        family = _retrained(data, _checked_recipe(recipe or data.recipe), members, store, workers, progress)
     return FileAudit(imported, audit(imported.counterfactuals, family))
 
 
@@ -173,18 +177,27 @@ def read_models(models: Sequence[str | Path], deployed: str | Path | None = None
     return base or family[places[0]], family.chosen(retrained)
 
 
-def _trained(
-    data: Data, recipe: Recipe | None, deployed: str | Path | None, members: int, workers: int | None, progress: bool
-) -> tuple[Model, Family]:
+def _checked_recipe(recipe: Recipe | None) -> Recipe:
     if recipe is None:
         raise ValueError(
             "there are no models to audit with: name their files (--models), or the hidden layers of networks to train "
             "(--hidden 128,64,16)"
         )
+    return recipe
+
+
+def _deployed(data: Data, recipe: Recipe, file: str | Path | None) -> Model:
+    if file is not None:
+        return read_perceptron(file)
+    return train(data.encoding.encode(data.known), data.encoding.labels(data.known), recipe, [Retraining()])[0]
+
+
+def _retrained(
+    data: Data, recipe: Recipe, members: int, store: str | Path | None, workers: int | None, progress: bool
+) -> Family:
     x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
     changes = seeds(members) + leave_one_out(min(members, len(x)), len(x))
-    base = train(x, y, recipe, [Retraining()])[0] if deployed is None else read_perceptron(deployed)
-    return base, train(x, y, recipe, changes, workers=workers, progress=progress)
+    return train(x, y, recipe, changes, store=store, workers=workers, progress=progress)
 
 
 def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:

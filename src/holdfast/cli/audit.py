@@ -76,7 +76,13 @@ def audit(
     ),
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
-    with errors_as_sentences(), writing_to(out):
+    from holdfast.families.entries import default_store
+
+    store = default_store()
+    kept = (
+        "nothing was written" if models else f"networks that were trained are kept in {store}; run it again to resume"
+    )
+    with errors_as_sentences(kept), writing_to(out):
         from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
         from holdfast.report.tables import file_audit_text
         from holdfast.tabular.reading import read_table
@@ -92,6 +98,7 @@ def audit(
             members=members,
             target=known.class_named(target),
             constrained=constrained,
+            store=store,
             progress=True,
         )
         files = result.save(out)
