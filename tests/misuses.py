@@ -1194,7 +1194,7 @@ def _tables() -> Iterator[Misuse]:
     yield Misuse("load_family", "None", lambda: hf.load_family(None), TypeError, "a folder that save_family")
     yield Misuse("save_audit", "to None", lambda: hf.save_audit(m().audit, None), TypeError, "a folder")
     yield Misuse("load_audit", "None", lambda: hf.load_audit(None), TypeError, "a folder that save_audit")
-    yield Misuse("seeds", "more than a million", lambda: hf.seeds(10**6 + 1), ValueError, "1000000 at most")
+    yield Misuse("seeds", "more than a million", lambda: hf.seeds(10**6 + 1), ValueError, "1000000 members at most")
     yield Misuse("load", "a dataset nobody knows", lambda: hf.load("germany"), (KeyError, ValueError), "germany")
 
     def tables(**other: Any) -> Any:

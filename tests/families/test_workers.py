@@ -13,8 +13,11 @@ from holdfast.families.workers import in_workers
 from killing import posix
 
 WORKING = """
-import os, time
+import os, signal, time
 from holdfast.families.workers import in_workers
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, or a shell, may have made this process deaf to them
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def work_for_ever(number):
     os.write(1, f"{os.getpid()}\\n".encode())

@@ -226,8 +226,10 @@ def _seeds(n: int, start: int) -> range:
 
 def _check_count(n: int) -> None:
     check_whole("n, the number of members,", n)
-    if not 1 <= n <= MOST:
-        raise ValueError(f"a family needs one member or more, and has {MOST} at most, got {n}")
+    if n < 1:
+        raise ValueError(f"a family needs one member or more, got {n}")
+    if n > MOST:
+        raise ValueError(f"a family has {MOST} members at most, got {n}; audit several smaller ones")
 
 
 def _check_share(name: str, value: float, whole: bool = False) -> None:
