@@ -30,7 +30,8 @@ def why_not(
     reasons: list[str | None] = [None] * len(answer)
     missed = torch.nonzero(~answer.found).flatten()
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
-        told = _reasons(model, answer.origin[rows], answer.target[rows], space.to(answer.origin), tries, seed)
+        own = space.to(answer.origin).of(rows)
+        told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
         for row, reason in zip(rows.tolist(), told, strict=True):
             reasons[row] = reason
     return tuple(reasons)
@@ -41,7 +42,8 @@ def random_points(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Te
     low, high = space.bounds(origin)
     drawn = uniform((tries, 1, origin.shape[1]), torch.Generator().manual_seed(seed)).to(origin)
     points = low + drawn * (high - low)
-    return space.snap(points.flatten(0, 1), origin.repeat(tries, 1)).view(tries, *origin.shape)
+    people = torch.arange(len(origin), device=origin.device).repeat(tries)
+    return space.of(people).snap(points.flatten(0, 1), origin[people]).view(tries, *origin.shape)
 
 
 def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:

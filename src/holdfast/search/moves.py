@@ -51,6 +51,7 @@ class Task:
             self,
             origin=self.origin[rows],
             target=self.target[rows],
+            space=self.space.of(rows),
             ball=None if self.ball is None else self.ball.of(rows),
             floor=None if self.floor is None else self.floor[rows],
         )

@@ -97,7 +97,7 @@ class Prototype:
             scale = self._scale(model, space.to(x), self.rows.to(x))
             guide, known = prototypes(model, self.rows.to(x), x, target, self.nearest, scale)
             still = ~known | (predict(model, x) == target)
-            point = by_rows(lambda *rows: self._search(model, space.to(x), scale, *rows), x, target, guide)
+            point = by_rows(space.to(x), partial(self._search, model, scale), x, target, guide)
             return assess(model, x, torch.where(still[:, None], x, point), target, space)
 
     def _scale(self, model: Model, space: Space, rows: Tensor) -> Tensor | None:
@@ -107,7 +107,7 @@ class Prototype:
         return lines(space, rows, predict(model, rows), self.categories)
 
     def _search(
-        self, model: Model, space: Space, scale: Tensor | None, x: Tensor, target: Tensor, guide: Tensor
+        self, model: Model, scale: Tensor | None, space: Space, x: Tensor, target: Tensor, guide: Tensor
     ) -> Tensor:
         task = Task(model, x, target, space)
         point = self._relaxed(task, guide, scale)

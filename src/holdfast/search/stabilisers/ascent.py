@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -83,7 +82,7 @@ def with_found_moved(
     with one_thread():
         if len(rows):
             given = (point, origin, target, *more)
-            point[rows] = by_rows(partial(search, space.to(point)), *(tensor[rows] for tensor in given))
+            point[rows] = by_rows(space.to(point).of(rows), search, *(tensor[rows] for tensor in given))
         moved = assess(model, origin, point, target, space, also=start.found)
     return replace(moved, seen=moved.seen | start.seen)
 

@@ -64,16 +64,15 @@ class ElasticNetART:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         model, x, target = checked_question(model, x, target, space)
-        inside = space.to(x)
 
-        def search(x: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, x, target, inside, self.norm)
-            iterates = partial(self._iterates, model, x, target, inside)
+        def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
+            task = Task(model, x, target, space, self.norm)
+            iterates = partial(self._iterates, model, x, target, space)
             best = least_constant(iterates, task.cost, x, self.first, self.constants)
-            return repair(task, best) if inside.discrete else best
+            return repair(task, best) if space.discrete else best
 
         with one_thread():
-            return assess(model, x, by_rows(search, x, target), target, space)
+            return assess(model, x, by_rows(space.to(x), search, x, target), target, space)
 
     def _iterates(
         self, model: Model, x: Tensor, target: Tensor, space: Space, constant: Tensor
