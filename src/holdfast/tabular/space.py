@@ -79,6 +79,7 @@ class Space:
     shift: Tensor  # (d,) encoded = (number − shift) / scale
     scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
+    gaps: tuple[tuple[int, float, float], ...] = ()  # column, low end, high end: nothing new lies strictly between
 
     def __post_init__(self) -> None:
         self._check_tensors()
