@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.ranges import Ranges, ranges_of
 
 LOG = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
@@ -42,7 +43,7 @@ SPARE = 3  # more candidates than needed: which are nearest is decided by their 
 class Metric:
     """From encoded rows to coordinates in which the distance of two people is Euclidean.
 
-    The coordinates are those of all encoded columns, then one for each level that is written as all zeros.
+    The coordinates are those of all encoded columns, then one for each feature that may be written as all zeros.
     """
 
     factor: Tensor  # (d,) of columns of levels: coordinate = factor · encoded + offset
@@ -68,7 +69,7 @@ class Metric:
         lines = [place.start for feature, place in places if _is_line(feature)]
         knots = [_normal_scores(x[:, column]) for column in lines]
         edges, starts, heights, slopes = _segments(knots)
-        optional = [place for feature, place in places if feature.zero_level is not None]
+        optional = [place for feature, place in places if _may_be_off(feature)]
         zero_levels = torch.zeros(len(optional), x.shape[1], dtype=torch.float64)
         for row, place in enumerate(optional):
             zero_levels[row, place] = 1
@@ -223,8 +224,49 @@ def _is_line(feature: Feature) -> bool:
     return feature.is_numeric or feature.kind == "ordinal"
 
 
+def _may_be_off(feature: Feature) -> bool:
+    """Whether a person may have no level of it on."""
+    return feature.zero_level is not None or (feature.kind == "categorical" and feature.missing)
+
+
 def _replaced(metric: Metric, **changes: Tensor) -> Metric:
     return Metric(**{field.name: changes.get(field.name, getattr(metric, field.name)) for field in fields(metric)})
+
+
+# ---- ranges of numbers ----
+
+
+def learned_ranges(columns: Sequence[tuple[Feature, NDArray[np.float64]]]) -> Inside:
+    """How `People.fit` is told which held-out rows lie in the ranges of all numbers.
+
+    columns   every number and its raw values, in the order of the rows; NaN where one is missing, which is allowed
+    """
+
+    def inside(train: Rows, test: Rows) -> NDArray[np.bool_]:
+        kept = np.ones(len(test), dtype=bool)
+        for feature, values in columns:
+            kept &= in_ranges(values[test], _learned(feature, values[train]))
+        return kept
+
+    return inside
+
+
+def _learned(feature: Feature, values: NDArray[np.float64]) -> Ranges:
+    if feature.ranges:
+        return feature.ranges
+    low = -np.inf if feature.lower is None else feature.lower
+    high = np.inf if feature.upper is None else feature.upper
+    if not ((values >= low) & (values <= high)).any():  # these rows show nothing
+        return ((low, high),)
+    return ranges_of(values, feature.grid, feature.lower, feature.upper)
+
+
+def in_ranges(values: NDArray[np.float64], ranges: Ranges) -> NDArray[np.bool_]:
+    """Which values lie in one of the ranges, or are missing."""
+    inside = np.isnan(values)
+    for first, last in ranges:
+        inside |= (values >= first) & (values <= last)
+    return inside
 
 
 # ---- numbers as normal scores ----
