@@ -1163,6 +1163,15 @@ def _tables() -> Iterator[Misuse]:
             "a step of nothing": (lambda: real(step=0), ValueError, "step"),
             "levels in one word": (lambda: hf.Feature("a", "categorical", levels="ab"), TypeError, "levels"),
             "mutable in words": (lambda: real(mutable="yes"), TypeError, "mutable"),
+            "missing in words": (lambda: real(missing="yes"), TypeError, "missing"),
+            "one range without its pair": (lambda: real(ranges=(0, 1)), TypeError, "ranges"),
+            "ranges that overlap": (lambda: real(ranges=((0, 2), (1, 3))), ValueError, "ranges"),
+            "no difficulty": (lambda: real(difficulty=0), ValueError, "difficulty"),
+            "missing and binary": (
+                lambda: hf.Feature("a", "binary", levels=(0, 1), missing=True),
+                ValueError,
+                "categorical",
+            ),
         },
     )
     yield from calls(

@@ -133,6 +133,20 @@ def test_infer_refuses_what_it_cannot_read():
         ({"kind": "categorical", "levels": ("a", "b"), "avoid": ("a", "b")}, "mutable=False"),
         ({"kind": "ordinal", "levels": ("a", "b"), "lower": 1}, "are for numbers"),
         ({"kind": "real", "direction": "up"}, "choose one of any, rise, fall"),
+        ({"kind": "real", "difficulty": 0}, "difficulty is 0; it must be above 0"),
+        ({"kind": "real", "difficulty": -1.5}, "difficulty is -1.5"),
+        ({"kind": "real", "ranges": ((2, 1),)}, r"ranges has \(2, 1\), which ends before it begins"),
+        ({"kind": "real", "ranges": ((3, 4), (1, 2))}, r"ranges has \(1, 2\) after \(3, 4\); list them in order"),
+        ({"kind": "real", "ranges": ((1, 3), (3, 4))}, "join those that touch or overlap"),
+        ({"kind": "real", "ranges": ((0, 9),), "upper": 8}, "must lie between lower None and upper 8"),
+        ({"kind": "real", "ranges": ((0, 9),), "lower": 1}, "must lie between lower 1 and upper None"),
+        ({"kind": "integer", "ranges": ((0, 1e20),)}, r"whole numbers end before 2\^63"),
+        ({"kind": "ordinal", "levels": ("a", "b"), "ranges": ((0, 1),)}, "ranges are for numbers"),
+        ({"kind": "binary", "levels": ("a", "b"), "missing": True}, "make it categorical"),
+        (
+            {"kind": "categorical", "levels": ("a", "b"), "zero_level": "c", "missing": True},
+            "missing values and zero_level 'c' would both be written as all zeros; move 'c' to levels, or fill",
+        ),
     ],
 )
 def test_a_feature_that_makes_no_sense_is_refused(settings, message):
@@ -148,6 +162,12 @@ def test_a_feature_that_makes_no_sense_is_refused(settings, message):
         ({"kind": "real", "lower": float("nan")}, "lower is nan; it must be a finite number"),
         ({"kind": "real", "step": "100"}, "step is '100'; it must be a finite number"),
         ({"kind": "real", "upper": True}, "upper is True"),
+        ({"kind": "real", "missing": "yes"}, "missing is 'yes'; it must be True or False"),
+        ({"kind": "real", "difficulty": "hard"}, "difficulty is 'hard'; it must be a finite number above 0"),
+        ({"kind": "real", "difficulty": float("inf")}, "difficulty is inf"),
+        ({"kind": "real", "ranges": (0, 1)}, r"ranges is \(0, 1\); give pairs of finite numbers"),
+        ({"kind": "real", "ranges": ((0, 1, 2),)}, "ranges is .*; give pairs"),
+        ({"kind": "real", "ranges": ((0, float("inf")),)}, "ranges is .*; give pairs"),
     ],
 )
 def test_settings_of_the_wrong_type_are_refused(settings, message):
@@ -168,6 +188,40 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     schema = EVERYTHING.revise("age", upper=everything()["age"].max())
     assert type(schema["age"].upper) is int
     assert Schema.load(schema.save(tmp_path / "schema.toml")) == schema
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "schema.json"])
+def test_ranges_difficulty_and_missing_go_through_a_file(tmp_path, name):
+    schema = EVERYTHING.revise("age", ranges=[(18, 40), [np.int64(50), np.float32(50)]], difficulty=2.5, missing=True)
+    assert schema["age"].ranges == ((18, 40), (50, 50))
+    assert Schema.load(schema.save(tmp_path / name)) == schema
+
+
+def test_levels_come_in_an_order_only_where_somebody_lists_it():
+    said = r"list the levels in their order, revise\('job', kind='ordinal', levels=\(\.\.\.\)\)"
+    with pytest.raises(ValueError, match=f"feature 'job': {said}"):
+        EVERYTHING.revise("job", kind="ordinal")
+    with pytest.raises(ValueError, match=f"categories have no direction; .*{said}"):
+        EVERYTHING.revise("job", direction="rise")
+    listed = EVERYTHING.revise("job", kind="ordinal", levels=("none", "clerk", "nurse", "baker"), avoid=())
+    assert listed["job"].levels == ("none", "clerk", "nurse", "baker")
+
+
+def test_new_bounds_cut_or_stretch_the_ranges():
+    schema = EVERYTHING.revise("debt", ranges=((0, 1000), (2000, 3000), (3500, 3500)))
+    assert schema.revise("debt", upper=2500)["debt"].ranges == ((0, 1000), (2000, 2500))
+    assert schema.revise("debt", upper=1500)["debt"].ranges == ((0, 1500),)
+    assert schema.revise("debt", lower=-100, upper=9000)["debt"].ranges == ((-100, 1000), (2000, 3000), (3500, 9000))
+    assert schema.revise("debt", upper=3000, ranges=())["debt"].ranges == ()
+    assert schema.revise("debt", lower=3600)["debt"].ranges == ()
+    with pytest.raises(TypeError, match="upper is '9'"):
+        schema.revise("debt", upper="9")
+
+
+def test_a_new_kind_leaves_what_it_has_no_room_for():
+    coded = EVERYTHING.revise("debt", kind="categorical", levels=(0, 100))["debt"]
+    assert coded == Feature("debt", "categorical", levels=(0, 100))
+    assert EVERYTHING.revise("job", kind="integer")["job"] == Feature("job", "integer")
 
 
 def test_a_schema_needs_different_features_and_classes():

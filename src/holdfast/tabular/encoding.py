@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
 from holdfast.utils.memory import check_memory
@@ -45,6 +46,7 @@ class Encoding:
     scale: Matrix  # (d,)
     lower: Matrix  # (d,) in raw numbers
     upper: Matrix  # (d,)
+    ranges: tuple[Ranges, ...]  # for each feature, where a number may move to; () for levels
 
     @classmethod
     def fit(cls, table: pd.DataFrame, schema: Schema, scaling: Scaling = "standard") -> Encoding:
@@ -55,11 +57,12 @@ class Encoding:
         schema.check(table)
         _check_size(table, schema, 0)
         low, high, mean, spread = _statistics(table, schema)
-        lower, upper = _bounds(low, high, schema)
+        ranges = _ranges(table, schema, low, high)
+        lower, upper = _bounds(schema, ranges)
         shift, scale = _shift_and_scale(low, high, mean, spread, scaling, _is_number(schema))
         _check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
         LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), len(shift))
-        return cls(schema, scaling, shift, scale, lower, upper)
+        return cls(schema, scaling, shift, scale, lower, upper, ranges)
 
     @property
     def width(self) -> int:
@@ -180,7 +183,15 @@ class Encoding:
             shift=torch.from_numpy(self.shift),
             scale=torch.from_numpy(self.scale),
             groups=tuple(groups),
+            gaps=tuple(self._gaps()),
         )
+
+    def _gaps(self) -> Iterator[tuple[int, float, float]]:
+        """What lies between the ranges, in encoded units: column, low end, high end."""
+        for (_, place), ranges in zip(self.places, self.ranges, strict=True):
+            for gap in gaps_of(ranges):
+                low, high = ((end - self.shift[place.start]) / self.scale[place.start] for end in gap)
+                yield place.start, float(low), float(high)
 
 
 def _places(schema: Schema) -> list[tuple[Feature, slice]]:
@@ -296,20 +307,32 @@ def _shift_and_scale(
     return shift, np.where(constant | (scale == 0), 1.0, scale)
 
 
-def _bounds(low: Matrix, high: Matrix, schema: Schema) -> tuple[Matrix, Matrix]:
-    """What the schema says; where it is silent, what the rows show, and all the levels there are."""
-    lower, upper = low.copy(), high.copy()
+def _ranges(table: pd.DataFrame, schema: Schema, low: Matrix, high: Matrix) -> tuple[Ranges, ...]:
+    """What the schema says; where it is silent, where the rows are."""
+    found: list[Ranges] = []
     for feature, place in _places(schema):
+        if not feature.is_numeric or feature.ranges:
+            found.append(tuple((float(first), float(last)) for first, last in feature.ranges))
+            continue
+        lower = low[place][0] if feature.lower is None else feature.lower
+        upper = high[place][0] if feature.upper is None else feature.upper
+        if lower > upper:
+            raise ValueError(
+                f"feature '{feature.name}': bounds {lower:g} to {upper:g} are empty; the rows "
+                f"go from {low[place][0]:g} to {high[place][0]:g}: give both lower and upper"
+            )
+        found.append(ranges_of(_raw(table[feature.name], feature), feature.grid, feature.lower, feature.upper))
+    return tuple(found)
+
+
+def _bounds(schema: Schema, ranges: tuple[Ranges, ...]) -> tuple[Matrix, Matrix]:
+    """The ends of the ranges, and all the levels there are."""
+    lower, upper = np.zeros(schema.width), np.ones(schema.width)
+    for (feature, place), own in zip(_places(schema), ranges, strict=True):
         if feature.is_numeric:
-            lower[place] = lower[place] if feature.lower is None else feature.lower
-            upper[place] = upper[place] if feature.upper is None else feature.upper
-            if (lower[place] > upper[place]).any():
-                raise ValueError(
-                    f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} are empty; the rows "
-                    f"go from {low[place][0]:g} to {high[place][0]:g}: give both lower and upper"
-                )
-        else:
-            lower[place], upper[place] = 0, max(1, len(feature.levels) - 1) if feature.kind != "categorical" else 1
+            lower[place], upper[place] = own[0][0], own[-1][1]
+        elif feature.kind != "categorical":
+            upper[place] = max(1, len(feature.levels) - 1)
     return lower, upper
 
 
@@ -333,18 +356,23 @@ def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair,
                 f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
                 f"infinite as float32; {_remedy(low, high, place)}"
             )
-        elif feature.is_numeric and out_of_reach[place].any():
+        elif feature.is_numeric and out_of_reach[place].any() and _is_bounded(feature):
             problems.append(
                 f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} would become one number "
                 f"or infinite as float32 with scaling={scaling!r}; choose bounds nearer to the rows, {ends}"
             )
-        elif out_of_reach[place].any() and np.isfinite(scale[place]).all():
+        elif not feature.is_numeric and out_of_reach[place].any() and np.isfinite(scale[place]).all():
             problems.append(
                 f"feature '{feature.name}': beside numbers as large as in the other columns, its levels could not be "
                 f"told apart as float32 with scaling={scaling!r}; choose another scaling"
             )
     if problems:
         raise ValueError("\n".join(problems))
+
+
+def _is_bounded(feature: Feature) -> bool:
+    """Whether somebody chose the bounds. Those that the rows show may be one number beside an outlier."""
+    return feature.lower is not None or feature.upper is not None or bool(feature.ranges)
 
 
 def _lost(ends: Pair, shift: Matrix, scale: Matrix, roundings: int | NDArray[Any]) -> NDArray[np.bool_]:

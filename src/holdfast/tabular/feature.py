@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from holdfast.utils.messages import plain
 
@@ -28,11 +29,15 @@ class Feature:
                 in their order, one column that counts them) or "categorical" (one column per level)
     mutable     False: no counterfactual ever changes it
     lower/upper of a number; what the training rows show when left out
+    ranges      the parts of the line that a number may move to, in order: ((0, 41310), (99999, 99999)); what the
+                training rows show when left out, see `holdfast.tabular.ranges`
     levels      what a binary, ordinal or categorical column can hold, in order
     direction   "rise" or "fall" when a person can only move it one way
     step        the grid of a number: 100 for "in hundreds"; an integer has 1 unless told otherwise
     zero_level  the level of a categorical column that is written as all zeros rather than as a column
     avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
+    difficulty  how hard a change is beside the same change of other features: 2 is twice as hard
+    missing     True: the column may have missing values; they stay or get a value, and no one is told to lose one
     """
 
     name: str
@@ -45,6 +50,9 @@ class Feature:
     step: float | None = None
     zero_level: Level | None = None
     avoid: tuple[Level, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
+    difficulty: float = 1.0
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -53,7 +61,8 @@ class Feature:
             raise TypeError(f"feature '{self.name}': {problem}")
         object.__setattr__(self, "levels", tuple(map(plain, self.levels)))
         object.__setattr__(self, "avoid", tuple(map(plain, self.avoid)))
-        for field in ("lower", "upper", "step", "zero_level"):
+        object.__setattr__(self, "ranges", tuple(tuple(map(plain, ends)) for ends in self.ranges))
+        for field in ("lower", "upper", "step", "zero_level", "difficulty"):
             object.__setattr__(self, field, plain(getattr(self, field)))
         for problem in self._odd_levels():
             raise TypeError(f"feature '{self.name}': {problem}")
@@ -61,8 +70,9 @@ class Feature:
             raise ValueError(f"feature '{self.name}': {problem}")
 
     def _type_problems(self) -> Iterable[str]:
-        if not isinstance(self.mutable, bool):
-            yield f"mutable is {self.mutable!r}; it must be True or False"
+        for field in ("mutable", "missing"):
+            if not isinstance(getattr(self, field), bool):
+                yield f"{field} is {shown(getattr(self, field))}; it must be True or False"
         for field in ("levels", "avoid"):
             value = getattr(self, field)
             if isinstance(value, str) or not isinstance(value, Iterable):
@@ -71,6 +81,10 @@ class Feature:
             value = getattr(self, field)
             if value is not None and not _is_finite_number(value):
                 yield f"{field} is {shown(value)}; it must be a finite number, or None"
+        if not _is_finite_number(self.difficulty):
+            yield f"difficulty is {shown(self.difficulty)}; it must be a finite number above 0"
+        if not _is_pairs(self.ranges):
+            yield f"ranges is {shown(self.ranges)}; give pairs of finite numbers, such as ((0, 40), (60, 60))"
 
     def _odd_levels(self) -> Iterable[str]:
         for field in ("levels", "avoid"):
@@ -85,6 +99,8 @@ class Feature:
             yield f"kind is {self.kind!r}; choose one of {', '.join(KINDS)}"
         if self.direction not in DIRECTIONS:
             yield f"direction is {self.direction!r}; choose one of {', '.join(DIRECTIONS)}"
+        if not self.difficulty > 0:
+            yield f"difficulty is {self.difficulty}; it must be above 0; set mutable=False for what no one can change"
         if self.is_numeric:
             yield from self._numeric_problems()
         else:
@@ -103,10 +119,26 @@ class Feature:
                 yield f"{field} is {shown(value)}, but whole numbers end before 2^63; make the feature 'real'"
         if self.kind == "integer" and self.step is not None and self.step != int(self.step):
             yield f"step is {self.step}, which is not whole; make the feature 'real' or the step whole"
+        yield from self._range_problems()
+
+    def _range_problems(self) -> Iterable[str]:
+        for low, high in self.ranges:
+            if low > high:
+                yield f"ranges has {(low, high)}, which ends before it begins; swap the two"
+            if self.kind == "integer" and max(abs(low), abs(high)) >= 2**63:
+                yield f"ranges has {(low, high)}, but whole numbers end before 2^63; make the feature 'real'"
+        for before, after in pairwise(self.ranges):
+            if after[0] <= before[1]:
+                yield f"ranges has {after} after {before}; list them in order, and join those that touch or overlap"
+        below = self.lower is not None and any(low < self.lower for low, _ in self.ranges)
+        above = self.upper is not None and any(high > self.upper for _, high in self.ranges)
+        if below or above:
+            bounds = f"lower {self.lower} and upper {self.upper}"
+            yield f"ranges {list(self.ranges)} must lie between {bounds}; change the one or the other"
 
     def _level_problems(self) -> Iterable[str]:
-        if self.lower is not None or self.upper is not None or self.step is not None:
-            yield f"lower, upper and step are for numbers, not for {self.kind!r}; restrict levels instead"
+        if self.lower is not None or self.upper is not None or self.step is not None or self.ranges:
+            yield f"lower, upper, step and ranges are for numbers, not for {self.kind!r}; restrict levels instead"
         if len(set(self.levels)) != len(self.levels):
             yield f"levels {list(self.levels)} repeat one another; list each once"
         if self.kind == "binary" and len(self.levels) != 2:
@@ -116,7 +148,7 @@ class Feature:
         if self.kind == "categorical" and not self.levels:
             yield "a categorical feature needs its levels; list them in levels=(...)"
         if self.kind == "categorical" and self.direction != "any":
-            yield "categories have no direction; make the feature 'ordinal' if its levels have an order"
+            yield f"categories have no direction; if its levels have an order, {self._as_ordinal()}"
         if self.zero_level is not None and self.kind != "categorical":
             yield f"zero_level is for categorical features, not for {self.kind!r}"
         if self.zero_level is not None and self.zero_level in self.levels:
@@ -125,6 +157,32 @@ class Feature:
             yield f"avoid {list(self.avoid)} must be levels of a categorical feature, here of {list(self.values)}"
         if self.avoid and set(self.avoid) == set(self.values):
             yield "avoid leaves no level to move to; set mutable=False instead"
+        if self.missing and self.kind == "binary":
+            yield "a binary feature has no room for missing values; make it categorical, which has"
+        if self.missing and self.zero_level is not None:
+            yield (
+                f"missing values and zero_level {self.zero_level!r} would both be written as all zeros; move "
+                f"{self.zero_level!r} to levels, or fill the missing values with it and leave out missing=True"
+            )
+
+    def _as_ordinal(self) -> str:
+        return f"list the levels in their order, revise({self.name!r}, kind='ordinal', levels=(...))"
+
+    def revised(self, **changes: Any) -> Feature:
+        """The same feature with other settings; what the new kind or the new bounds leave no room for goes.
+
+        New bounds cut the ranges, or stretch the outermost one. A number that becomes a column of levels loses its
+        bounds, and the other way round. Levels have no order by themselves, so an ordinal feature needs them listed.
+        """
+        kind = changes.get("kind", self.kind)
+        if kind == "ordinal" and self.kind == "categorical" and "levels" not in changes:
+            raise ValueError(f"feature '{self.name}': {self._as_ordinal()}")
+        if kind in KINDS and (kind in NUMERIC) != self.is_numeric:
+            gone = ("lower", "upper", "step", "ranges") if self.is_numeric else ("levels", "avoid", "zero_level")
+            changes = {field: _DEFAULTS[field] for field in gone} | changes
+        elif {"lower", "upper"} & set(changes) and "ranges" not in changes:
+            changes |= {"ranges": _within(self.ranges, changes.get("lower"), changes.get("upper"))}
+        return replace(self, **changes)
 
     @property
     def is_numeric(self) -> bool:
@@ -146,6 +204,34 @@ class Feature:
         if self.kind == "real":
             return self.step
         return None if self.kind == "categorical" else float(self.step or 1)
+
+
+_DEFAULTS = {field.name: field.default for field in fields(Feature)}
+
+
+def _within(
+    ranges: tuple[tuple[float, float], ...], lower: float | None, upper: float | None
+) -> tuple[tuple[float, float], ...]:
+    """The ranges between new bounds, which the outermost ones reach; none where none is left."""
+    if not all(bound is None or _is_finite_number(bound) for bound in (lower, upper)):
+        return ranges  # the feature will say what is wrong
+    inside = [
+        (low if lower is None else max(low, lower), high if upper is None else min(high, upper)) for low, high in ranges
+    ]
+    inside = [ends for ends in inside if ends[0] <= ends[1]]
+    if inside and lower is not None:
+        inside[0] = (lower, inside[0][1])
+    if inside and upper is not None:
+        inside[-1] = (inside[-1][0], upper)
+    return tuple(inside)
+
+
+def _is_pairs(value: object) -> bool:
+    return (
+        isinstance(value, (tuple, list))
+        and all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in value)
+        and all(_is_finite_number(end) for ends in value for end in ends)
+    )
 
 
 def is_level(value: object) -> bool:

@@ -82,7 +82,7 @@ class Schema:
             raise TypeError(
                 f"no setting '{unknown[0]}'{did_you_mean(unknown[0], _SETTINGS)}; there are {', '.join(_SETTINGS)}"
             )
-        revised = {name: dataclasses.replace(self[name], **changes) for name in names}
+        revised = {name: self[name].revised(**changes) for name in names}
         features = tuple(revised.get(feature.name, feature) for feature in self.features)
         return dataclasses.replace(self, features=features)
 
@@ -209,5 +209,9 @@ def _compact(feature: Feature) -> dict[str, Any]:
     for field in dataclasses.fields(feature):
         value = getattr(feature, field.name)
         if field.name in _OPTIONAL and value != field.default:
-            item[field.name] = list(value) if isinstance(value, tuple) else value
+            item[field.name] = _as_lists(value)
     return item
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
