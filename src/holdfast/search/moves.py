@@ -18,11 +18,14 @@ from torch import Tensor
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.search.gradients import LEAST_SCORE, Ball, slope
+from holdfast.search.people import people_for
+from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
+JUDGED = 6  # moves a row that are compared with people, where points must resemble some
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
@@ -44,6 +47,8 @@ class Task:
     ball: Ball | None = None
     guard: Score | None = None  # another score that may not fall
     floor: Tensor | None = None  # below this (n,)
+    people: People | None = None  # whom every point must resemble
+    limit: Tensor | None = None  # at least so much (n,); see `People.unlikeness`
 
     def of(self, rows: Tensor) -> Task:
         """The same for some rows."""
@@ -54,7 +59,16 @@ class Task:
             space=self.space.of(rows),
             ball=None if self.ball is None else self.ball.of(rows),
             floor=None if self.floor is None else self.floor[rows],
+            limit=None if self.limit is None else self.limit[rows],
         )
+
+    @property
+    def guarded(self) -> Task:
+        """The same where every point must pass for a person of the target's class, if the space asks for that."""
+        people = people_for(self.model, self.space)
+        if people is None or self.limit is not None:
+            return self
+        return replace(self, people=people, limit=people.limits(self.origin, self.target))
 
     def tried(self, score: Score, points: Tensor) -> Tensor:
         """The scores of t points of each row (n, t, d): (n, t)."""
@@ -83,6 +97,16 @@ class Task:
         if self.guard is None or self.floor is None:
             return near
         return near & (self.tried(self.guard, points) >= self.floor[:, None])
+
+    def plausible(self, point: Tensor) -> Tensor:
+        """Which points (n, d) pass for people, if they must: (n,)."""
+        if self.people is None or self.limit is None:
+            return torch.ones_like(self.target, dtype=torch.bool)
+        return self.people.unlikeness(point, self.target) <= self.limit
+
+    def good(self, point: Tensor) -> Tensor:
+        """Which points (n, d) are all that is wanted: (n,)."""
+        return self.near(point[:, None])[:, 0] & self.enough(point) & self.plausible(point)
 
     def near(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough: (n, t)."""
@@ -217,11 +241,33 @@ def _best_move(
     if score is not task.score:
         allowed &= task.tried(task.score, moves.points) > LEAST_SCORE
     final = torch.where(allowed, rank(now, after - now[:, None], moves.extra), -torch.inf)
-    value, place = final.max(1)
-    better = value > -torch.inf
+    better, place = _best_plausible(task, moves.points, final)
     rows = torch.arange(len(point), device=point.device)
     moved = torch.where(better[:, None], moves.points[rows, place], point)
     return moved, better, torch.where(better, after[rows, place], now)
+
+
+def _best_plausible(task: Task, points: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows have a point among (n, t, d) that ranks above minus infinity and passes for a person, and which one.
+
+    To compare with all people takes long, so points are judged in the order of their ranks, ``JUDGED`` at most.
+    """
+    value, place = ranks.max(1)
+    better = value > -torch.inf
+    if task.limit is None:
+        return better, place
+    ranks, going = ranks.clone(), torch.nonzero(better).flatten()
+    for _ in range(JUDGED):
+        if not len(going):
+            break
+        passes = task.of(going).plausible(points[going, place[going]])
+        ranks[going, place[going]] = -torch.inf
+        going = going[~passes]
+        value, following = ranks[going].max(1)
+        place[going], better[going] = following, value > -torch.inf
+        going = going[value > -torch.inf]
+    better[going] = False  # not judged to the end
+    return better, place
 
 
 def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradient: Tensor, rank: Rank) -> _Moves:

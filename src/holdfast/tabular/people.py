@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ FEWEST = 20  # people of a class from whom a threshold can be learned
 KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
 BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
 GROUPS = 25  # people are searched in so many groups at a time
+ROUNDING = 1e-5  # by which two distances may differ and still be the same
 SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
 
 
@@ -123,6 +124,7 @@ class People:
     thresholds: Tensor  # (c,)
     share: float = 0.95
     nearest: int = 5
+    groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
 
     @classmethod
     def fit(
@@ -160,7 +162,11 @@ class People:
 
     @property
     def classes(self) -> int:
-        return len(self.points)
+        return len(self.points if self.groups is None else self.groups)
+
+    def merged(self, groups: tuple[tuple[int, ...], ...]) -> People:
+        """The same people for a model whose classes are groups of theirs: to pass for one class of a group will do."""
+        return replace(self, groups=groups)
 
     def __repr__(self) -> str:
         sizes = " + ".join(str(len(people)) for people in self.points)
@@ -171,11 +177,16 @@ class People:
         if (self.thresholds.dtype, self.thresholds.device) == (like.dtype, like.device):
             return self
         points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
-        return People(self.metric.to(like), points, encoded, self.thresholds.to(like), self.share, self.nearest)
+        moved = replace(self, metric=self.metric.to(like), points=points, encoded=encoded)
+        return replace(moved, thresholds=self.thresholds.to(like))
 
     def rows(self, target: int) -> Tensor:
         """(m, d): all people that are kept of the class, encoded."""
-        return self.encoded[target]
+        return torch.cat([self.encoded[label] for label in self._members(target)])
+
+    def _members(self, target: int) -> tuple[int, ...]:
+        """The classes of a group, or the class itself."""
+        return (target,) if self.groups is None else self.groups[target]
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(n, d) encoded -> (n, p): points whose Euclidean distance is the distance of the people."""
@@ -190,32 +201,43 @@ class People:
                 found[chosen] = _nearest(points[chosen], people.points[label], self.nearest)[0].mean(1)
         return found
 
-    def limits(self, origin: Tensor, target: Tensor | int) -> Tensor:
-        """The largest distance that a plausible point for a person at origin may have: (n,)."""
-        thresholds = self.to(origin).thresholds
-        threshold = thresholds[target] if isinstance(target, Tensor) else thresholds[target].expand(len(origin))
-        return torch.maximum(threshold, self.distance(origin, target))
+    def unlikeness(self, x: Tensor, target: Tensor) -> Tensor:
+        """The distance to the class in units of its threshold, so that 1 is the limit: (n,)."""
+        people, found = self.to(x), torch.full_like(x[:, 0], torch.inf)
+        for label, chosen in _by_class(target, len(x), x.device):
+            for member in self._members(label):
+                threshold = people.thresholds[member].clamp_min(torch.finfo(x.dtype).tiny)
+                found[chosen] = torch.minimum(found[chosen], self.distance(x[chosen], member) / threshold)
+        return found
 
-    def within(self, x: Tensor, target: Tensor | int, limit: Tensor) -> Tensor:
-        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool."""
-        return self.distance(x, target) <= limit * (1 + 1e-5) + 1e-5
+    def limits(self, origin: Tensor, target: Tensor) -> Tensor:
+        """How unlike the class a plausible point for a person at origin may be, rounding included: (n,)."""
+        return self.limits_of(self.unlikeness(origin, target))
 
-    def plausible(self, x: Tensor, target: Tensor | int, origin: Tensor) -> Tensor:
+    @staticmethod
+    def limits_of(unlikeness: Tensor) -> Tensor:
+        """The same from how unlike the class the people are now: (n,)."""
+        return unlikeness.clamp_min(1) * (1 + ROUNDING) + ROUNDING
+
+    def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
         """Which points could be people of the class, or are no less plausible than the origin is: (n,) bool."""
-        return self.within(x, target, self.limits(origin, target))
+        return self.unlikeness(x, target) <= self.limits(origin, target)
 
-    def donors(self, x: Tensor, target: Tensor | int, count: int) -> Tensor:
+    def donors(self, x: Tensor, target: Tensor, count: int) -> Tensor:
         """The nearest people of the class to each row, encoded, nearest first: (n, count, d).
 
-        A class of fewer people repeats its farthest one; where it has none, the row itself stands there.
+        A class of fewer people repeats its farthest one; where it has none, the row itself stands there. A group of
+        classes takes turns.
         """
         people, found = self.to(x), x[:, None].repeat(1, count, 1)
         points = people.metric.coordinates(x)
-        for label, chosen in _by_class(target, len(x), x.device):
-            if len(people.points[label]):
-                _, who = _nearest(points[chosen], people.points[label], count)
-                who = torch.cat([who, who[:, -1:].expand(-1, count - who.shape[1])], 1)
-                found[chosen] = people.encoded[label][who]
+        for group, chosen in _by_class(target, len(x), x.device):
+            members = [label for label in self._members(group) if len(people.points[label])]
+            for turn, label in enumerate(members):
+                own = found[:, turn :: len(members)].shape[1]
+                _, who = _nearest(points[chosen], people.points[label], own)
+                who = torch.cat([who, who[:, -1:].expand(-1, own - who.shape[1])], 1)
+                found[chosen, turn :: len(members)] = people.encoded[label][who]
         return found
 
 
@@ -245,10 +267,18 @@ def learned_ranges(columns: Sequence[tuple[Feature, NDArray[np.float64]]]) -> In
     def inside(train: Rows, test: Rows) -> NDArray[np.bool_]:
         kept = np.ones(len(test), dtype=bool)
         for feature, values in columns:
-            kept &= in_ranges(values[test], _learned(feature, values[train]))
+            kept &= in_ranges(values[test], _learned(feature, values[train])) | _ruled_out(feature, values[test])
         return kept
 
     return inside
+
+
+def _ruled_out(feature: Feature, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Values beyond the bounds that somebody has set: people who have them may stay there, so they are no outliers."""
+    low = -np.inf if feature.lower is None else feature.lower
+    high = np.inf if feature.upper is None else feature.upper
+    beyond: NDArray[np.bool_] = (values < low) | (values > high)
+    return beyond
 
 
 def _learned(feature: Feature, values: NDArray[np.float64]) -> Ranges:

@@ -23,6 +23,7 @@ from operator import index
 import torch
 from torch import Tensor
 
+from holdfast.tabular.people import People
 from holdfast.tabular.personal import Personal
 from holdfast.utils.messages import repeated
 
@@ -81,6 +82,7 @@ class Space:
     scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
     gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
+    people: People | None = None  # whom an answer must resemble; None: any valid point will do
     personal: Personal | None = None  # for as many people as there are rows
 
     def __post_init__(self) -> None:
@@ -198,6 +200,7 @@ class Space:
             scale=self.scale.to(like.device, torch.float64),
             groups=self.groups,
             gaps=self.gaps,
+            people=None if self.people is None else self.people.to(like),
             personal=None if self.personal is None else self.personal.to(like),
         )
         moved._check_groups()
@@ -205,11 +208,17 @@ class Space:
 
     def of(self, rows: Tensor | slice) -> Space:
         """The space for some of its people: their numbers, as often as they are asked for."""
-        if self.personal is None:
-            return self
-        some = object.__new__(Space)
-        some.__dict__.update(self.__dict__ | {"personal": self.personal.of(rows)})
-        return some
+        return self if self.personal is None else self._with(personal=self.personal.of(rows))
+
+    def without_people(self) -> Space:
+        """The same space, in which any valid point will do, whether such people exist or not."""
+        return self if self.people is None else self._with(people=None)
+
+    def _with(self, **changes: object) -> Space:
+        """The same with other people. What was checked once need not be checked before every search."""
+        changed = object.__new__(Space)
+        changed.__dict__.update(self.__dict__ | changes)
+        return changed
 
     def check_origin(self, origin: Tensor) -> None:
         """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""

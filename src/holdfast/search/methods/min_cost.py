@@ -13,6 +13,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
@@ -82,7 +83,7 @@ class MinCost:
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
-            return settle(task, point) if space.discrete else _refined(task, point)
+            return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 
         return by_rows(space, search, x, target)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
@@ -65,6 +66,8 @@ class PGD:
             judged = assess(model, x[todo], reached, target[todo], own)
             point[todo] = judged.point
             todo = todo[~judged.found]
+        if len(todo):
+            point[todo] = believable_rows(model, x[todo], point[todo], target[todo], space.of(todo), self.radius)
         return assess(model, x, point, target, space)
 
     def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:
