@@ -167,8 +167,8 @@ def settle(task: Task, point: Tensor) -> Tensor:
 
 
 def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
-    """The cheaper of two points of each row, of those that score enough."""
-    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
+    """The cheaper of two points of each row, of those that are all that is wanted."""
+    costs = [torch.where(task.good(point), task.cost(point), torch.inf) for point in (one, other)]
     return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 

@@ -65,9 +65,9 @@ class PGD:
                 reached = self._repaired(model, x[todo], reached, target[todo], own, radius)
             judged = assess(model, x[todo], reached, target[todo], own)
             point[todo] = judged.point
-            todo = todo[~judged.found]
-        if len(todo):
-            point[todo] = believable_rows(model, x[todo], point[todo], target[todo], space.of(todo), self.radius)
+            # A larger ball has no better chance to hold somebody whom people are like: that is searched for at the end.
+            todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
+        point = believable_rows(model, x, point, target, space, self.radius)
         return assess(model, x, point, target, space)
 
     def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:
