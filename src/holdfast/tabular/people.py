@@ -390,28 +390,36 @@ def _by_class(target: Tensor | int, rows: int, device: torch.device) -> list[tup
 def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor:
     """Which points have a mean distance to their nearest people of at most the limit: (n,) bool.
 
-    Where ``count`` people are within the limit, the mean is; where none is, it is not. Only the others are measured.
+    Any ``count`` people whose mean is at most the limit will do; where not even one is so near, no others need be
+    looked for. Only what is left is measured.
     """
     count = min(count, len(people))
     near = torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    own, farthest = points.square().sum(1), people.square().sum(1).max()
-    doubt = 32 * torch.finfo(points.dtype).eps * (own + farthest)
-    least = limit * limit.abs() - own
     for rows, rough in _rough(points, people[::PART]):
-        near[rows] = (rough.amin(1) <= (least - doubt)[rows, None]).sum(1) >= count
+        near[rows] = _bounds(points[rows], rough.amin(1), count)[1] <= limit[rows]
     rest = torch.nonzero(~near).flatten()
-    points, limit, least, doubt = points[rest], limit[rest], least[rest], doubt[rest]
-    found = torch.zeros_like(rest, dtype=torch.bool)
+    points, limit = points[rest], limit[rest]
     for rows, rough in _rough(points, people):
         columns = rough.amin(1)
-        enough = (columns <= (least - doubt)[rows, None]).sum(1) >= count
-        some = (columns <= (least + doubt)[rows, None]).any(1)
-        open_ = torch.nonzero(some & ~enough).flatten()
-        distances, _ = _chosen(points[rows][open_], people, rough[open_], count)
-        enough[open_] = distances.mean(1) <= limit[rows][open_]
-        found[rows] = enough
-    near[rest] = found
+        nearest, mean = _bounds(points[rows], columns, count)
+        passed = mean <= limit[rows]
+        left = torch.nonzero(~passed & (nearest <= limit[rows])).flatten()
+        distances, _ = _chosen(points[rows], people, rough, columns, count, left)
+        passed[left] = distances.mean(1) <= limit[rows][left]
+        near[rest[rows]] = passed
     return near
+
+
+def _bounds(points: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What the distance to the nearest person is at least, and the mean to the ``count`` nearest at most: (n,), (n,).
+
+    The least of some columns are so many people, and seldom are two of the nearest in one column.
+    """
+    own = points.square().sum(1, keepdim=True)
+    least = columns.topk(count, largest=False).values if count <= columns.shape[1] else columns[:, :1] + torch.inf
+    doubt = 32 * torch.finfo(points.dtype).eps * (2 * own + least.abs())
+    nearest = (columns.amin(1, keepdim=True) + own - doubt[:, :1]).clamp_min(0).sqrt()
+    return nearest[:, 0], (least + own + doubt).clamp_min(0).sqrt().mean(1)
 
 
 def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -420,7 +428,8 @@ def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor
     distances = points.new_zeros(len(points), count)
     who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
     for rows, rough in _rough(points, people):
-        distances[rows], who[rows] = _chosen(points[rows], people, rough, count)
+        everyone = torch.arange(rows.stop - rows.start, device=points.device)
+        distances[rows], who[rows] = _chosen(points[rows], people, rough, rough.amin(1), count, everyone)
     return distances, who
 
 
@@ -442,14 +451,17 @@ def _rough(points: Tensor, people: Tensor) -> Iterator[tuple[slice, Tensor]]:
         yield rows, found.view(-1, GROUPS, len(squares) // GROUPS)
 
 
-def _chosen(points: Tensor, people: Tensor, rough: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _chosen(
+    points: Tensor, people: Tensor, rough: Tensor, columns: Tensor, count: int, rows: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Of some rows the distances to the nearest people, in order, and who they are."""
     # Two steps, because the smallest of many numbers are slow to find: the k smallest of all lie in those k columns
     # whose least numbers are smallest.
     candidates = min(count + SPARE, len(people))
-    columns = rough.amin(1)
-    best = columns.topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
-    within = rough.gather(2, best[:, None].expand(-1, GROUPS, -1)).flatten(1)
-    chosen = within.topk(candidates, largest=False, sorted=False).indices
-    who = chosen // best.shape[1] * rough.shape[2] + best.gather(1, chosen % best.shape[1])
-    distances, order = (points[:, None] - people[who]).norm(dim=2).sort(dim=1)
+    best = columns[rows].topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
+    places = torch.arange(GROUPS, device=rows.device)[:, None] * columns.shape[1] + best[:, None]  # who stands there
+    places = places.flatten(1)
+    within = rough.view(-1)[rows[:, None] * (GROUPS * columns.shape[1]) + places]
+    who = places.gather(1, within.topk(candidates, largest=False, sorted=False).indices)
+    distances, order = (points[rows][:, None] - people[who]).norm(dim=2).sort(dim=1)
     return distances[:, :count], who.gather(1, order)[:, :count]
