@@ -66,6 +66,12 @@ if TYPE_CHECKING:
     from holdfast.tabular.encoding import Encoding as Encoding
     from holdfast.tabular.feature import Feature as Feature
     from holdfast.tabular.reading import read_table as read_table
+    from holdfast.tabular.relations import Determines as Determines
+    from holdfast.tabular.relations import Exclusive as Exclusive
+    from holdfast.tabular.relations import Follows as Follows
+    from holdfast.tabular.relations import Implies as Implies
+    from holdfast.tabular.relations import Ordered as Ordered
+    from holdfast.tabular.relations import Sums as Sums
     from holdfast.tabular.schema import Schema as Schema
     from holdfast.tabular.space import Group as Group
     from holdfast.tabular.space import Space as Space
@@ -113,6 +119,7 @@ _HOMES = {
     "tabular.encoding": ("Encoding",),
     "tabular.feature": ("Feature",),
     "tabular.reading": ("read_table",),
+    "tabular.relations": ("Determines", "Exclusive", "Follows", "Implies", "Ordered", "Sums"),
     "tabular.schema": ("Schema",),
     "tabular.space": ("Group", "Space"),
 }

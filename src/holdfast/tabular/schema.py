@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
+from holdfast.tabular.relations import (
+    Determines,
+    Relation,
+    check_relations,
+    relation_from_dict,
+    relation_to_dict,
+)
 from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean, plain, repeated
 
@@ -25,11 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a table in their order, its label column, and the classes in theirs."""
+    """The features of a table in their order, its label column, the classes in theirs, and what relates the features.
+
+    relations   what must stay true when several features change: `Determines`, `Implies`, `Exclusive`, `Ordered`,
+                `Sums`, `Follows`
+    """
 
     features: tuple[Feature, ...]
     label: str
     classes: tuple[Level, ...]
+    relations: tuple[Relation, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", _features(self.features))
@@ -47,6 +59,8 @@ class Schema:
             raise ValueError(
                 f"label '{self.label}': a schema needs two or more different classes, got {list(self.classes)}"
             )
+        by_name = {feature.name: feature for feature in self.features}
+        object.__setattr__(self, "relations", check_relations(self.relations, by_name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,14 +72,14 @@ class Schema:
         return sum(feature.width for feature in self.features)
 
     def __str__(self) -> str:
-        """One line per feature, to look over."""
+        """One line per feature and per relation, to look over."""
         lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
         for feature in self.features:
             settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind")}
             lines.append(
                 f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
             )
-        return "\n  ".join(lines)
+        return "\n  ".join([*lines, *(f"relation: {relation}" for relation in self.relations)])
 
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
@@ -85,6 +99,34 @@ class Schema:
         revised = {name: self[name].revised(**changes) for name in names}
         features = tuple(revised.get(feature.name, feature) for feature in self.features)
         return dataclasses.replace(self, features=features)
+
+    def relate(self, *relations: Relation) -> Schema:
+        """The same schema with more relations: ``schema.relate(Ordered(("satisfactory", "total")))``."""
+        return dataclasses.replace(self, relations=(*self.relations, *relations))
+
+    def without(self, relation: Relation) -> Schema:
+        """The same schema less one of its relations."""
+        if relation not in self.relations:
+            told = ", ".join(f"'{known}'" for known in self.relations) or "none"
+            raise ValueError(f"the schema has no relation '{relation}' with these settings; its relations are {told}")
+        return dataclasses.replace(self, relations=tuple(known for known in self.relations if known != relation))
+
+    def learned(self, table: pd.DataFrame) -> Schema:
+        """The same schema, with the rows of every `Determines` that has none read off a table."""
+        relations = tuple(
+            relation.learn(table) if isinstance(relation, Determines) and not relation.rows else relation
+            for relation in self.relations
+        )
+        return self if relations == self.relations else dataclasses.replace(self, relations=relations)
+
+    def broken(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table that break a relation: row (its label), relation and why, one line for each breach.
+
+        A `Determines` without rows is broken by the rows that differ from what most rows with these values have.
+        """
+        from holdfast.tabular.breaches import breaches  # loads pandas, which a schema alone does not need
+
+        return breaches(table, self.relations)
 
     @classmethod
     def infer(cls, table: pd.DataFrame, label: str) -> Schema:
@@ -110,20 +152,20 @@ class Schema:
             "label": self.label,
             "classes": list(self.classes),
             "features": [_compact(feature) for feature in self.features],
+            **({"relations": list(map(relation_to_dict, self.relations))} if self.relations else {}),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
         try:
-            _check_keys(values, _KEYS, _KEYS)
-            if isinstance(values["features"], (str, Mapping)) or not isinstance(values["features"], Iterable):
-                raise TypeError(f"'features' is a {_kind(values['features'])}, expected a list of them")
-            features = tuple(_feature(item, place) for place, item in enumerate(values["features"], start=1))
-            return cls(features, values["label"], values["classes"])
+            _check_keys(values, _KEYS, (*_KEYS, "relations"))
+            features = tuple(_feature(item, place) for place, item in _numbered(values, "features"))
+            relations = tuple(relation_from_dict(item, place) for place, item in _numbered(values, "relations"))
+            return cls(features, values["label"], values["classes"], relations)
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"this is not a valid schema ({error}); it needs 'label', 'classes' and a list of 'features', "
-                f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}"
+                f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}; it may have a list of 'relations'"
             ) from error
 
     def save(self, path: str | Path) -> Path:
@@ -186,6 +228,14 @@ def _feature(item: Any, place: int) -> Feature:
     except TypeError as error:
         raise TypeError(f"feature number {place}{called}: {error}") from error
     return Feature(**item)
+
+
+def _numbered(values: Mapping[str, Any], key: str) -> Iterable[tuple[int, Any]]:
+    """The items of a list in a file, counted from 1."""
+    items = values.get(key, ())
+    if isinstance(items, (str, Mapping)) or not isinstance(items, Iterable):
+        raise TypeError(f"'{key}' is a {_kind(items)}, expected a list of them")
+    return enumerate(items, start=1)
 
 
 def _check_keys(values: Any, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
