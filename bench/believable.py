@@ -76,7 +76,7 @@ def one_number(table: pd.DataFrame, train: pd.DataFrame, schema: Schema, draw: n
     which, drawn = draw.integers(len(own), size=len(table)), {}
     for place, feature in enumerate(own):
         column = numbers(train, feature.name)
-        values = draw.uniform(column.min(), column.max(), len(table))
+        values = draw.uniform(np.nanmin(column), np.nanmax(column), len(table))
         if feature.grid:
             values = np.round(values / feature.grid) * feature.grid
         changed = np.where(which == place, values, numbers(table, feature.name))
