@@ -17,7 +17,7 @@ from holdfast.models.model import Model, answer, certain_classes_of, check_model
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.search.people import check_people, people_for
 from holdfast.tabular.encoding import Encoding
-from holdfast.tabular.people import People
+from holdfast.tabular.people import ROUNDING, People
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_number
 
@@ -190,7 +190,8 @@ def assess(
 def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfactuals:
     """The same where only what passes for a person of the class is found, or is no less plausible than now."""
     unlikeness = torch.stack([people.unlikeness(part, judged.target) for part in (judged.origin, judged.point)], dim=1)
-    passes = unlikeness[:, 1] <= people.limits_of(unlikeness[:, 0])
+    # Twice the rounding that a search allows itself, so that nothing is lost to the last bit.
+    passes = unlikeness[:, 1] <= unlikeness[:, 0].clamp_min(1) * (1 + 2 * ROUNDING) + 2 * ROUNDING
     return replace(judged, found=judged.found & passes, unlikeness=unlikeness, implausible=valid & ~passes)
 
 

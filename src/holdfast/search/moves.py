@@ -102,7 +102,7 @@ class Task:
         """Which points (n, d) pass for people, if they must: (n,)."""
         if self.people is None or self.limit is None:
             return torch.ones_like(self.target, dtype=torch.bool)
-        return self.people.unlikeness(point, self.target) <= self.limit
+        return self.people.like(point, self.target, self.limit)
 
     def good(self, point: Tensor) -> Tensor:
         """Which points (n, d) are all that is wanted: (n,)."""
