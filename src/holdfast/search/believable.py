@@ -91,7 +91,7 @@ def cheapest(task: Task, points: Tensor) -> Tensor:
     """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
     people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
     valid = task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
-    cost = task.costs(valid).sum(2)
+    cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
     return _first_good(task, valid, cost, order)

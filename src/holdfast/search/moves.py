@@ -88,8 +88,12 @@ class Task:
 
     def costs(self, points: Tensor) -> Tensor:
         """What each feature of points (n, t, d) costs: (n, t, f)."""
+        return self.space.per_feature(self.costs_of_columns(points))
+
+    def costs_of_columns(self, points: Tensor) -> Tensor:
+        """What each column of points (n, t, d) costs: (n, t, d)."""
         moved = (points - self.origin[:, None]).abs()
-        return self.space.per_feature(moved if self.norm == 1 else moved**2)
+        return moved if self.norm == 1 else moved**2
 
     def allowed(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough and keep the guard: (n, t)."""
@@ -279,15 +283,30 @@ def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradie
     # What the gradient would not take comes last rather than never: a gradient may be wrong.
     ranked = torch.where(changed & ranked.isinf(), expected / (1 + extra.abs()) - 1e12, ranked)
     best = ranked.flatten(1).topk(min(TRIED, ranked[0].numel()), dim=1)
-    points = _applied(point, proposals, task.space.features, best.indices)
-    return _Moves(points, extra.flatten(1).gather(1, best.indices), best.values > -torch.inf)
+    moved, points = _applied(point, proposals, task.space.features, best.indices)
+    real = best.values > -torch.inf
+    if task.space.related is None:
+        return _Moves(points, extra.flatten(1).gather(1, best.indices), real)
+    return _completed(task, point, points, moved, real)
 
 
-def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> Tensor:
-    """The points after each of the moves (n, t), a move being proposal · f + feature: (n, t, d)."""
+def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns that each of the moves (n, t) changes, and the points after it: (n, t, d) both.
+
+    A move is proposal · f + feature.
+    """
     proposal, feature = moves // len(features), moves % len(features)
     rows = torch.arange(len(point), device=point.device)[:, None]
-    return torch.where(features[feature], proposals[rows, proposal], point[:, None])
+    return features[feature], torch.where(features[feature], proposals[rows, proposal], point[:, None])
+
+
+def _completed(task: Task, point: Tensor, points: Tensor, moved: Tensor, real: Tensor) -> _Moves:
+    """The moves with what relations demand beside the columns they move; those for which that cannot be are none."""
+    people = torch.arange(len(point), device=point.device).repeat_interleave(points.shape[1])
+    whole, valid = task.space.of(people).completed(points.flatten(0, 1), task.origin[people], moved.flatten(0, 1))
+    points = whole.view_as(points)
+    extra = task.costs_of_columns(points).sum(2) - task.costs_of_columns(point[:, None]).sum(2)
+    return _Moves(points, extra, real & valid.view_as(real) & (points != point[:, None]).any(2))
 
 
 def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -296,7 +315,7 @@ def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Te
     missing = torch.where(flat, 0, (2 * LEAST_SCORE - now)[:, None] / torch.where(flat, 1, gradient))
     low, high = task.space.bounds(task.origin)
     return [
-        task.space.snap(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)
+        task.space.snap_apart(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)
         for share in OVERSHOOT
     ]
 
@@ -307,5 +326,5 @@ def _proposals(task: Task, point: Tensor, hints: list[Tensor], fractions: tuple[
         return torch.stack(hints, dim=1)
     space, origin = task.space, task.origin
     ways = [origin, *space.bounds(origin)]
-    part = [space.snap(point + share * (end - point), origin) for end in ways for share in fractions]
+    part = [space.snap_apart(point + share * (end - point), origin) for end in ways for share in fractions]
     return torch.stack([*part, *space.levels(point, origin), *hints], dim=1)

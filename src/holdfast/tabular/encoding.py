@@ -18,6 +18,7 @@ from torch import Tensor
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.people import People, learned_ranges
 from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
+from holdfast.tabular.related import Related
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
 from holdfast.utils.memory import check_memory
@@ -73,6 +74,7 @@ class Encoding:
         if not isinstance(schema, Schema):
             raise TypeError(f"expected a Schema, got {type(schema).__name__}; Schema.load reads one from a file")
         schema.check(table)
+        schema = schema.learned(table)
         _check_size(table, schema, 0)
         _check_known(table, schema)
         low, high, mean, spread = _statistics(table, schema)
@@ -223,6 +225,9 @@ class Encoding:
             scale=torch.from_numpy(self.scale),
             groups=tuple(groups),
             gaps=tuple(self._gaps()),
+            related=Related.of(
+                self.schema.relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill
+            ),
             people=self.people,
         )
 
