@@ -104,7 +104,8 @@ def date_finding(column: Column) -> Finding:
     if pd.api.types.is_timedelta64_dtype(column.known):
         how = f'table["{name}"] = table["{name}"].dt.days'
     else:
-        how = f'table["{name}"] = (pd.Timestamp("today") - pd.to_datetime(table["{name}"])).dt.days'
+        as_times = ".dt.to_timestamp()" if isinstance(column.known.dtype, pd.PeriodDtype) else ""
+        how = f'when = pd.to_datetime(table["{name}"]{as_times}); table["{name}"] = (when.max() - when).dt.days'
     return Finding(
         (name,),
         "date",
@@ -300,15 +301,13 @@ def _is_unordered(column: Column) -> bool:
 def range_findings(column: Column, ranges: Ranges) -> Iterator[Finding]:
     """Gaps in which nobody is, and values that many share."""
     numbers = column.numbers[~np.isnan(column.numbers)]
-    for low, high in gaps_of(ranges):
-        alone = [ends[0] for ends in ranges if ends[0] == ends[1] != 0 and ends[0] in (low, high)]
-        code = "".join(f"; is {_number(value)} a number, or does it stand for something else?" for value in alone[:1])
-        yield Finding(
-            (column.name,),
-            "gap",
-            f"'{column.name}': of {len(numbers):,} rows none lies between {_number(low)} and {_number(high)}, so no "
-            f"one is advised to (ranges){code}",
-        )
+    gaps = " nor ".join(f"between {_number(low)} and {_number(high)}" for low, high in gaps_of(ranges))
+    if gaps:
+        whole = any(low < high for low, high in ranges)  # else every value stands alone
+        ends = [low for low, high in (ranges[0], ranges[-1]) if low == high != 0] if whole else []
+        code = f"; is {_number(ends[0])} a number, or does it stand for something else?" if ends else ""
+        sentence = f"of {len(numbers):,} rows none lies {gaps}, so no one is advised to (ranges){code}"
+        yield Finding((column.name,), "gap", f"'{column.name}': {sentence}")
     spikes = [one for one in spikes_of(numbers) if one[1] * column.different >= 5]  # five times an even share
     if spikes and len(numbers) >= ENOUGH:
         told = ", ".join(f"{_number(value)} in {share:.1%} of the rows" for value, share in spikes[:3])

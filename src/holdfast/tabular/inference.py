@@ -43,7 +43,7 @@ from holdfast.tabular.findings import (
     unknown_levels,
     weight_finding,
 )
-from holdfast.tabular.pairs import as_toml, related
+from holdfast.tabular.pairs import as_line, as_toml, related
 from holdfast.tabular.ranges import ranges_of
 from holdfast.tabular.schema import Schema
 from holdfast.utils.messages import plain, printable, some
@@ -71,10 +71,10 @@ class Inspection:
         parts = [_comments(["Look this over: no table says what a person can change."])]
         parts += [_comments([f.sentence]) for f in self.findings if id(f) not in placed and len(f.columns) == 1]
         values = self.schema.to_dict()
-        parts.append(tomli_w.dumps({key: values[key] for key in ("label", "classes")}))
+        parts.append(_settings({key: values[key] for key in ("label", "classes")}))
         for name, item in zip(self.schema.names, values["features"], strict=True):
             notes = _comments([finding.sentence for finding in alone[name]])
-            parts.append(f"{notes}[[features]]\n{tomli_w.dumps(item)}")
+            parts.append(f"{notes}[[features]]\n{_settings(item)}")
         active = {relation.columns: relation for relation in self.schema.relations}
         for finding in self.findings:
             if len(finding.columns) > 1:
@@ -224,7 +224,16 @@ def _levels(values: Iterable[Any], name: str) -> tuple[Level, ...]:
     return levels
 
 
-# ---- as comments of a file ----
+# ---- as a file has it ----
+
+
+def _settings(values: dict[str, Any]) -> str:
+    """A line for each setting, if it is not too long for one."""
+    lines = [as_line(key, value) for key, value in values.items()]
+    return "".join(
+        f"{line}\n" if len(line) <= 120 else tomli_w.dumps({key: value})
+        for line, (key, value) in zip(lines, values.items(), strict=True)
+    )
 
 
 def _comments(sentences: Iterable[str]) -> str:

@@ -252,9 +252,11 @@ def _enough(tried: float) -> float:
 
 def as_toml(relation: Relation) -> str:
     """The relation as lines of a schema file."""
-    return "\n".join(
-        ["[[relations]]", *(f"{_literal(key)} = {_inline(value)}" for key, value in relation_to_dict(relation).items())]
-    )
+    return "\n".join(["[[relations]]", *(as_line(key, value) for key, value in relation_to_dict(relation).items())])
+
+
+def as_line(key: str, value: Any) -> str:
+    return f"{_literal(key)} = {_inline(value)}"
 
 
 def _inline(value: Any) -> str:
