@@ -697,8 +697,12 @@ def _check_value(relation: Relation, feature: Feature, value: Level, hint: str =
 
 
 def _check_columns(table: pd.DataFrame, names: tuple[str, ...]) -> None:
+    import pandas as pd
+
     from holdfast.tabular.checks import check_columns
 
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(table).__name__}; wrap it with pd.DataFrame(...)")
     check_columns(table, names)
 
 
