@@ -5,6 +5,7 @@ import torch
 
 from holdfast.search import gradients
 from holdfast.search.gradients import Ball, by_rows
+from holdfast.tabular.space import Space
 
 NORMS = [1, 2, math.inf]
 
@@ -56,17 +57,20 @@ def test_some_rows_are_the_same_rows():
     assert torch.equal(ball.of(rows).into(point[rows]), ball.into(point)[rows])
 
 
+ANYWHERE = Space.box(torch.tensor([-torch.inf]), torch.tensor([torch.inf]))
+
+
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
 def test_rows_searched_some_at_a_time_are_joined_in_their_order(count, monkeypatch):
     monkeypatch.setattr(gradients, "ROWS_AT_ONCE", 3)
     sizes = []
 
-    def shifted(x, by):
+    def shifted(space, x, by):
         sizes.append(len(x))
         return x + by[:, None]
 
     x, by = torch.arange(2 * count).view(count, 2), 100 * torch.arange(count)
-    assert torch.equal(by_rows(shifted, x, by), x + by[:, None])
+    assert torch.equal(by_rows(ANYWHERE, shifted, x, by), x + by[:, None])
     assert sum(sizes) == count
     assert max(sizes) <= 3
     assert len(sizes) == max(1, math.ceil(count / 3))
@@ -77,5 +81,5 @@ def test_a_device_is_given_more_rows_at_a_time():
     sizes = {}
     for device in ("cpu", "meta"):
         x = torch.empty(gradients.ROWS_AT_ONCE_ON_DEVICE + 1, 1, device=device)
-        by_rows(lambda x: sizes.setdefault(x.device.type, []).append(len(x)) or x, x)
+        by_rows(ANYWHERE, lambda _, x: sizes.setdefault(x.device.type, []).append(len(x)) or x, x)
     assert sizes == {"cpu": [gradients.ROWS_AT_ONCE] * 16 + [1], "meta": [gradients.ROWS_AT_ONCE_ON_DEVICE, 1]}

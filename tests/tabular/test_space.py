@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Group, Space
+from holdfast.tabular.personal import Personal
 
 D = 9
 GROUPS = (Group((3, 4, 5)), Group((6, 7), optional=True))
@@ -280,3 +281,88 @@ def test_levels_that_become_one_number_in_another_dtype_are_refused():
     space = Space(**near, groups=(Group((2, 3)),))
     with pytest.raises(ValueError, match=r"group \[2, 3\]: on and off must differ"):
         space.to(torch.zeros(1))
+
+
+# ---- gaps: parts of the line where nobody is ----
+
+
+def line(**changes):
+    """One whole number from 0 to 100, one real number from 0 to 100, nobody between 30 and 60 of either."""
+    zero, one = torch.zeros(2).double(), torch.ones(2).double()
+    settings = {
+        "lower": zero,
+        "upper": 100 * one,
+        "mutable": one.bool(),
+        "direction": zero,
+        "step": torch.tensor([1.0, 0.0]).double(),
+        "shift": zero,
+        "scale": one,
+        "gaps": ((0, 30.0, 60.0), (1, 30.0, 60.0)),
+    }
+    return Space(**settings | changes)
+
+
+def test_nobody_is_moved_into_a_gap():
+    wanted = torch.arange(0, 100.5, 0.5).double()[:, None].repeat(1, 2)
+    origin = torch.full_like(wanted, 10)
+    space = line()
+    snapped = space.snap(wanted, origin)
+    assert not ((snapped > 30) & (snapped < 60)).any()
+    assert ((snapped - wanted).abs() <= 15).all()
+    assert not space.violations(snapped, origin).any()
+    assert torch.equal(space.snap(snapped, origin), snapped)
+    inside = (wanted > 30) & (wanted < 60)
+    assert torch.equal(space.violations(wanted, origin)[:, 1], inside[:, 1])
+
+
+def test_who_is_in_a_gap_may_stay_there_or_leave_it():
+    origin = torch.full((3, 2), 41.0).double()
+    wanted = torch.tensor([[41.0, 41.0], [50, 50], [70, 70]]).double()
+    snapped = line().snap(wanted, origin)
+    assert snapped.tolist() == [[41, 41], [41, 41], [70, 70]]  # 50 is nearer to 41 than to 60
+    assert not line().violations(snapped, origin).any()
+
+
+def test_the_far_end_of_a_gap_is_taken_where_the_near_one_is_out_of_reach():
+    space = line(direction=torch.ones(2).double())
+    origin = torch.tensor([[41.0, 41.0]]).double()
+    assert space.snap(torch.tensor([[49.0, 52.0]]).double(), origin).tolist() == [[41, 60]]
+    assert (space.snap(torch.tensor([[59.0, 59.0]]).double(), origin) == 60).all()
+
+
+def test_several_gaps_of_a_column():
+    space = line(gaps=((0, 10.0, 20.0), (0, 40.0, 50.0), (1, 0.0, 99.0)))
+    origin = torch.tensor([[0.0, 0.0]]).double()
+    reached = [space.snap(torch.tensor([[float(v), float(v)]]).double(), origin)[0].tolist() for v in (12, 18, 44, 46)]
+    assert reached == [[10, 0], [20, 0], [40, 0], [50, 0]]
+
+
+@pytest.mark.parametrize("gap", [(2, 0.0, 1.0), (-1, 0.0, 1.0), (0, 1.0, 1.0), (0, 2.0, 1.0)])
+def test_a_gap_that_is_none_is_refused(gap):
+    with pytest.raises(ValueError, match="gap"):
+        line(gaps=(gap,))
+
+
+# ---- people who may do less than others ----
+
+
+def test_what_one_person_keeps_others_may_change():
+    personal = Personal.none(3, 2)
+    personal.mutable[0, 0] = False
+    personal.lower[1, 1], personal.upper[1, 1] = 5, 20
+    space = line(gaps=(), personal=personal)
+    origin = torch.full((3, 2), 10.0).double()
+    wanted = torch.full((3, 2), 50.0).double()
+    assert space.snap(wanted, origin).tolist() == [[10, 50], [50, 20], [50, 50]]
+    assert space.project(wanted, origin).tolist() == [[10, 50], [50, 20], [50, 50]]
+    assert space.violations(wanted, origin).tolist() == [[True, False], [False, True], [False, False]]
+    some = space.of(torch.tensor([1, 1, 0]))
+    assert some.snap(wanted, origin).tolist() == [[50, 20], [50, 20], [10, 50]]
+
+
+def test_a_space_of_some_people_is_not_used_for_others():
+    space = line(personal=Personal.none(3, 2))
+    with pytest.raises(ValueError, match="for 3 people, but there are 2 rows"):
+        space.snap(torch.zeros(2, 2).double(), torch.zeros(2, 2).double())
+    with pytest.raises(ValueError, match="personal has 5 columns"):
+        line(personal=Personal.none(3, 5))

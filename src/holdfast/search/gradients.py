@@ -10,6 +10,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
+from holdfast.tabular.space import Space
 
 LEAST_SCORE = 1e-4  # by which a score must exceed 0, so that the last bit of a product decides nothing
 ROWS_AT_ONCE = 2048  # searched together, so that memory does not grow with their number;
@@ -115,10 +116,11 @@ def least_constant(iterates: Iterates, cost: Callable[[Tensor], Tensor], x: Tens
     return best
 
 
-def by_rows(search: Callable[..., Tensor], *rows: Tensor) -> Tensor:
-    """Search some rows at a time and join what is found: (n, d)."""
+def by_rows(space: Space, search: Callable[..., Tensor], *rows: Tensor) -> Tensor:
+    """Search some rows at a time, ``search(space, *rows)``, and join what is found: (n, d)."""
     most = ROWS_AT_ONCE if rows[0].device.type == "cpu" else ROWS_AT_ONCE_ON_DEVICE
     if len(rows[0]) <= most:
-        return search(*rows)
-    pieces = zip(*(torch.split(tensor, most) for tensor in rows), strict=True)
-    return torch.cat([search(*piece) for piece in pieces])
+        return search(space, *rows)
+    starts = range(0, len(rows[0]), most)
+    pieces = [slice(start, start + most) for start in starts]
+    return torch.cat([search(space.of(piece), *(tensor[piece] for tensor in rows)) for piece in pieces])

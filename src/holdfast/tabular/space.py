@@ -23,6 +23,9 @@ from operator import index
 import torch
 from torch import Tensor
 
+from holdfast.tabular.people import People
+from holdfast.tabular.personal import Personal
+from holdfast.tabular.related import Related
 from holdfast.utils.messages import repeated
 
 _COLUMNS = ("lower", "upper", "mutable", "direction", "step", "shift", "scale")  # what a space has for every column
@@ -79,7 +82,10 @@ class Space:
     shift: Tensor  # (d,) encoded = (number − shift) / scale
     scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
-    gaps: tuple[tuple[int, float, float], ...] = ()  # column, low end, high end: nothing new lies strictly between
+    gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
+    related: Related | None = None  # columns that change together
+    people: People | None = None  # whom an answer must resemble; None: any valid point will do
+    personal: Personal | None = None  # for as many people as there are rows
 
     def __post_init__(self) -> None:
         self._check_tensors()
@@ -95,6 +101,15 @@ class Space:
         if len(set(taken)) < len(taken):
             raise ValueError(f"columns {repeated(taken)} are in more than one group; a column belongs to one at most")
         self._check_groups()
+        for column, low, high in self.gaps:
+            if not 0 <= column < self.width or not low < high:
+                raise ValueError(
+                    f"gap ({column}, {low}, {high}) must be a column of {self.width}, and two ends in order"
+                )
+        if self.personal is not None and self.personal.mutable.shape[1] != self.width:
+            raise ValueError(
+                f"personal has {self.personal.mutable.shape[1]} columns but the space has {self.width}; make both alike"
+            )
 
     def _check_tensors(self) -> None:
         """A tensor each, of one length and on one device; what is in them comes next."""
@@ -166,7 +181,7 @@ class Space:
     @property
     def discrete(self) -> bool:
         """Whether snapping can move a point that lies inside the hull."""
-        return bool(self.groups) or self._stepped
+        return bool(self.groups or self.gaps or self.related) or self._stepped
 
     def to(self, like: Tensor) -> Space:
         """The same space with the dtype and on the device of another tensor; the grid stays in float64.
@@ -186,9 +201,27 @@ class Space:
             shift=self.shift.to(like.device, torch.float64),
             scale=self.scale.to(like.device, torch.float64),
             groups=self.groups,
+            gaps=self.gaps,
+            related=None if self.related is None else self.related.to(like),
+            people=None if self.people is None else self.people.to(like),
+            personal=None if self.personal is None else self.personal.to(like),
         )
         moved._check_groups()
         return moved
+
+    def of(self, rows: Tensor | slice) -> Space:
+        """The space for some of its people: their numbers, as often as they are asked for."""
+        return self if self.personal is None else self._with(personal=self.personal.of(rows))
+
+    def without_people(self) -> Space:
+        """The same space, in which any valid point will do, whether such people exist or not."""
+        return self if self.people is None else self._with(people=None)
+
+    def _with(self, **changes: object) -> Space:
+        """The same with other people. What was checked once need not be checked before every search."""
+        changed = object.__new__(Space)
+        changed.__dict__.update(self.__dict__ | changes)
+        return changed
 
     def check_origin(self, origin: Tensor) -> None:
         """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""
@@ -212,6 +245,11 @@ class Space:
                 raise TypeError(f"{name} is a {type(rows).__name__}; expected rows as a tensor (n, {self.width})")
             if rows.ndim != 2 or rows.shape[1] != self.width:
                 raise ValueError(f"expected {name} (n, {self.width}), got {tuple(rows.shape)}; encode both alike")
+        if self.personal is not None and len(self.personal) != len(origin):
+            raise ValueError(
+                f"this space is for {len(self.personal)} people, but there are {len(origin)} rows; "
+                "use space.of(rows) for some of them"
+            )
 
     def project(self, x: Tensor, origin: Tensor) -> Tensor:
         """The point of the convex hull nearest to x in the Euclidean norm."""
@@ -221,16 +259,24 @@ class Space:
         point = torch.minimum(torch.maximum(x, low), high)
         if self.groups:
             point = space._onto_simplices(x, point, origin)
-        return torch.where(space.mutable, point, origin)
+        return torch.where(space.changeable, point, origin)
 
     def snap(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The valid point nearest to x; where staying is as near as moving, staying."""
+        """The valid point nearest to x; where staying is as near as moving, staying.
+
+        Columns that relations join are completed then; where that cannot be, they stay as they are.
+        """
+        point = self.snap_apart(x, origin)
+        return point if self.related is None else self.to(x)._joined(point, origin)
+
+    def snap_apart(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The same for every column by itself, as if there were no relations."""
         self._check_points(x, origin)
         space = self.to(x)
         point = space._snap_numbers(x, origin)
         if self.groups:
             point = space._snap_groups(x, point, origin)
-        return torch.where(space.mutable, point, origin)
+        return torch.where(space.changeable, point, origin)
 
     def violations(self, x: Tensor, origin: Tensor) -> Tensor:
         """Which columns of x are not valid for a person at origin: (n, d) bool."""
@@ -238,15 +284,68 @@ class Space:
         space = self.to(x)
         moved = x != origin
         slack = TOLERANCE * (space.upper - space.lower) + _noise(x)
-        outside = (x < space.lower - slack) | (x > space.upper + slack)
+        lower, upper = space._limits
+        outside = (x < lower - slack) | (x > upper + slack) | space._in_gap(x, slack)
         backwards = (x - origin) * space.direction < -slack
         grain = torch.where(space.step > 0, space.step, 1)
         places = space._number(x) / grain
         off_grid = (space.step > 0) & (
             (places - places.round()).abs() > 1e-3 + _noise(x).double() * space.scale / grain
         )
-        illegal = outside | backwards | off_grid | ~space.mutable
-        return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
+        fixed = ~space.changeable if self.related is None else ~(space.changeable | space.related_to_others)
+        illegal = outside | backwards | off_grid | fixed
+        apart = (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
+        return apart if space.related is None else apart | space._breaches(x, origin)
+
+    # ---- relations: what changes with something else ----
+
+    def completed(self, point: Tensor, origin: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+        """The points with what relations demand beside the columns that are kept (n, d), and which are valid then.
+
+        Every point must be valid as if there were no relations.
+        """
+        valid = torch.ones(len(point), dtype=torch.bool, device=point.device)
+        if self.related is None:
+            return point, valid
+        related, middle = self.related, (self.lower + self.upper) / 2
+        home, values = related.values(origin, middle), related.values(point, middle)
+        rows = torch.nonzero(related.broken(values, home).any(1)).flatten()
+        if not len(rows):
+            return point, valid
+        space, before = self.of(rows), values[rows]
+        limits = related.limits(*space._allowed(origin[rows]), space.changeable.expand(len(rows), self.width))
+        after, ok = related.completed(before, home[rows], related.kept(kept[rows]), limits)
+        written = related.written(point[rows], before, after, self.lower, self.upper)
+        point = point.clone()
+        point[rows], valid[rows] = written, ok & ~space.violations(written, origin[rows]).any(1)
+        return point, valid
+
+    def _joined(self, point: Tensor, origin: Tensor) -> Tensor:
+        """Points that are valid column by column, completed; the parts for which that cannot be as at the origin."""
+        assert self.related is not None
+        nothing = torch.zeros_like(point, dtype=torch.bool)
+        whole, valid = self.completed(point, origin, nothing)
+        rest = torch.nonzero(~valid).flatten()
+        if not len(rest):
+            return whole
+        # One part after the other, so that what is wrong with one does not undo another.
+        space, home, trial = self.of(rest), origin[rest], torch.where(self.related.parts.any(0), origin, point)[rest]
+        for part in self.related.parts:
+            tried, fits = space.completed(torch.where(part, point[rest], trial), home, nothing[rest])
+            trial = torch.where(fits[:, None], tried, trial)
+        whole[rest] = trial
+        return whole
+
+    def _breaches(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The columns of every relation that a point breaks and the person did not, or less: (n, d) bool."""
+        assert self.related is not None
+        middle = (self.lower + self.upper) / 2
+        return self.related.broken_columns(self.related.values(x, middle), self.related.values(origin, middle))
+
+    @property
+    def related_to_others(self) -> Tensor:
+        """Which columns may change with others, though not by themselves: (d,) bool."""
+        return torch.zeros_like(self.mutable) if self.related is None else self.related.follows
 
     # ---- features: what can be changed apart from all else ----
 
@@ -254,7 +353,8 @@ class Space:
     def features(self) -> Tensor:
         """The columns of every feature that may change, one row each: (f, d) bool.
 
-        What is valid for one feature does not depend on another, so two valid points can be mixed feature by feature.
+        Without relations, what is valid for one feature does not depend on another, so two valid points can be mixed
+        feature by feature; with relations, a mixture must be `completed`.
         """
         own = [[column] for column in range(self.width) if not self._in_group[column]]
         own += [list(group.columns) for group in self.groups]
@@ -295,15 +395,28 @@ class Space:
         columns, _ = self._layout
         corner = torch.where(on, self.upper[columns], self.lower[columns])
         values = torch.where(allowed[..., None], corner, point[:, columns])
-        return self.snap(self._ungrouped(values, point), origin)
+        return self.snap_apart(self._ungrouped(values, point), origin)
 
     # ---- numbers ----
 
     def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """Box and direction. Empty (low > high) where the origin leaves no way to move."""
-        low = torch.where(self.direction > 0, torch.maximum(self.lower, origin), self.lower)
-        high = torch.where(self.direction < 0, torch.minimum(self.upper, origin), self.upper)
+        lower, upper = self._limits
+        low = torch.where(self.direction > 0, torch.maximum(lower, origin), lower)
+        high = torch.where(self.direction < 0, torch.minimum(upper, origin), upper)
         return low, high
+
+    @property
+    def _limits(self) -> tuple[Tensor, Tensor]:
+        """The box: of everybody (d,), or of each person (n, d)."""
+        if self.personal is None:
+            return self.lower, self.upper
+        return torch.maximum(self.lower, self.personal.lower), torch.minimum(self.upper, self.personal.upper)
+
+    @property
+    def changeable(self) -> Tensor:
+        """Which columns may change: for everybody (d,), or for each person (n, d)."""
+        return self.mutable if self.personal is None else self.mutable & self.personal.mutable
 
     def _hull(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The smallest interval that holds what is allowed and the origin itself."""
@@ -314,7 +427,7 @@ class Space:
         # As a table is encoded, in float64: a grid point comes out with the bits its raw number would have.
         low, high = self._allowed(origin)
         if not self._stepped:
-            inside = torch.minimum(torch.maximum(x, low), high)
+            inside = self._out_of_gaps(torch.minimum(torch.maximum(x, low), high), x, low, high)
             return torch.where((low <= high) & ((inside - x).abs() < (origin - x).abs()), inside, origin)
         stepped, grain = self.step > 0, torch.where(self.step > 0, self.step, 1)
         slack = 1e-4 * grain / self.scale + _noise(x).double()
@@ -323,9 +436,56 @@ class Space:
         nearest = torch.minimum(torch.maximum(torch.round(self._number(x) / grain), first), last)
         on_grid = ((nearest * grain - self.shift) / self.scale).to(x.dtype)
         candidate = torch.where(stepped, on_grid, torch.minimum(torch.maximum(x, low), high))
+        candidate = self._out_of_gaps(candidate, x, low, high)
         possible = torch.where(stepped, first <= last, low <= high)
         nearer = (candidate - x).abs() + torch.where(stepped, slack, 0) < (origin - x).abs()
         return torch.where(possible & nearer, candidate, origin)
+
+    # ---- gaps: parts of the line where nobody is, one of each column at a time ----
+
+    @cached_property
+    def _gap_layers(self) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Columns with a gap (k,) and its ends as encoded (k,), (k,); a column's second gap is in the next layer."""
+        layers: list[list[tuple[int, float, float]]] = []
+        for gap in sorted(self.gaps):
+            free = next((layer for layer in layers if all(gap[0] != other[0] for other in layer)), None)
+            layers.append([gap]) if free is None else free.append(gap)
+        return [self._gap_layer(layer) for layer in layers]
+
+    def _gap_layer(self, layer: list[tuple[int, float, float]]) -> tuple[Tensor, Tensor, Tensor]:
+        columns = torch.tensor([gap[0] for gap in layer], device=self.lower.device)
+        low, high = torch.tensor([gap[1:] for gap in layer], dtype=torch.float64, device=self.lower.device).unbind(1)
+        step, shift, scale = self.step[columns], self.shift[columns], self.scale[columns]
+        grain = torch.where(step > 0, step, 1)
+        down = torch.floor((low * scale + shift) / grain + 1e-6) * grain
+        up = torch.ceil((high * scale + shift) / grain - 1e-6) * grain
+        ends = torch.where(step > 0, (down - shift) / scale, low), torch.where(step > 0, (up - shift) / scale, high)
+        return columns, ends[0].to(self.lower), ends[1].to(self.lower)
+
+    def _in_gap(self, x: Tensor, slack: Tensor) -> Tensor:
+        """Which numbers lie between the ends of a gap: (n, d) bool."""
+        inside = torch.zeros_like(x, dtype=torch.bool)
+        for columns, low, high in self._gap_layers:
+            value, room = x[:, columns], slack.expand_as(x)[:, columns]
+            inside[:, columns] |= (value > low + room) & (value < high - room)
+        return inside
+
+    def _out_of_gaps(self, candidate: Tensor, x: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
+        """Numbers inside a gap at the end of it that is nearer to x, or at the other where a person may not go there.
+
+        Where they may go to neither, infinitely far, so that staying is nearer.
+        """
+        if not self.gaps:
+            return candidate
+        candidate = candidate.clone()
+        for columns, low, high in self._gap_layers:
+            value, wanted = candidate[:, columns], x[:, columns]
+            least, most = lowest.expand_as(x)[:, columns], highest.expand_as(x)[:, columns]
+            below = torch.where(low >= least - _noise(low), low, -torch.inf)
+            above = torch.where(high <= most + _noise(high), high, torch.inf)
+            end = torch.where((wanted - below).abs() <= (above - wanted).abs(), below, above)
+            candidate[:, columns] = torch.where((value > low) & (value < high), end, value)
+        return candidate
 
     @cached_property
     def _stepped(self) -> bool:

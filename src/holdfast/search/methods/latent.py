@@ -15,6 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from holdfast.models.model import Model
 from holdfast.models.rows import check_rows, check_tensor
 from holdfast.models.scores import margin
+from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
 from holdfast.tabular.space import Space
@@ -142,7 +143,8 @@ class Latent:
         model, x, target = checked_question(model, x, target, space)
         autoencoder = self._fitted(x)
         with one_thread(), torch.no_grad():
-            return assess(model, x, self._sought(model, autoencoder, x, target, space.to(x)), target, space)
+            point = self._sought(model, autoencoder, x, target, space.to(x))
+            return assess(model, x, believable_rows(model, x, point, target, space.to(x)), target, space)
 
     def _fitted(self, x: Tensor) -> Autoencoder:
         if self.autoencoder is None:
@@ -160,7 +162,7 @@ class Latent:
         for away in self._draws(autoencoder.code):
             if not len(todo):
                 break
-            reached = nearest(model, autoencoder, x[todo], target[todo], space, away.to(x))
+            reached = nearest(model, autoencoder, x[todo], target[todo], space.of(todo), away.to(x))
             point[todo] = reached
             todo = todo[(reached == x[todo]).all(1)]
         return point
@@ -200,17 +202,18 @@ class Latent:
 def nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Tensor:
     """Of the points decoded at ``away`` (s, code) from each row's code, the nearest of the class; or the row itself."""
     some = max(1, NUMBERS // (TOGETHER * max(autoencoder.widest, x.shape[1])))
-    pieces = zip(torch.split(x, some), torch.split(target, some), strict=True)
-    return torch.cat([_nearest(model, autoencoder, origin, wanted, space, away) for origin, wanted in pieces])
+    pieces = [slice(start, start + some) for start in range(0, len(x), some)]
+    return torch.cat([_nearest(model, autoencoder, x[rows], target[rows], space.of(rows), away) for rows in pieces])
 
 
 def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Tensor:
     """The same for few rows."""
     code, best, least = autoencoder.encode(x), x, torch.full_like(x[:, 0], torch.inf)
     for some in torch.split(away, TOGETHER):
-        origin, wanted = (tensor.repeat_interleave(len(some), 0) for tensor in (x, target))
+        people = torch.arange(len(x), device=x.device).repeat_interleave(len(some))
+        origin, wanted = x[people], target[people]
         # Made valid before the model is asked, so that the answer is the nearest of what a person can really do.
-        tried = space.snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
+        tried = space.of(people).snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
         cost = torch.linalg.vector_norm(tried - origin, dim=1)
         cost = torch.where(margin(model, tried, wanted) > LEAST_SCORE, cost, torch.inf)
         shortest, place = cost.view(len(x), -1).min(1)

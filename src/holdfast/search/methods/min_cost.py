@@ -13,6 +13,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
@@ -79,12 +80,12 @@ class MinCost:
     def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
         """The cheapest points found that score above 0; where there are none, the row itself."""
 
-        def search(x: Tensor, target: Tensor) -> Tensor:
+        def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
-            return settle(task, point) if space.discrete else _refined(task, point)
+            return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 
-        return by_rows(search, x, target)
+        return by_rows(space, search, x, target)
 
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Points of the hull, and which score enough, step by step."""
@@ -130,7 +131,7 @@ def _along(task: Task, point: Tensor) -> Tensor:
     """Towards the point of the boundary's tangent plane that is nearest to the row, if that is cheaper."""
     x, space = task.origin, task.space
     score, gradient = slope(task.score, task.model, point, task.target, x)
-    gradient = torch.where(space.mutable, gradient, 0)
+    gradient = torch.where(space.changeable, gradient, 0)
     short = 2 * LEAST_SCORE - score - ((x - point) * gradient).sum(1)
     square = (gradient**2).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
     nearest = x + gradient * (short / square)[:, None]

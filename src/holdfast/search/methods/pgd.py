@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
@@ -58,12 +59,15 @@ class PGD:
         for radius, start in self._ladder(x):
             if not len(todo):
                 break
-            reached = self._descend(model, x[todo], target[todo], space, radius, start)
+            own = space.of(todo)
+            reached = self._descend(model, x[todo], target[todo], own, radius, start)
             if space.discrete:
-                reached = self._repaired(model, x[todo], reached, target[todo], space, radius)
-            judged = assess(model, x[todo], reached, target[todo], space)
+                reached = self._repaired(model, x[todo], reached, target[todo], own, radius)
+            judged = assess(model, x[todo], reached, target[todo], own)
             point[todo] = judged.point
-            todo = todo[~judged.found]
+            # A larger ball has no better chance to hold somebody whom people are like: that is searched for at the end.
+            todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
+        point = believable_rows(model, x, point, target, space, self.radius)
         return assess(model, x, point, target, space)
 
     def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:
@@ -89,10 +93,10 @@ class PGD:
     ) -> Tensor:
         """Valid points inside the ball."""
 
-        def search(origin: Tensor, reached: Tensor, target: Tensor) -> Tensor:
+        def search(space: Space, origin: Tensor, reached: Tensor, target: Tensor) -> Tensor:
             return repair(Task(model, origin, target, space, ball=_ball(origin, radius)), reached)
 
-        return by_rows(search, origin, reached, target)
+        return by_rows(space, search, origin, reached, target)
 
     def _start(self, origin: Tensor) -> Tensor:
         """One draw, uniform in the unit ball, for all rows: a row's answer does not depend on its neighbours."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from holdfast.models.model import Model, predict
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
@@ -97,7 +98,7 @@ class Prototype:
             scale = self._scale(model, space.to(x), self.rows.to(x))
             guide, known = prototypes(model, self.rows.to(x), x, target, self.nearest, scale)
             still = ~known | (predict(model, x) == target)
-            point = by_rows(lambda *rows: self._search(model, space.to(x), scale, *rows), x, target, guide)
+            point = by_rows(space.to(x), partial(self._search, model, scale), x, target, guide)
             return assess(model, x, torch.where(still[:, None], x, point), target, space)
 
     def _scale(self, model: Model, space: Space, rows: Tensor) -> Tensor | None:
@@ -107,14 +108,12 @@ class Prototype:
         return lines(space, rows, predict(model, rows), self.categories)
 
     def _search(
-        self, model: Model, space: Space, scale: Tensor | None, x: Tensor, target: Tensor, guide: Tensor
+        self, model: Model, scale: Tensor | None, space: Space, x: Tensor, target: Tensor, guide: Tensor
     ) -> Tensor:
         task = Task(model, x, target, space)
         point = self._relaxed(task, guide, scale)
-        if not space.discrete:
-            return point
         # Not `settle`: it takes back all that the class can do without, and with it the way to the prototype.
-        return repair(task, point)
+        return believable(task, repair(task, point) if space.discrete else point)
 
     def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
         """The iterate of the class with the least elastic-net cost, or the row itself."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import by_rows, least_constant
 from holdfast.search.moves import Task, repair
@@ -64,16 +65,15 @@ class ElasticNetART:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         model, x, target = checked_question(model, x, target, space)
-        inside = space.to(x)
 
-        def search(x: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, x, target, inside, self.norm)
-            iterates = partial(self._iterates, model, x, target, inside)
+        def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
+            task = Task(model, x, target, space, self.norm)
+            iterates = partial(self._iterates, model, x, target, space)
             best = least_constant(iterates, task.cost, x, self.first, self.constants)
-            return repair(task, best) if inside.discrete else best
+            return believable(task, repair(task, best) if space.discrete else best)
 
         with one_thread():
-            return assess(model, x, by_rows(search, x, target), target, space)
+            return assess(model, x, by_rows(space.to(x), search, x, target), target, space)
 
     def _iterates(
         self, model: Model, x: Tensor, target: Tensor, space: Space, constant: Tensor

@@ -1,0 +1,500 @@
+r"""Would such a person exist? How far a point lies from the real people of a class, all columns together.
+
+The distance between two rows is Euclidean, so that many are one matrix product:
+
+    distance² = Σ over numbers (difference of their normal scores)² + how many features of levels differ
+
+A number counts by its normal score: Φ⁻¹ of the share of training rows below it (half of those that equal it), with
+straight lines between. It is how many standard deviations from the middle the value would lie if the column were
+normal. A bell-shaped column keeps its standardised values. A column with a spike and a heavy tail, such as capital
+gain, is spread out: the few huge values no longer make all ordinary people look alike, as they do when differences are
+divided by the standard deviation. An ordinal feature counts as the number of its level. A changed binary or categorical
+feature counts 1. Columns that nobody can change count as well: what is plausible depends on who one is.
+
+The distance of a point to a class is the mean distance to its ``nearest`` people, 5 by default.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.ranges import Ranges, ranges_of
+
+LOG = logging.getLogger(__name__)
+Rows = NDArray[np.int64]
+Inside = Callable[[Rows, Rows], NDArray[np.bool_]]  # training rows, held-out rows -> which of these lie in the ranges
+
+FEWEST = 20  # people of a class from whom a threshold can be learned
+KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
+BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
+GROUPS = 25  # people are searched in so many groups at a time
+ROUNDING = 1e-5  # of a distance, and in itself
+PART = 4  # one person out of so many is asked first: most points that pass do so already
+SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """From encoded rows to coordinates in which the distance of two people is Euclidean.
+
+    The coordinates are those of all encoded columns, then one for each feature that may be written as all zeros.
+    """
+
+    factor: Tensor  # (d,) of columns of levels: coordinate = factor · encoded + offset
+    offset: Tensor  # (d,)
+    numbers: Tensor  # (q,) which columns are numbers
+    edges: Tensor  # (q, s − 1) encoded values where one line ends and the next begins
+    starts: Tensor  # (q, s) where the line begins: coordinate = height + slope · (encoded − start)
+    heights: Tensor  # (q, s)
+    slopes: Tensor  # (q, s)
+    zero_levels: Tensor  # (g, d) 1 for the columns of a feature that may be all off
+    center: Tensor  # (p,) what is subtracted, so that products of coordinates lose no digits
+
+    @classmethod
+    def fit(
+        cls, x: Tensor, places: Sequence[tuple[Feature, slice]], shift: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> Metric:
+        """x (n, d): the encoded training rows of all classes."""
+        x = x.double()
+        weight = torch.zeros(x.shape[1], dtype=torch.float64)
+        for feature, place in places:
+            if not _is_line(feature):
+                weight[place] = 0.5**0.5 if feature.kind == "categorical" else 1.0
+        lines = [place.start for feature, place in places if _is_line(feature)]
+        knots = [_normal_scores(x[:, column]) for column in lines]
+        edges, starts, heights, slopes = _segments(knots)
+        optional = [place for feature, place in places if _may_be_off(feature)]
+        zero_levels = torch.zeros(len(optional), x.shape[1], dtype=torch.float64)
+        for row, place in enumerate(optional):
+            zero_levels[row, place] = 1
+        metric = cls(
+            factor=weight * torch.as_tensor(scale, dtype=torch.float64),
+            offset=weight * torch.as_tensor(shift, dtype=torch.float64),
+            numbers=torch.tensor(lines, dtype=torch.long),
+            edges=edges,
+            starts=starts,
+            heights=heights,
+            slopes=slopes,
+            zero_levels=zero_levels,
+            center=torch.zeros(x.shape[1] + len(optional), dtype=torch.float64),
+        )
+        return _replaced(metric, center=metric.coordinates(x).mean(0))
+
+    def coordinates(self, x: Tensor) -> Tensor:
+        """(n, d) encoded -> (n, p)."""
+        x = x.detach()
+        found = x * self.factor + self.offset
+        if len(self.numbers):
+            values = x[:, self.numbers].T.contiguous()
+            # A value that people have is where a line starts, so that rounding does not count there.
+            line = torch.searchsorted(self.edges, values, right=True)
+            height, slope, start = (part.gather(1, line) for part in (self.heights, self.slopes, self.starts))
+            found[:, self.numbers] = (height + slope * (values - start)).T
+        if len(self.zero_levels):
+            # The columns of levels hold on/√2, so those of a person with no level on lack 1/√2.
+            found = torch.cat([found, 0.5**0.5 - found @ self.zero_levels.T], 1)
+        return found - self.center
+
+    def to(self, like: Tensor) -> Metric:
+        moved = {field.name: getattr(self, field.name).to(like) for field in fields(self) if field.name != "numbers"}
+        return _replaced(self, numbers=self.numbers.to(like.device), **moved)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """The training rows by class, and how far from them a point may lie to pass for one of them.
+
+    A point is plausible for a class when its distance to the class is at most the class's threshold, or at most the
+    distance of the person it is advice for: someone unusual need not become usual. The threshold is set so that
+    ``share`` of real people who were not among the training rows pass it, and lie in the learned ranges of all numbers.
+
+    Of a class with more than ``most`` rows, so many are drawn and kept; the threshold is learned at that density.
+    A class of fewer than 20 rows has no threshold: every point passes.
+    """
+
+    metric: Metric
+    points: tuple[Tensor, ...]  # (m, p) of each class: coordinates
+    encoded: tuple[Tensor, ...]  # (m, d) of each class: the same people as encoded rows
+    thresholds: Tensor  # (c,)
+    share: float = 0.95
+    nearest: int = 5
+    groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
+
+    @classmethod
+    def fit(
+        cls,
+        x: Tensor,
+        y: Tensor,
+        places: Sequence[tuple[Feature, slice]],
+        shift: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        classes: int,
+        *,
+        inside_folds: Inside | None = None,
+        share: float = 0.95,
+        nearest: int = 5,
+        most: int = 4000,
+        folds: int = 10,
+        seed: int = 0,
+    ) -> People:
+        """From encoded training rows x (n, d) and their classes y (n,), 0 to ``classes`` − 1.
+
+        inside_folds(train, test) learns the ranges of numbers on some rows and says which of others lie inside them:
+        it is asked for every fold. A held-out row that is outside does not pass, however near it is.
+        """
+        metric = Metric.fit(x, places, shift, scale)
+        draw = torch.Generator().manual_seed(seed)
+        kept = [_some(torch.nonzero(y.cpu() == label).flatten(), most, draw) for label in range(classes)]
+        inside = _inside(len(x), torch.cat(kept), inside_folds, folds, draw)
+        points = tuple(metric.coordinates(x[rows].double()) for rows in kept)
+        thresholds = [
+            _threshold(label, people, inside[rows], nearest, share)
+            for label, (people, rows) in enumerate(zip(points, kept, strict=True))
+        ]
+        encoded = tuple(x[rows].double() for rows in kept)
+        return cls(metric, points, encoded, torch.tensor(thresholds, dtype=torch.float64), share, nearest)
+
+    @property
+    def classes(self) -> int:
+        return len(self.points if self.groups is None else self.groups)
+
+    def merged(self, groups: tuple[tuple[int, ...], ...]) -> People:
+        """The same people for a model whose classes are groups of theirs: to pass for one class of a group will do."""
+        return replace(self, groups=groups)
+
+    def __repr__(self) -> str:
+        sizes = " + ".join(str(len(people)) for people in self.points)
+        return f"People({sizes}, thresholds {[round(value, 3) for value in self.thresholds.tolist()]})"
+
+    def to(self, like: Tensor) -> People:
+        """The same people with the dtype and on the device of another tensor."""
+        if (self.thresholds.dtype, self.thresholds.device) == (like.dtype, like.device):
+            return self
+        points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
+        moved = replace(self, metric=self.metric.to(like), points=points, encoded=encoded)
+        return replace(moved, thresholds=self.thresholds.to(like))
+
+    def rows(self, target: int) -> Tensor:
+        """(m, d): all people that are kept of the class, encoded."""
+        return torch.cat([self.encoded[label] for label in self._members(target)])
+
+    def _members(self, target: int) -> tuple[int, ...]:
+        """The classes of a group, or the class itself."""
+        return (target,) if self.groups is None else self.groups[target]
+
+    def coordinates(self, x: Tensor) -> Tensor:
+        """(n, d) encoded -> (n, p): points whose Euclidean distance is the distance of the people."""
+        return self.to(x).metric.coordinates(x)
+
+    def distance(self, x: Tensor, target: Tensor | int) -> Tensor:
+        """The mean distance to the nearest people of the class: (n,); 0 where the class has no people."""
+        people, found = self.to(x), torch.zeros_like(x[:, 0])
+        points = people.metric.coordinates(x)
+        for label, chosen in _by_class(target, len(x), x.device):
+            if len(people.points[label]):
+                found[chosen] = _nearest(points[chosen], people.points[label], self.nearest)[0].mean(1)
+        return found
+
+    def unlikeness(self, x: Tensor, target: Tensor) -> Tensor:
+        """The distance to the class in units of its threshold, so that 1 is the limit: (n,)."""
+        people, found = self.to(x), torch.full_like(x[:, 0], torch.inf)
+        for label, chosen in _by_class(target, len(x), x.device):
+            for member in self._members(label):
+                threshold = people.thresholds[member].clamp_min(torch.finfo(x.dtype).tiny)
+                found[chosen] = torch.minimum(found[chosen], self.distance(x[chosen], member) / threshold)
+        return found
+
+    def limits(self, origin: Tensor, target: Tensor) -> Tensor:
+        """How unlike the class a plausible point for a person at origin may be: (n,)."""
+        return self.unlikeness(origin, target).clamp_min(1)
+
+    def like(self, x: Tensor, target: Tensor, limit: Tensor) -> Tensor:
+        """Which points are no more unlike their class than ``limit`` (n,), up to rounding: (n,) bool."""
+        people, found = self.to(x), torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        for label, chosen in _by_class(target, len(x), x.device):
+            for member in self._members(label):
+                threshold = people.thresholds[member]
+                if not bool(threshold.isfinite()):
+                    found[chosen] = True
+                    continue
+                rest = chosen[~found[chosen]]
+                found[rest] = self.within(x[rest], member, limit[rest] * threshold)
+        return found
+
+    def within(self, x: Tensor, target: Tensor | int, limit: Tensor) -> Tensor:
+        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool.
+
+        Quicker than their distances: most points are decided by a part of the people, and by fewer comparisons.
+        """
+        people, found = self.to(x), torch.ones(len(x), dtype=torch.bool, device=x.device)
+        points, limit = people.metric.coordinates(x), limit.to(x) * (1 + ROUNDING) + ROUNDING
+        for label, chosen in _by_class(target, len(x), x.device):
+            if len(people.points[label]):
+                found[chosen] = _within(points[chosen], people.points[label], limit[chosen], self.nearest)
+        return found
+
+    def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
+        """Which points could be people of the class, or are no less plausible than the origin is: (n,) bool."""
+        return self.like(x, target, self.limits(origin, target))
+
+    def donors(self, x: Tensor, target: Tensor, count: int) -> Tensor:
+        """The nearest people of the class to each row, encoded, nearest first: (n, count, d).
+
+        A class of fewer people repeats its farthest one; where it has none, the row itself stands there. A group of
+        classes takes turns.
+        """
+        people, found = self.to(x), x[:, None].repeat(1, count, 1)
+        points = people.metric.coordinates(x)
+        for group, chosen in _by_class(target, len(x), x.device):
+            members = [label for label in self._members(group) if len(people.points[label])]
+            for turn, label in enumerate(members):
+                own = found[:, turn :: len(members)].shape[1]
+                _, who = _nearest(points[chosen], people.points[label], own)
+                who = torch.cat([who, who[:, -1:].expand(-1, own - who.shape[1])], 1)
+                found[chosen, turn :: len(members)] = people.encoded[label][who]
+        return found
+
+
+def _is_line(feature: Feature) -> bool:
+    """Whether it counts as a number."""
+    return feature.is_numeric or feature.kind == "ordinal"
+
+
+def _may_be_off(feature: Feature) -> bool:
+    """Whether a person may have no level of it on."""
+    return feature.zero_level is not None or (feature.kind == "categorical" and feature.missing)
+
+
+def _replaced(metric: Metric, **changes: Tensor) -> Metric:
+    return Metric(**{field.name: changes.get(field.name, getattr(metric, field.name)) for field in fields(metric)})
+
+
+# ---- ranges of numbers ----
+
+
+def learned_ranges(columns: Sequence[tuple[Feature, NDArray[np.float64]]]) -> Inside:
+    """How `People.fit` is told which held-out rows lie in the ranges of all numbers.
+
+    columns   every number and its raw values, in the order of the rows; NaN where one is missing, which is allowed
+
+    What the schema declares excludes nobody here: it says what may be advised, not who there is. A column may well have
+    codes, such as -9 for "unknown", beyond the bounds that are declared for it.
+    """
+
+    def inside(train: Rows, test: Rows) -> NDArray[np.bool_]:
+        kept = np.ones(len(test), dtype=bool)
+        for feature, values in columns:
+            kept &= in_ranges(values[test], people_ranges(feature, _learned(feature, values[train])))
+        return kept
+
+    return inside
+
+
+def _learned(feature: Feature, values: NDArray[np.float64]) -> Ranges:
+    low = -np.inf if feature.lower is None else feature.lower
+    high = np.inf if feature.upper is None else feature.upper
+    if feature.ranges or not ((values >= low) & (values <= high)).any():  # declared, or these rows show nothing
+        return ((low, high),)
+    return ranges_of(values, feature.grid, feature.lower, feature.upper)
+
+
+def people_ranges(feature: Feature, ranges: Ranges) -> Ranges:
+    """The learned ranges, and all that lies beyond ends that the schema declares; everything, if it declares all."""
+    if feature.ranges:
+        return ((-np.inf, np.inf),)
+    below: Ranges = () if feature.lower is None else ((-np.inf, feature.lower),)
+    above: Ranges = () if feature.upper is None else ((feature.upper, np.inf),)
+    return (*below, *ranges, *above)
+
+
+def in_ranges(values: NDArray[np.float64], ranges: Ranges) -> NDArray[np.bool_]:
+    """Which values lie in one of the ranges, or are missing."""
+    inside = np.isnan(values)
+    for first, last in ranges:
+        inside |= (values >= first) & (values <= last)
+    return inside
+
+
+# ---- numbers as normal scores ----
+
+
+def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Some values of a column, in order, and their normal scores; beyond both ends the line goes on."""
+    ordered = values.sort().values
+    rows = len(ordered)
+    value = _distinct(ordered)
+    if len(value) > KNOTS:  # those at equal steps of the score, both ends among them
+        far = torch.special.ndtri(torch.tensor(0.5 / rows, dtype=torch.float64)).abs()
+        place = torch.special.ndtr(torch.linspace(-1, 1, KNOTS, dtype=torch.float64) * far) * rows
+        value = _distinct(ordered[place.long().clamp(0, rows - 1)])
+    below, up_to = torch.searchsorted(ordered, value), torch.searchsorted(ordered, value, right=True)
+    score = torch.special.ndtri((below + up_to).double() / (2 * rows))
+    if len(value) == 1:
+        return torch.cat([value - 1, value, value + 1]), torch.cat([score - 1, score, score + 1])
+    # Beyond the ends no slower than from end to end: a value that nobody has is not next to one that somebody has.
+    width, rise = value[-1] - value[0], score[-1] - score[0]
+    slopes = (score.diff() / value.diff())[[0, -1]].clamp_min(rise / width)
+    value = torch.cat([value[:1] - width, value, value[-1:] + width])
+    return value, torch.cat([score[:1] - slopes[:1] * width, score, score[-1:] + slopes[1:] * width])
+
+
+def _distinct(ordered: Tensor) -> Tensor:
+    return ordered[torch.cat([torch.ones_like(ordered[:1], dtype=torch.bool), ordered.diff() > 0])]
+
+
+def _segments(knots: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The lines between the knots of every column: where they meet, where they begin, heights and slopes."""
+    most = max((len(value) - 1 for value, _ in knots), default=1)
+    starts, heights, slopes = (torch.zeros(len(knots), most, dtype=torch.float64) for _ in range(3))
+    edges = torch.full((len(knots), most - 1), torch.inf, dtype=torch.float64)
+    for row, (value, score) in enumerate(knots):
+        lines = len(value) - 1
+        starts[row, :lines], heights[row, :lines] = value[:-1], score[:-1]
+        slopes[row, :lines] = score.diff() / value.diff()
+        edges[row, : lines - 1] = value[1:-1]
+    return edges, starts, heights, slopes
+
+
+# ---- who passes ----
+
+
+def _some(rows: Tensor, most: int, draw: torch.Generator) -> Tensor:
+    """At most so many rows, drawn by chance, in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[torch.randperm(len(rows), generator=draw)[:most]].sort().values
+
+
+def _inside(rows: int, kept: Tensor, inside_folds: Inside | None, folds: int, draw: torch.Generator) -> Tensor:
+    """Which of the kept rows lie in the ranges that are learned without their fold: (rows,) bool, others False."""
+    inside = torch.zeros(rows, dtype=torch.bool)
+    inside[kept] = True
+    if inside_folds is None:
+        return inside
+    fold = torch.randperm(rows, generator=draw) % folds
+    for part in range(min(folds, rows) if rows > 1 else 0):
+        test = torch.nonzero(inside & (fold == part)).flatten()
+        if len(test):
+            train = torch.nonzero(fold != part).flatten()
+            inside[test] = torch.as_tensor(np.asarray(inside_folds(train.numpy(), test.numpy()), dtype=bool))
+    return inside
+
+
+def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: float) -> float:
+    """The distance that ``share`` of new people of the class would stay below, those outside the ranges counted too.
+
+    Each person is measured against the others. Of n such distances and that of one more person, any is the k-th
+    smallest with equal chance, so the k-th of n with k = ⌈share · (n + 1)⌉ is not exceeded with chance ≥ share.
+    """
+    if len(people) < FEWEST:
+        LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
+        return float("inf")
+    distances, who = _nearest(people, people, nearest + 1)
+    own = who == torch.arange(len(people), device=who.device)[:, None]
+    alone = torch.where(own, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
+    reached = torch.where(inside.to(alone.device), alone, torch.inf).sort().values
+    place = min(int(np.ceil(share * (len(people) + 1) - 1e-9)), len(people)) - 1
+    if bool(reached[place].isfinite()):
+        return float(reached[place])
+    passing = float(inside.double().mean())
+    LOG.warning("class %d: the ranges of numbers alone pass %.1f %% of held-out people", label, 100 * passing)
+    return float(alone.max() if not bool(inside.any()) else reached[reached.isfinite()].max())
+
+
+# ---- the nearest people ----
+
+
+def _by_class(target: Tensor | int, rows: int, device: torch.device) -> list[tuple[int, Tensor]]:
+    """Every class that is asked for, and the rows that ask for it."""
+    if not isinstance(target, Tensor):
+        return [(int(target), torch.arange(rows, device=device))]
+    target = target.to(device)
+    return [(label, torch.nonzero(target == label).flatten()) for label in sorted(set(target.tolist()))]
+
+
+def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor:
+    """Which points have a mean distance to their nearest people of at most the limit: (n,) bool.
+
+    Any ``count`` people whose mean is at most the limit will do; where not even one is so near, no others need be
+    looked for. Only what is left is measured.
+    """
+    count = min(count, len(people))
+    near = torch.zeros(len(points), dtype=torch.bool, device=points.device)
+    for rows, rough in _rough(points, people[::PART]):
+        near[rows] = _bounds(points[rows], rough.amin(1), count)[1] <= limit[rows]
+    rest = torch.nonzero(~near).flatten()
+    points, limit = points[rest], limit[rest]
+    for rows, rough in _rough(points, people):
+        columns = rough.amin(1)
+        nearest, mean = _bounds(points[rows], columns, count)
+        passed = mean <= limit[rows]
+        left = torch.nonzero(~passed & (nearest <= limit[rows])).flatten()
+        distances, _ = _chosen(points[rows], people, rough, columns, count, left)
+        passed[left] = distances.mean(1) <= limit[rows][left]
+        near[rest[rows]] = passed
+    return near
+
+
+def _bounds(points: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What the distance to the nearest person is at least, and the mean to the ``count`` nearest at most: (n,), (n,).
+
+    The least of some columns are so many people, and seldom are two of the nearest in one column.
+    """
+    own = points.square().sum(1, keepdim=True)
+    least = columns.topk(count, largest=False).values if count <= columns.shape[1] else columns[:, :1] + torch.inf
+    doubt = 32 * torch.finfo(points.dtype).eps * (2 * own + least.abs())
+    nearest = (columns.amin(1, keepdim=True) + own - doubt[:, :1]).clamp_min(0).sqrt()
+    return nearest[:, 0], (least + own + doubt).clamp_min(0).sqrt().mean(1)
+
+
+def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Distances to the nearest people, in order, and who they are: (n, count) each, fewer where there are fewer."""
+    count = min(count, len(people))
+    distances = points.new_zeros(len(points), count)
+    who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
+    for rows, rough in _rough(points, people):
+        everyone = torch.arange(rows.stop - rows.start, device=points.device)
+        distances[rows], who[rows] = _chosen(points[rows], people, rough, rough.amin(1), count, everyone)
+    return distances, who
+
+
+def _rough(points: Tensor, people: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Squared distances less the points' own squares, some rows at a time: (b, GROUPS, m / GROUPS).
+
+    Person j stands at place j // columns, j % columns. What fills up the last place is farther than anyone. What was
+    handed out is overwritten by the next: memory that is asked for anew takes longer to come than the product.
+    """
+    missing = -len(people) % GROUPS
+    squares = torch.nn.functional.pad(people.square().sum(1), (0, missing), value=torch.finfo(people.dtype).max / 4)
+    others = torch.cat([torch.nn.functional.pad(people, (0, 0, 0, missing)) * -2, squares[:, None]], 1).T
+    points = torch.nn.functional.pad(points, (0, 1), value=1.0)
+    step = max(1, min(BLOCK // len(squares), len(points)))
+    kept = points.new_empty(step, len(squares))
+    for start in range(0, len(points), step):
+        rows = slice(start, min(start + step, len(points)))
+        found = torch.mm(points[rows], others, out=kept[: rows.stop - start])
+        yield rows, found.view(-1, GROUPS, len(squares) // GROUPS)
+
+
+def _chosen(
+    points: Tensor, people: Tensor, rough: Tensor, columns: Tensor, count: int, rows: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Of some rows the distances to the nearest people, in order, and who they are."""
+    # Two steps, because the smallest of many numbers are slow to find: the k smallest of all lie in those k columns
+    # whose least numbers are smallest.
+    candidates = min(count + SPARE, len(people))
+    best = columns[rows].topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
+    places = torch.arange(GROUPS, device=rows.device)[:, None] * columns.shape[1] + best[:, None]  # who stands there
+    places = places.flatten(1)
+    within = rough.view(-1)[rows[:, None] * (GROUPS * columns.shape[1]) + places]
+    who = places.gather(1, within.topk(candidates, largest=False, sorted=False).indices)
+    distances, order = (points[rows][:, None] - people[who]).norm(dim=2).sort(dim=1)
+    return distances[:, :count], who.gather(1, order)[:, :count]
