@@ -1,4 +1,4 @@
-"""A small census made by code: every kind of feature and of relation, missing values, and people who break the rules."""
+"""A small census made by code: every kind of feature and relation, missing values, people who break the rules."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ CENSUS = Schema(
     (
         Feature("age", "integer", mutable=False, lower=17, upper=90),
         Feature("sex", "binary", mutable=False, levels=("female", "male")),
-        Feature(
-            "education", "categorical", levels=(*SCHOOLS, "unknown"), direction="rise", avoid=("unknown",)
-        ),
+        Feature("education", "categorical", levels=(*SCHOOLS, "unknown"), direction="rise", avoid=("unknown",)),
         Feature("education_num", "integer"),
         Feature("marital", "categorical", levels=("single", "married"), zero_level="widowed", avoid=("widowed",)),
         Feature("role", "categorical", levels=("alone", "husband", "wife")),
@@ -34,6 +32,7 @@ CENSUS = Schema(
         Feature("health", "ordinal", levels=("bad", "fair", "good"), missing=True),
         Feature("region", "categorical", levels=("north", "south", "west"), missing=True),
         Feature("hours", "real", step=0.5, lower=0, upper=80, missing=True),
+        Feature("debt", "real", missing=True),
         Feature("flag", "real", ranges=((0, 10), (99, 99))),
     ),
     label="rich",
@@ -51,7 +50,7 @@ CENSUS = Schema(
         Follows("age", "education", by=YEARS),
         Follows("on_file", "months", rate=1.0),
     ),
-)  # fmt: skip
+)
 
 
 def census(rows: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -86,6 +85,7 @@ def census(rows: int = 400, seed: int = 0) -> pd.DataFrame:
             "health": health,
             "region": draw.choice(["north", "south", "west"], rows, p=[0.5, 0.3, 0.2]).astype(object),
             "hours": np.where(health == "bad", draw.integers(0, 80, rows), draw.integers(40, 160, rows)) / 2,
+            "debt": draw.gamma(2, 4, rows),
             "flag": np.where(draw.random(rows) < 0.1, 99.0, draw.uniform(0, 10, rows).round(3)),
         }
     )
@@ -96,7 +96,7 @@ def census(rows: int = 400, seed: int = 0) -> pd.DataFrame:
 
 
 def _with_holes(table: pd.DataFrame, draw: np.random.Generator) -> pd.DataFrame:
-    for name in ("paid", "health", "region", "hours"):
+    for name in ("paid", "health", "region", "hours", "debt"):
         table[name] = table[name].mask(pd.Series(draw.random(len(table)) < 0.05))
     return table
 

@@ -204,7 +204,7 @@ def judged_again(people: People, answer: Counterfactuals, groups=((0,), (1,))) -
 
 @pytest.fixture(scope="module")
 def plain() -> World:
-    """No relations, so that searching is quick. Its people are few and its model steep: many answers are implausible."""
+    """No relations, so that searching is quick; a model that asks for much, so that some answers are implausible."""
     table = everything(400)
     encoding = Encoding.fit(table, EVERYTHING)
     weight = torch.zeros(encoding.width)
