@@ -221,12 +221,21 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
 
     Rows that are acceptable already, and rows that cannot be mended, come back as they were.
     """
-    ok, result = _all_acceptable(rules, v, origin), v
+    broken = torch.stack([~rule.acceptable(v, origin) for rule in rules], dim=1)
+    return mended_where(rules, broken, v, origin, kept, limits)
+
+
+def mended_where(
+    rules: Sequence[Rule], broken: Tensor, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits
+) -> tuple[Tensor, Tensor]:
+    """The same where it is known which rules each row breaks: (n, r) bool."""
+    ok, result = ~broken.any(1), v
     rows = torch.nonzero(~ok).flatten()
     for choice in range(_choices(rules)):
         if not len(rows):
             break
-        part, good, moved = _settled(rules, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
+        some = broken[rows]
+        part, good, moved = _settled(rules, some, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
         if bool(good.any()):
             result = result.clone() if result is v else result
             result[rows[good]] = part[good]
@@ -236,22 +245,45 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
 
 
 def _settled(
-    rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int
+    rules: Sequence[Rule],
+    broken: Tensor,
+    v: Tensor,
+    origin: Tensor,
+    kept: Tensor,
+    limits: Limits,
+    choice: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Rule after rule until nothing changes: the rows (n, m), which are acceptable (n,) and which moved at all (n,)."""
-    result, ok = v.clone(), torch.zeros(len(v), dtype=torch.bool, device=v.device)
-    moved, rows = torch.zeros_like(ok), torch.arange(len(v), device=v.device)
+    """Rule after rule until nothing changes: the rows (n, m), which are acceptable (n,) and which moved at all (n,).
+
+    Only rows that break a rule are shown to it: those that broke it from the start, and those whose columns moved.
+    """
+    result, broken, moved = v.clone(), broken.clone(), torch.zeros(len(v), dtype=torch.bool, device=v.device)
     for _ in range(len(rules) + 1):
-        before, start, fixed, within = result[rows], origin[rows], kept[rows], limits.of(rows)
-        part = before
-        for rule in rules:
-            last, part = part, rule.mend(part, start, fixed, within, choice)
-            moved[rows] |= _differ(part, last)
-        result[rows], ok[rows] = part, _all_acceptable(rules, part, start)
-        rows = rows[_differ(part, before) & ~ok[rows]]
-        if not len(rows):
+        still = torch.zeros_like(moved)
+        for number, rule in enumerate(rules):
+            rows = torch.nonzero(broken[:, number]).flatten()
+            if not len(rows):
+                continue
+            before = result[rows]
+            after = rule.mend(before, origin[rows], kept[rows], limits.of(rows), choice)
+            changed = _differ(after, before)
+            broken[rows, number] = ~changed
+            rows, after = rows[changed], after[changed]
+            if len(rows):
+                result[rows], moved[rows], still[rows] = after, True, True
+                _look_again(rules, number, broken, rows, after, origin[rows])
+        if not bool((still & broken.any(1)).any()):
             break
-    return result, ok, moved
+    return result, ~broken.any(1), moved
+
+
+def _look_again(
+    rules: Sequence[Rule], mended: int, broken: Tensor, rows: Tensor, values: Tensor, origin: Tensor
+) -> None:
+    """Write down which rules that share a column with the mended one these rows break now."""
+    for number, rule in enumerate(rules):
+        if number != mended and set(rule.places) & set(rules[mended].places):
+            broken[rows, number] = ~rule.acceptable(values, origin)
 
 
 def _differ(first: Tensor, second: Tensor) -> Tensor:
@@ -269,13 +301,6 @@ def _choices(rules: Sequence[Rule]) -> int:
         if any(other is not rule and set(rule.places) & set(other.places) for other in rules)
     ]
     return min(CHOICES, max(shared, default=1))
-
-
-def _all_acceptable(rules: Sequence[Rule], v: Tensor, origin: Tensor) -> Tensor:
-    ok = torch.ones(len(v), dtype=torch.bool, device=v.device)
-    for rule in rules:
-        ok &= rule.acceptable(v, origin)
-    return ok
 
 
 def _back(cells: Cells) -> Tensor:

@@ -316,12 +316,13 @@ class Space:
         if self.related is None:
             return point, valid
         values, home = self.values(point), self.values(origin) if home is None else home
-        rows = torch.nonzero(self.related.broken(values, home).any(1)).flatten()
+        broken = self.related.broken(values, home)
+        rows = torch.nonzero(broken.any(1)).flatten()
         if not len(rows):
             return point, valid
         space, before, own = self.of(rows), values[rows], origin[rows]
         limits = self.related.limits(*space._allowed(own), space.changeable.expand(len(rows), self.width))
-        after, ok = self.related.completed(before, home[rows], self.related.kept(kept[rows]), limits)
+        after, ok = self.related.completed(broken[rows], before, home[rows], self.related.kept(kept[rows]), limits)
         written = self.related.written(point[rows], before, after, self.lower, self.upper)
         point = point.clone()
         point[rows], valid[rows] = written, ok & ~space.violations_apart(written, own).any(1)
