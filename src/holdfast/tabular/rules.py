@@ -64,8 +64,8 @@ class Rule:
 
     def holds(self, v: Tensor) -> Tensor:
         """(n,) bool."""
-        x = v[:, self.places]
-        return (self.breach(x) <= self.tolerance(x)) | x.isnan().any(1)
+        x = v[:, self._columns]
+        return (self.breach(x) <= self.tolerance(x)) | x.sum(1).isnan()
 
     def acceptable(self, v: Tensor, origin: Tensor) -> Tensor:
         """(n,) bool: it holds, or it did not hold at the origin either and is no worse."""
@@ -87,7 +87,19 @@ class Rule:
         Changes no column that is kept (n, m), and none that may not move. Returns ``v`` itself if nothing changes.
         A choice above 0 asks for the next best way, where there are several.
         """
-        result, rows = v, torch.nonzero(~self.acceptable(v, origin)).flatten()
+        rows = torch.nonzero(~self.acceptable(v, origin)).flatten()
+        if not len(rows):
+            return v
+        part = self.mended(v[rows], origin[rows], kept[rows], limits.of(rows), choice)
+        if not bool(_differ(part, v[rows]).any()):
+            return v
+        result = v.clone()
+        result[rows] = part
+        return result
+
+    def mended(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Tensor:
+        """The same for rows of which none is acceptable."""
+        result, rows = v, torch.arange(len(v), device=v.device)
         # The last resort is to go back to the origin, which every person may.
         for complete in (self.completed, _back):
             if not len(rows):
@@ -115,8 +127,16 @@ class Rule:
 
     def tolerance(self, x: Tensor) -> Tensor:
         """(n,)"""
-        relative = EXACT if all(feature.grid or not feature.is_numeric for feature in self.features) else TOLERANCE
-        return self.slack + relative * x.abs().nan_to_num(0.0).amax(1)
+        return self.slack + self._relative * x.abs().nan_to_num(0.0).amax(1)
+
+    @cached_property
+    def _relative(self) -> float:
+        on_grid = all(feature.grid or not feature.is_numeric for feature in self.features)
+        return EXACT if on_grid else TOLERANCE
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return list(self.places)
 
     def _cells(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Cells:
         places = list(self.places)
@@ -265,7 +285,7 @@ def _settled(
             if not len(rows):
                 continue
             before = result[rows]
-            after = rule.mend(before, origin[rows], kept[rows], limits.of(rows), choice)
+            after = rule.mended(before, origin[rows], kept[rows], limits.of(rows), choice)
             changed = _differ(after, before)
             broken[rows, number] = ~changed
             rows, after = rows[changed], after[changed]
