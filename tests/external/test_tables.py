@@ -217,6 +217,25 @@ def test_an_empty_cell_is_no_level_called_nan():
     assert details(imported, "cannot be read") == {1: "'a' is empty"}
 
 
+def test_what_a_person_does_not_have_may_stay_missing():
+    schema = Schema(
+        (Feature("age", "integer", missing=True), Feature("job", "categorical", levels=("a", "b"), missing=True)),
+        "y",
+        (0, 1),
+    )
+    people = pd.DataFrame({"age": [30, None, 50, 60], "job": ["a", None, "b", "b"]})
+    points = pd.DataFrame({"age": [40, None, None, 61], "job": ["a", "b", "b", None]})
+    encoding = Encoding.fit(people, schema)
+    imported = from_tables(
+        people, points, encoding, lambda r: torch.stack([r[:, 0] * 0, r[:, 0] * 0 + 1], -1), target=1
+    )
+    unread = imported.problems[imported.problems["problem"] == "cannot be read"]
+    assert unread["row"].tolist() == [2, 3]
+    assert unread["detail"].tolist() == ["'age' is empty", "'job' is empty"]
+    changes = imported.counterfactuals.changes(encoding)
+    assert changes[["row", "feature", "after"]].values.tolist() == [[0, "age", 40], [1, "job", "b"]]
+
+
 def test_all_that_is_wrong_with_a_row_is_said_once():
     table = points(ann=55.0).astype(object)
     table.loc["ann", ["job", "loan"]] = ["pilot", "few"]

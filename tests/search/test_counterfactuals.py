@@ -102,6 +102,36 @@ def test_changes_are_listed_feature_by_feature_for_found_rows(encoding, rows):
     assert set(both["feature"]) == {"job", "income"}
 
 
+@pytest.mark.parametrize("kind", [float, "Int64"])
+def test_a_missing_value_that_stays_is_no_change(kind):
+    schema = Schema(
+        (
+            Feature("age", "integer", missing=True),
+            Feature("income", "real", missing=True),
+            Feature("job", "categorical", levels=("clerk", "nurse"), missing=True),
+        ),
+        "y",
+        (0, 1),
+    )
+    table = pd.DataFrame(
+        {"age": [30, None, 50], "income": [None, 20.5, 30.0], "job": ["clerk", None, None]}, index=["a", "b", "c"]
+    ).astype({"age": kind})
+    encoding = Encoding.fit(table, schema)
+    x = encoding.encode(table)
+    point = encoding.encode(table.assign(age=pd.Series([31, None, 50], index=table.index, dtype=kind)))
+    point[2, 2:] = x[0, 2:]
+    answer = Counterfactuals(x, point, torch.ones(3).long(), torch.ones(3).bool())
+    told = answer.changes(encoding).to_dict("records")
+    assert told[0] == {"row": 0, "feature": "age", "before": 30, "after": 31}
+    assert pd.isna(told[1].pop("before"))
+    assert told[1:] == [{"row": 2, "feature": "job", "after": "clerk"}]
+    for frame in (answer.to_frame(encoding), answer.to_frame(encoding, table)):
+        assert frame["age"].isna().tolist() == [False, True, False]
+        assert frame["income"].isna().tolist() == [True, False, False]
+        assert frame["job"].isna().tolist() == [False, True, False]
+        assert frame["age"].dropna().tolist() == [31, 50]
+
+
 def test_a_model_without_an_answer_finds_nothing():
     box = Space.box(torch.full((2,), -1.0), torch.ones(2))
     x = torch.zeros(3, 2)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 import torch
 from conftest import EVERYTHING, everything
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast import Encoding, Feature, Schema
 from holdfast.tabular.encoding import SCALINGS
@@ -262,3 +264,138 @@ def test_encoding_takes_little_more_memory_than_its_result():
     finally:
         tracemalloc.stop()
     assert most < 1500 * 5000 * 8  # one matrix of float64, and the square of all levels alone would have 200 MB
+
+
+# ---- missing values ----
+
+HOLES = EVERYTHING.revise("income", "age", "debt", "grade", "job", missing=True).revise(
+    "delay", kind="categorical", levels=(0, 1, 2, -9), zero_level=None, missing=True
+)
+HOLED = ("income", "age", "debt", "grade", "job", "delay")
+
+
+def holed(rows=60, seed=0, share=0.2):
+    draw = np.random.default_rng(seed)
+    table = everything(rows, seed)
+    return table.assign(**{name: table[name].astype(object).mask(draw.random(rows) < share) for name in HOLED}).astype(
+        {"income": float, "age": float, "debt": float}
+    )
+
+
+def same(left, right):
+    return bool((left.isna() == right.isna()).all()) and left.dropna().tolist() == right.dropna().tolist()
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_missing_values_come_back_missing(scaling, dtype):
+    table = holed()
+    encoding = Encoding.fit(table, HOLES, scaling)
+    x = encoding.encode(table, dtype)
+    assert x.isfinite().all()
+    for back in (encoding.decode(x), encoding.decode(x.float()), encoding.decode(x.double())):
+        for name in HOLED:
+            assert table[name].isna().any()
+            assert (back[name].isna() == table[name].isna()).all()
+            if name != "income":
+                assert same(back[name], table[name])
+    assert torch.equal(encoding.encode(encoding.decode(x), dtype), x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.none() | st.integers(-50, 50) | st.sampled_from([10**6, -(10**6)]), min_size=2, max_size=30).filter(
+        lambda cells: any(cell is not None for cell in cells)
+    ),
+    st.sampled_from([None, 1.0, 5.0, 100.0]),
+    st.sampled_from(SCALINGS),
+)
+def test_no_number_is_taken_for_a_missing_one(cells, step, scaling):
+    table = pd.DataFrame({"n": pd.Series(cells, dtype=float), "y": np.arange(len(cells)) % 2})
+    feature = Feature("n", "integer" if step == 1 else "real", step=step, missing=True)
+    encoding = Encoding.fit(table, Schema((feature,), "y", (0, 1)), scaling)
+    x = encoding.encode(table)
+    back = encoding.decode(x)["n"]
+    assert (back.isna() == table["n"].isna()).all()
+    assert torch.equal(encoding.encode(encoding.decode(x)), x)
+    known = table["n"].dropna()
+    assert (encoding.ranges[0][0][0], encoding.ranges[0][-1][1]) == (known.min(), known.max())
+    if step:
+        assert encoding.fill[0] / step % 1 == 0.5
+
+
+def test_missing_values_do_not_count_in_means_spreads_and_ranges():
+    table = holed(200)
+    encoding, known = Encoding.fit(table, HOLES), table["income"].dropna().to_numpy()
+    assert (encoding.shift[0], encoding.scale[0]) == (known.mean(), known.std())
+    ages = table["age"].dropna()
+    assert encoding.ranges[1] == ((ages.min(), ages.max()),)
+    full = Encoding.fit(everything(), EVERYTHING)
+    loose = Encoding.fit(everything(), EVERYTHING.revise("income", "age", "grade", missing=True))
+    assert np.isnan(full.fill).all()
+    assert (full.shift == loose.shift).all()
+    assert (full.scale == loose.scale).all()
+    assert torch.equal(full.encode(everything()), loose.encode(everything()))
+
+
+def test_columns_without_missing_values_keep_their_type():
+    back = Encoding.fit(everything(), EVERYTHING).decode(Encoding.fit(everything(), EVERYTHING).encode(everything()))
+    assert back["age"].dtype == np.int64
+    holes = Encoding.fit(holed(), HOLES)
+    assert holes.decode(holes.encode(holed()))["age"].dtype == np.float64  # as pandas keeps them
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", object])
+def test_missing_values_may_be_of_any_kind(kind):
+    table = holed()
+    encoding = Encoding.fit(table, HOLES)
+    other = table.assign(age=table["age"].astype(kind))
+    assert torch.equal(encoding.encode(other), encoding.encode(table))
+    one = pd.DataFrame([dict.fromkeys(HOLED) | {"owner": True}])
+    assert encoding.decode(encoding.encode(one))[list(HOLED)].isna().all(axis=None)
+
+
+def test_no_one_is_told_to_lose_a_value_and_anyone_may_get_one():
+    table = holed()
+    encoding = Encoding.fit(table, HOLES)
+    x, space = encoding.encode(table), encoding.space
+    space.check_origin(x)
+    assert not space.violations(x, x).any()
+    lost = table[table["job"].notna()]
+    start = encoding.encode(lost)
+    assert space.violations(encoding.encode(lost.assign(job=None)), start).any(1).all()
+    assert (
+        space.violations(encoding.encode(lost.assign(grade=None)), start)[lost["grade"].notna().tolist()].any(1).all()
+    )
+    found = table[table["job"].isna()]
+    assert not space.violations(encoding.encode(found.assign(job="clerk")), encoding.encode(found)).any()
+    moved = space.snap(x + torch.randn(x.shape, generator=torch.Generator().manual_seed(0)), x)
+    assert not space.violations(moved, x).any()
+    gone = encoding.decode(moved).isna() & table[list(HOLES.names)].isna().eq(False)
+    assert not gone.any(axis=None)
+
+
+def test_missing_values_where_there_are_to_be_none_are_refused(encoding):
+    said = r"'age' has 60 missing values .*; or let them stay as they are: revise\(\"age\", missing=True\)"
+    with pytest.raises(ValueError, match=said):
+        encoding.encode(everything().assign(age=np.nan))
+    with pytest.raises(ValueError, match=r'revise\("owner", kind="categorical", missing=True\)'):
+        encoding.encode(everything().assign(owner=None))
+    with pytest.raises(ValueError, match=r"columns \['age'\] have missing values and no others"):
+        Encoding.fit(everything().assign(age=np.nan), HOLES)
+    with pytest.raises(ValueError, match="'age' should hold whole numbers but has 30.5"):
+        HOLES.check(everything().assign(age=[None, 30.5] * 30))
+    with pytest.raises(ValueError, match="'age' should hold numbers but is"):
+        HOLES.check(everything().assign(age=[None, "x"] * 30))
+    with pytest.raises(ValueError, match="'job' has levels 'pilot'"):
+        HOLES.check(everything().assign(job=[None, "pilot"] * 30))
+
+
+def test_numbers_too_close_together_leave_no_room_for_missing_ones():
+    table, schema = numbers(*range(2**25, 2**25 + 400, 2))
+    table.loc[0, "money"] = np.nan
+    schema = schema.revise("money", kind="integer", missing=True)
+    with pytest.raises(ValueError, match="'money': no number near its mean is left to encode missing values"):
+        Encoding.fit(table, schema, "none")
+    encoding = Encoding.fit(table, schema)
+    assert encoding.decode(encoding.encode(table))["money"].isna().tolist() == [True] + [False] * 199

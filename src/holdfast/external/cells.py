@@ -24,10 +24,12 @@ def read_points(
     columns: dict[str, NDArray[Any]] = {}
     trouble: dict[int, list[str]] = {}
     for feature in encoding.schema.features:
-        own = person[feature.name].to_numpy(dtype=np.float64 if feature.is_numeric else object)
+        own = numbers_of(person[feature.name]) if feature.is_numeric else person[feature.name].to_numpy(dtype=object)
         columns[feature.name] = own
         if feature.name in points:
             values, bad = _cells(points[feature.name], feature)
+            if feature.missing:  # what a person does not have, nobody needs to say
+                bad &= ~(points[feature.name].isna().to_numpy() & pd.isna(own))
             columns[feature.name] = np.where(bad, own, values)
             _complain(trouble, points[feature.name], bad, feature)
     if _has_found(points, encoding):

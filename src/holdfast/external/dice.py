@@ -51,7 +51,7 @@ def from_dice(
         )
     for feature in encoding.schema.features:
         if feature.is_numeric:  # a person's number in single precision is DiCE's copy of it, not a change
-            own = data[feature.name].to_numpy(dtype=np.float64)[place]
+            own = numbers_of(data[feature.name])[place]
             with np.errstate(over="ignore"):
                 same = numbers_of(points[feature.name]).astype(np.float32) == own.astype(np.float32)
             points[feature.name] = points[feature.name].mask(same, own)

@@ -186,7 +186,7 @@ def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, e
         for number, row in enumerate(rows):
             if broken[row, place].any():
                 before, after = (float(part[number, place.start]) for part in numbers)
-                if feature.is_numeric:
+                if feature.is_numeric and not feature.missing:
                     told = f"{before:.7g} to {after:.7g}"
                 else:
                     told = " to ".join(repr(part[feature.name][number]) for part in levels)
@@ -209,6 +209,10 @@ def _rule(feature: Feature, place: slice, before: float, after: float, space: Sp
         return "may only rise" if after < before else "may only fall"
     if not lower <= after <= upper:
         return f"allowed from {lower:.7g} to {upper:.7g}"
+    for place_of, low, high in space.gaps:
+        first, last = (end * encoding.scale[column] + encoding.shift[column] for end in (low, high))
+        if place_of == column and first < after < last:
+            return f"nobody is between {first:.7g} and {last:.7g}"
     return f"goes in steps of {float(space.step[column]):g}"
 
 

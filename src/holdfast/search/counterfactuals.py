@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import Asked, asked, itself, names_of
@@ -109,7 +110,7 @@ class Counterfactuals:
         """What each person whom a counterfactual was found for would change: row, feature, before, after."""
         _check_encoding(encoding)
         before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
-        differs = np.stack([(before[name] != after[name]).to_numpy() for name in names], axis=1)
+        differs = np.stack([_differ(before[name], after[name]) for name in names], axis=1)
         differs &= self.found.cpu().numpy()[:, None]
         told = [
             (int(row), names[place], before[names[place]][row], after[names[place]][row])
@@ -119,6 +120,12 @@ class Counterfactuals:
 
     def __repr__(self) -> str:
         return f"Counterfactuals({int(self.found.sum())} of {len(self)} found)"
+
+
+def _differ(before: pd.Series[Any], after: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Where two columns have other values; a value that is missing in both is the same."""
+    differ: NDArray[np.bool_] = ((before != after) & ~(before.isna() & after.isna())).to_numpy()
+    return differ
 
 
 class Method(Protocol):

@@ -66,7 +66,11 @@ def check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def check_feature(column: pd.Series[Any], feature: Feature) -> None:
-    check_missing(column, feature.name)
+    if feature.missing:
+        column = present(column)
+        if not len(column):
+            return None
+    check_missing(column, feature.name, _offer(feature))
     if not feature.is_numeric:
         return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
     if not holds_numbers(column):
@@ -100,14 +104,24 @@ def check_label(column: pd.Series[Any], label: str, classes: tuple[Level, ...]) 
     check_levels(column, label, classes, "Schema(classes=...)")
 
 
-def check_missing(column: pd.Series[Any], name: str) -> None:
+def present(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The values that are there; beside None, pandas keeps numbers as objects."""
+    return column[column.notna()].infer_objects()
+
+
+def check_missing(column: pd.Series[Any], name: str, offer: str = "") -> None:
     missing = column.isna()
     if missing.any():
         rows = some(list(column.index[missing]))
         raise ValueError(
             f"column '{name}' has {int(missing.sum())} missing values (rows {rows}); "
-            "fill them or drop those rows; a column of levels may have 'missing' as one"
+            f"fill them or drop those rows; a column of levels may have 'missing' as one{offer}"
         )
+
+
+def _offer(feature: Feature) -> str:
+    kind = 'kind="categorical", ' if feature.kind == "binary" else ""
+    return f'; or let them stay as they are: revise("{feature.name}", {kind}missing=True)'
 
 
 def unique(column: pd.Series[Any], name: str) -> NDArray[Any]:

@@ -38,6 +38,9 @@ class Encoding:
     Scalings: "standard" (zero mean, unit variance, one-hot columns too, as in the paper), "standard-numeric"
     (numbers only, 0/1 columns left alone), "minmax" (each column to [0, 1]), "minmax-global" (one minimum and
     maximum for the whole matrix) and "none". A constant column is shifted but not scaled.
+
+    Missing values, where the schema allows them, are a group with no level on, or else a number near the mean that no
+    row has (``fill``); they decode to missing values again. Means, spreads and ranges are those of the other rows.
     """
 
     schema: Schema
@@ -47,6 +50,7 @@ class Encoding:
     lower: Matrix  # (d,) in raw numbers
     upper: Matrix  # (d,)
     ranges: tuple[Ranges, ...]  # for each feature, where a number may move to; () for levels
+    fill: Matrix  # (d,) the raw number that a missing value is encoded as; NaN in columns that have none
 
     @classmethod
     def fit(cls, table: pd.DataFrame, schema: Schema, scaling: Scaling = "standard") -> Encoding:
@@ -56,13 +60,15 @@ class Encoding:
             raise TypeError(f"expected a Schema, got {type(schema).__name__}; Schema.load reads one from a file")
         schema.check(table)
         _check_size(table, schema, 0)
+        _check_known(table, schema)
         low, high, mean, spread = _statistics(table, schema)
         ranges = _ranges(table, schema, low, high)
         lower, upper = _bounds(schema, ranges)
         shift, scale = _shift_and_scale(low, high, mean, spread, scaling, _is_number(schema))
         _check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
+        fill = _fills(table, schema, mean, shift, scale)
         LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), len(shift))
-        return cls(schema, scaling, shift, scale, lower, upper, ranges)
+        return cls(schema, scaling, shift, scale, lower, upper, ranges, fill)
 
     @property
     def width(self) -> int:
@@ -109,6 +115,8 @@ class Encoding:
         x = torch.empty(len(table), self.width, dtype=dtype)
         with np.errstate(over="ignore"):
             for columns, numbers in _blocks(table, self.schema):
+                if self._fillable[columns].any():
+                    np.copyto(numbers, self.fill[columns], where=np.isnan(numbers))
                 numbers -= self.shift[columns]
                 numbers /= self.scale[columns]
                 x[:, columns] = torch.from_numpy(numbers)
@@ -136,7 +144,23 @@ class Encoding:
             if feature.kind == "real":
                 column = place.start
                 numbers[:, column] = self._shortest(numbers[:, column], encoded[:, column], column)
+        numbers[self._missing(x)] = np.nan
         return pd.DataFrame({feature.name: _decoded(numbers[:, place], feature) for feature, place in self.places})
+
+    @cached_property
+    def _fillable(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.fill)
+
+    def _missing(self, x: Tensor) -> NDArray[np.bool_]:
+        """Where encoded rows hold what a missing number is encoded as: (n, d). Compared as float32, in which no row of
+        the table that the encoding was fitted to has the same."""
+        columns = np.flatnonzero(self._fillable)
+        there = np.zeros(tuple(x.shape), dtype=bool)
+        if len(columns):
+            encoded = torch.from_numpy(((self.fill - self.shift) / self.scale)[columns])
+            dtype = x.dtype if x.dtype.itemsize < 4 else torch.float32
+            there[:, columns] = (x.detach().cpu()[:, columns].to(dtype) == encoded.to(dtype)).numpy()
+        return there
 
     def _shortest(self, numbers: Matrix, encoded: NDArray[Any], place: int) -> Matrix:
         """The decimals of fewest places that encode to the same bits: 12.5 rather than 12.50000037."""
@@ -205,9 +229,9 @@ def _places(schema: Schema) -> list[tuple[Feature, slice]]:
 def _group(feature: Feature, place: slice) -> Group:
     return Group(
         tuple(range(place.start, place.stop)),
-        optional=feature.zero_level is not None,
+        optional=feature.zero_level is not None or feature.missing,
         avoid=tuple(place.start + feature.levels.index(level) for level in feature.avoid if level in feature.levels),
-        avoid_none=feature.zero_level in feature.avoid,
+        avoid_none=feature.zero_level in feature.avoid or feature.missing,
     )
 
 
@@ -227,6 +251,13 @@ def _check_size(table: pd.DataFrame, schema: Schema, itemsize: int) -> None:
     )
 
 
+def _check_known(table: pd.DataFrame, schema: Schema) -> None:
+    numbers = [feature.name for feature in schema.features if feature.missing and feature.kind != "categorical"]
+    empty = [name for name in numbers if table[name].isna().all()]
+    if empty:
+        raise ValueError(f"columns {empty} have missing values and no others; leave them out of the schema")
+
+
 def _blocks(table: pd.DataFrame, schema: Schema) -> Iterator[tuple[slice, Matrix]]:
     """The encoded columns before scaling, some at a time: which they are, and their numbers (n, some)."""
     raw = [(place, _raw(table[feature.name], feature)) for feature, place in _places(schema)]
@@ -240,11 +271,15 @@ def _blocks(table: pd.DataFrame, schema: Schema) -> Iterator[tuple[slice, Matrix
 
 
 def _raw(column: pd.Series[Any], feature: Feature) -> NDArray[Any]:
-    """One value for each row: the number itself, or the place of the level."""
+    """One value for each row: the number itself, or the place of the level; NaN or -1 where it is missing."""
     if feature.is_numeric:
+        if feature.missing:
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
         return column.to_numpy(dtype=np.float64)
-    codes = _codes(column, feature.values)
-    return codes if feature.kind == "categorical" else codes.astype(np.float64)
+    there = column.notna().to_numpy()
+    codes = np.full(len(column), -1)
+    codes[there] = _codes(column[there], feature.values)
+    return codes if feature.kind == "categorical" else np.where(there, codes, np.nan)
 
 
 def _fill(numbers: Matrix, place: slice, values: NDArray[Any]) -> None:
@@ -255,7 +290,7 @@ def _fill(numbers: Matrix, place: slice, values: NDArray[Any]) -> None:
         return
     # The level written as zeros is the last of feature.values: its column would be the first of the next feature.
     columns = place.start + values
-    inside = (columns >= 0) & (columns < min(place.stop, numbers.shape[1]))
+    inside = (values >= 0) & (columns >= 0) & (columns < min(place.stop, numbers.shape[1]))
     numbers[np.flatnonzero(inside), columns[inside]] = 1
 
 
@@ -264,7 +299,12 @@ def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Ma
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):  # `_check_encodable` says what went wrong
         for _, numbers in _blocks(table, schema):
-            parts.append([numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)])
+            own = [numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)]
+            for column in np.flatnonzero(np.isnan(own[0])).tolist():
+                known = numbers[~np.isnan(numbers[:, column]), column]
+                for part, value in zip(own, (known.min(), known.max(), known.mean(), known.std()), strict=True):
+                    part[column] = value
+            parts.append(own)
     low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
     return low, high, mean, spread
 
@@ -276,16 +316,21 @@ def _codes(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]
 
 
 def _decoded(numbers: Matrix, feature: Feature) -> pd.Series[Any]:
+    values = (*feature.values, *([None] if feature.missing else []))
     if feature.kind == "real":
         return pd.Series(numbers[:, 0])
+    if feature.kind == "integer" and feature.missing:  # as pandas keeps whole numbers beside missing ones
+        return pd.Series(np.rint(numbers[:, 0]).clip(-LARGEST, LARGEST))
     if feature.kind == "integer":
         return pd.Series(np.rint(numbers[:, 0]).clip(-LARGEST, LARGEST).astype(np.int64))
     if feature.kind == "categorical":
-        off = np.full((len(numbers), len(feature.values) - feature.width), 0.5)  # the zero level wins below a half
+        off = np.full((len(numbers), len(values) - feature.width), 0.5)  # the zero level wins below a half
         codes = np.concatenate([numbers, off], axis=1).argmax(axis=1)
     else:
-        codes = np.rint(numbers[:, 0]).astype(np.int64).clip(0, len(feature.levels) - 1)
-    return pd.Series([feature.values[code] for code in codes])
+        there = ~np.isnan(numbers[:, 0])
+        codes = np.rint(np.where(there, numbers[:, 0], 0)).astype(np.int64).clip(0, len(feature.levels) - 1)
+        codes[~there] = len(feature.levels)
+    return pd.Series([values[code] for code in codes], dtype=object if feature.missing else None)
 
 
 def _shift_and_scale(
@@ -323,6 +368,46 @@ def _ranges(table: pd.DataFrame, schema: Schema, low: Matrix, high: Matrix) -> t
             )
         found.append(ranges_of(_raw(table[feature.name], feature), feature.grid, feature.lower, feature.upper))
     return tuple(found)
+
+
+def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, scale: Matrix) -> Matrix:
+    """What the missing numbers of each column are encoded as; NaN where there are none to be."""
+    fill = np.full(schema.width, np.nan)
+    problems = []
+    for feature, place in _places(schema):
+        if feature.missing and feature.kind != "categorical":
+            column = place.start
+            own = float(mean[column]), float(shift[column]), float(scale[column])
+            found = _unused_number(_raw(table[feature.name], feature), feature.grid, *own)
+            if found is None:
+                problems.append(
+                    f"column '{feature.name}': no number near its mean is left to encode missing values as float32; "
+                    "choose another scaling, or fill the missing values"
+                )
+            else:
+                fill[column] = found
+    if problems:
+        raise ValueError("\n".join(problems))
+    return fill
+
+
+def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float, scale: float) -> float | None:
+    """A number near the mean that no row has once it is encoded as float32: for numbers on a grid, between two steps.
+
+    Of other numbers it is the mean and a little, so that it is no round number either.
+    """
+    known = values[~np.isnan(values)]
+    unit = grid or float(known.std()) or 1.0
+    taken = np.unique(((known - shift) / scale).astype(np.float32))
+    for place in range(64):
+        away = (-1) ** place * (2.0 ** (place // 2) - 1)  # 0, -0, 1, -1, 3, -3, ...
+        number = (np.floor(mean / grid) + away + 0.5) * grid if grid else mean + (1 + away) * 1.2345e-5 * unit
+        steps = np.array([number - grid / 2, number + grid / 2] if grid else [])
+        used = np.append(taken, ((steps - shift) / scale).astype(np.float32))
+        encoded = np.float32((number - shift) / scale)
+        if known.min() - unit <= number <= known.max() + unit and not (used == encoded).any():
+            return float(number)
+    return None
 
 
 def _bounds(schema: Schema, ranges: tuple[Ranges, ...]) -> tuple[Matrix, Matrix]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-TOLERANCE = 1e-6  # of the largest number in a row: what rounding may do to a sum or to an order
+TOLERANCE = 5e-7  # of the largest number in a row: what rounding may do to a sum or to an order
 _MOST = 4  # values that a sentence lists
 
 
