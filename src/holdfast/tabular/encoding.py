@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NoReturn
@@ -19,6 +19,7 @@ from holdfast.tabular.feature import Feature
 from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
+from holdfast.tabular.wishes import Wish, personal_of
 from holdfast.utils.memory import check_memory
 from holdfast.utils.messages import plain
 from holdfast.utils.settings import check_whole
@@ -209,6 +210,13 @@ class Encoding:
             groups=tuple(groups),
             gaps=tuple(self._gaps()),
         )
+
+    def space_for(self, wishes: Wish | Sequence[Wish | None], rows: int | None = None) -> Space:
+        """The space in which each person has a wish of their own, or None; row i of a search is the i-th of them.
+
+        One wish for everybody: ``encoding.space_for(Wish(keep=("housing",)), rows=len(x))``.
+        """
+        return replace(self.space, personal=personal_of(wishes, rows, self))
 
     def _gaps(self) -> Iterator[tuple[int, float, float]]:
         """What lies between the ranges, in encoded units: column, low end, high end."""

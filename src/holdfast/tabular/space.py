@@ -16,7 +16,7 @@ silently moved.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
 
@@ -82,6 +82,7 @@ class Space:
     groups: tuple[Group, ...] = ()
     gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
     personal: Personal | None = None  # for as many people as there are rows
+    weight: Tensor | None = None  # (d,) how hard a move of each column is; None where all are alike
 
     def __post_init__(self) -> None:
         self._check_tensors()
@@ -106,6 +107,28 @@ class Space:
             raise ValueError(
                 f"personal has {self.personal.mutable.shape[1]} columns but the space has {self.width}; make both alike"
             )
+        self._check_personal_groups()
+        self._check_weight()
+
+    def _check_personal_groups(self) -> None:
+        """A person keeps the columns of a categorical feature together, or moves them together."""
+        if self.personal is None:
+            return
+        for group in self.groups:
+            own = self.personal.mutable[:, list(group.columns)]
+            if bool((own.any(1) & ~own.all(1)).any()):
+                raise ValueError(
+                    f"personal lets a person change some columns of the group {list(group.columns)} but not the "
+                    "others; space.keeping(columns) keeps a group whole"
+                )
+
+    def _check_weight(self) -> None:
+        if self.weight is None:
+            return
+        if not isinstance(self.weight, Tensor) or self.weight.shape != self.lower.shape:
+            raise ValueError(f"weight must be a tensor with a number for each of {self.width} columns, or None")
+        if not bool(((self.weight > 0) & self.weight.isfinite()).all()):
+            raise ValueError("weight must hold finite numbers above 0; set mutable to False where nothing may move")
 
     def _check_tensors(self) -> None:
         """A tensor each, of one length and on one device; what is in them comes next."""
@@ -199,6 +222,7 @@ class Space:
             groups=self.groups,
             gaps=self.gaps,
             personal=None if self.personal is None else self.personal.to(like),
+            weight=None if self.weight is None else self.weight.to(like),
         )
         moved._check_groups()
         return moved
@@ -210,6 +234,32 @@ class Space:
         some = object.__new__(Space)
         some.__dict__.update(self.__dict__ | {"personal": self.personal.of(rows)})
         return some
+
+    def keeping(self, kept: Tensor) -> Space:
+        """The space of people who keep some columns too, those where ``kept`` (n, d) is True.
+
+        A group is kept whole where one of its columns is. What people may do already is narrowed, never widened.
+        """
+        if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.ndim != 2 or kept.shape[1] != self.width:
+            told = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
+            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {told}")
+        if self.personal is not None and len(self.personal) != len(kept):
+            raise ValueError(f"this space is for {len(self.personal)} people, but kept has {len(kept)} rows")
+        own = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
+        whole = kept.to(self.lower.device, copy=True)
+        for group in self.groups:
+            columns = list(group.columns)
+            whole[:, columns] = whole[:, columns].any(1, keepdim=True)
+        narrowed = object.__new__(Space)  # as in `of`; nothing else depends on what single people may do
+        narrowed.__dict__.update(self.__dict__ | {"personal": replace(own, mutable=own.mutable & ~whole)})
+        return narrowed
+
+    @property
+    def weights(self) -> Tensor | None:
+        """What a move of each column counts: for everybody (d,), for each person (n, d), None where all count 1."""
+        if self.personal is None:
+            return self.weight
+        return self.personal.weight if self.weight is None else self.weight * self.personal.weight
 
     def check_origin(self, origin: Tensor) -> None:
         """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""
@@ -295,6 +345,13 @@ class Space:
         if self.groups or not bool(self.mutable.all()):
             return values @ self.features.to(values).T
         return values
+
+    def moved(self, points: Tensor, origin: Tensor) -> Tensor:
+        """How far each column of points (n, d) or (n, t, d) is from the origin (n, d), times what a move counts."""
+        away, weights = (points - (origin if points.ndim == 2 else origin[:, None])).abs(), self.weights
+        if weights is None:
+            return away
+        return away * (weights if points.ndim == weights.ndim or weights.ndim == 1 else weights[:, None])
 
     def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""
