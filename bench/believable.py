@@ -1,10 +1,12 @@
 """Advice that a person could follow: is a counterfactual a point where people are?
 
 Real people as a yardstick: how many people who were not among the training rows pass for people of their class. Every
-number must lie in the ranges that were learned from the training rows, and the row near enough to the training rows of
-its class (`holdfast.tabular.people`): alone, and together, which is set to 95 %. Beside is how many points that nobody
-is are rejected: test rows with one number drawn evenly between its ends, and rows whose columns are drawn each from
-another person. Means over random splits into 75 % and 25 %; the interval is that of one split (Clopper-Pearson).
+number must lie in the ranges that were learned from the training rows, and the row must be near enough to the training
+rows of its class (`holdfast.tabular.people`): alone, and together, which is set to 95 %. Bounds that a schema declares
+exclude nobody here: they say what may be advised, and HELOC has codes beyond them for what is unknown. Beside is how
+many points that nobody is are rejected: test rows with one number drawn evenly between its ends, and rows whose columns
+are each taken from another person. Means over random splits into 75 % and 25 %; the interval is that of one split
+(Clopper-Pearson).
 
 Datasets are found through HOLDFAST_DATA. A further table is given as --table FILE LABEL; its schema is inferred.
 """
@@ -25,7 +27,7 @@ from torch import Tensor
 from holdfast import Encoding, Schema
 from holdfast.auditing.intervals import clopper_pearson
 from holdfast.datasets import DATASETS, load
-from holdfast.tabular.people import People, in_ranges, learned_ranges
+from holdfast.tabular.people import People, in_ranges, learned_ranges, people_ranges
 from holdfast.tabular.reading import read_table
 
 NAMES = ("german", "heloc", "taiwan", "ctg", "warfarin")
@@ -55,7 +57,7 @@ class Learned:
         inside = np.ones(len(table), dtype=bool)
         for feature, ranges in zip(features, self.encoding.ranges, strict=True):
             if feature.is_numeric:
-                inside &= in_ranges(numbers(table, feature.name), ranges)
+                inside &= in_ranges(numbers(table, feature.name), people_ranges(feature, ranges))
         distance = self.people.distance(self.encoding.encode(table, torch.float64), y)
         return {
             "ranges": inside,
@@ -74,7 +76,7 @@ def one_number(table: pd.DataFrame, train: pd.DataFrame, schema: Schema, draw: n
     which, drawn = draw.integers(len(own), size=len(table)), {}
     for place, feature in enumerate(own):
         column = numbers(train, feature.name)
-        values = draw.uniform(column.min(), column.max(), len(table))
+        values = draw.uniform(np.nanmin(column), np.nanmax(column), len(table))
         if feature.grid:
             values = np.round(values / feature.grid) * feature.grid
         changed = np.where(which == place, values, numbers(table, feature.name))

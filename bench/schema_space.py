@@ -19,8 +19,8 @@ from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
 from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.failures import random_points
 from holdfast.search.gradients import Ball, slope, unit
+from holdfast.search.random_points import random_points
 
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")
 RADII = {"german": 10.0, "seizure": 10.0, "ctg": 2.0, "warfarin": 3.0, "heloc": 3.0, "taiwan": 3.0}

@@ -1168,6 +1168,9 @@ def _tables() -> Iterator[Misuse]:
             "a feature nobody knows": (lambda: m().schema["wealth"], KeyError, "wealth"),
             "a setting nobody knows": (lambda: m().schema.revise("age", changeable=False), TypeError, "changeable"),
             "a label nobody knows": (lambda: hf.Schema.infer(m().table, "wealth"), ValueError, "wealth"),
+            "a relation in words": (lambda: m().schema.relate("age <= income"), TypeError, "relation number 1"),
+            "a relation it has not": (lambda: m().schema.without(None), ValueError, "no relation"),
+            "breaches of an array": (lambda: m().schema.broken(m().x), TypeError, "DataFrame"),
         },
     )
     yield from calls(
@@ -1187,17 +1190,61 @@ def _tables() -> Iterator[Misuse]:
                 ValueError,
                 "categorical",
             ),
-            "missing in words": (lambda: real(missing="yes"), TypeError, "missing"),
-            "one range without its pair": (lambda: real(ranges=(0, 1)), TypeError, "ranges"),
-            "ranges that overlap": (lambda: real(ranges=((0, 2), (1, 3))), ValueError, "ranges"),
-            "no difficulty": (lambda: real(difficulty=0), ValueError, "difficulty"),
-            "missing and binary": (
-                lambda: hf.Feature("a", "binary", levels=(0, 1), missing=True),
-                ValueError,
-                "categorical",
-            ),
         },
     )
+    yield from calls(
+        "Determines",
+        {
+            "one name": (lambda: hf.Determines("job", "age"), TypeError, "by is 'job'; give a tuple"),
+            "a table of values": (lambda: hf.Determines(("job",), "age", m().table), TypeError, "rows"),
+            "learning from an array": (
+                lambda: hf.Determines(("job",), "age").learn(m().table.to_numpy()), TypeError, "DataFrame",
+            ),
+        },
+    )  # fmt: skip
+    yield from calls(
+        "Implies",
+        {
+            "names alone": (lambda: hf.Implies("job", "age"), TypeError, "when is 'job'; give a mapping"),
+            "one level": (lambda: hf.Implies({"job": "nurse"}, {"age": (18, 90)}), TypeError, "('nurse',)"),
+            "a level nobody knows": (
+                lambda: m().schema.relate(hf.Implies({"job": ("pilot",)}, {"age": (18, 90)})), ValueError, "'pilot'",
+            ),
+        },
+    )  # fmt: skip
+    yield from calls(
+        "Exclusive",
+        {
+            "one name": (lambda: hf.Exclusive("age"), TypeError, "columns is 'age'; give a tuple"),
+            "levels": (lambda: m().schema.relate(hf.Exclusive(("age", "job"))), ValueError, "expected a number"),
+            "an array": (lambda: hf.Exclusive(("age", "income")).holds(m().x), TypeError, "DataFrame"),
+        },
+    )
+    yield from calls(
+        "Ordered",
+        {
+            "one column": (lambda: hf.Ordered(("age",)), ValueError, "two or more names"),
+            "nothing": (lambda: hf.Ordered(None), TypeError, "columns is None"),
+            "a feature nobody knows": (lambda: m().schema.relate(hf.Ordered(("age", "incom"))), ValueError, "'income'"),
+        },
+    )
+    yield from calls(
+        "Sums",
+        {
+            "parts in one word": (lambda: hf.Sums("income", "age"), TypeError, "parts is 'age'; give a tuple"),
+            "a part that nobody named": (lambda: hf.Sums("a", ("b", "c"), "d"), ValueError, "absorbs is 'd'"),
+        },
+    )
+    yield from calls(
+        "Follows",
+        {
+            "no word how far": (lambda: hf.Follows("age", "job"), ValueError, "rate=number"),
+            "a rate in words": (lambda: hf.Follows("age", "income", rate="1"), TypeError, "rate is '1'"),
+            "what anybody may change": (
+                lambda: m().schema.relate(hf.Follows("age", "income", rate=1)), ValueError, "mutable=False",
+            ),
+        },
+    )  # fmt: skip
     yield from calls(
         "Space",
         {

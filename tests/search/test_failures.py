@@ -6,7 +6,7 @@ import torch
 from conftest import linear
 
 from holdfast import PGD, Space, other_class, predict, why_not
-from holdfast.search.failures import random_points
+from holdfast.search.random_points import random_points
 
 W = torch.tensor([1.0, 1.0])
 

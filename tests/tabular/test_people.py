@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from holdfast import Encoding, Feature, Schema
-from holdfast.tabular.people import FEWEST, People
+from holdfast.tabular.people import FEWEST, People, learned_ranges
 
 LEVELS = ("north", "south", "west")
 SCHEMA = Schema(
@@ -97,6 +97,14 @@ def test_one_changed_level_counts_one(column, levels):
             pair = table.iloc[:1].loc[[0, 0]].assign(**{column: [one, other]})
             a, b = people.coordinates(encoding.encode(pair, torch.float64))
             assert float((a - b).norm()) == pytest.approx(float(one != other), abs=1e-12)
+
+
+def test_a_missing_level_is_a_level_of_its_own():
+    places = [(Feature("job", "categorical", levels=("clerk", "cook"), missing=True), slice(0, 2))]
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    people = People.fit(x, torch.zeros(3), places, np.zeros(2), np.ones(2), 1)
+    apart = torch.cdist(people.coordinates(x), people.coordinates(x))
+    torch.testing.assert_close(apart, 1 - torch.eye(3, dtype=torch.float64))
 
 
 def test_a_bell_shaped_number_counts_by_its_standard_deviation():
@@ -240,7 +248,7 @@ def test_an_unusual_person_may_stay_as_unusual_as_they_are():
     assert people.plausible(a, 0, b).all()
     assert not people.plausible(b, 0, a).any()
     assert not people.plausible(a, 0, usual).any()
-    torch.testing.assert_close(people.limits(a, 0), people.distance(a, 0))
+    torch.testing.assert_close(people.limits(a, 0), people.distance(a, 0) / people.thresholds[0])
 
 
 def test_rows_do_not_depend_on_one_another():
@@ -256,6 +264,43 @@ def test_rows_do_not_depend_on_one_another():
     assert people.distance(x[:0], target[:0]).shape == (0,)
     assert people.within(x, target, together).all()
     assert not people.within(x, target, together - 0.01).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rows", [30, 260, 1500])
+def test_within_a_limit_is_what_the_distance_says(rows, dtype):
+    table = table_of(rows, 20)
+    _, x, people = fitted(table)
+    x, target = x.to(dtype), encoded_classes(table)
+    x = x + 0.2 * torch.randn(x.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    distance = people.distance(x, target)
+    for limit in (torch.full_like(distance, torch.inf), distance.mean().expand(rows), distance.flip(0), -distance):
+        sure = (distance - limit).abs() > 1e-4 * distance
+        assert torch.equal(people.within(x, target, limit)[sure], (distance <= limit)[sure])
+    assert people.within(x, target, distance).all()
+    assert not people.within(x, target, 0.99 * distance - 1e-4).any()
+
+
+def test_distances_are_not_followed_by_gradients():
+    table = table_of(60, 21)
+    _, x, people = fitted(table)
+    x.requires_grad_()
+    assert not people.distance(x, 1).requires_grad
+    assert people.plausible(x, 1, x).all()
+
+
+def test_ranges_are_learned_without_the_rows_they_judge():
+    """What the schema declares excludes nobody, and what is missing stays."""
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, -9.0, np.nan])
+    train, test = np.arange(1, 4), np.arange(7)
+    open_ended, from_zero = Feature("a", "real"), Feature("a", "real", lower=0)
+    inside = learned_ranges([(open_ended, values)])(train, test)
+    assert inside.tolist() == [False, True, True, True, False, False, True]
+    inside = learned_ranges([(from_zero, values)])(train, test)
+    assert inside.tolist() == [True, True, True, True, False, True, True]
+    assert learned_ranges([(Feature("a", "real", lower=20), values)])(train, test).all()
+    assert learned_ranges([(Feature("a", "real", ranges=((2, 3),)), values)])(train, test).all()
+    assert learned_ranges([])(train, test).all()
 
 
 def test_donors_are_the_nearest_real_rows():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from holdfast import PGD, SNS, Latent, MinCost, Prototype, Recipe, Space, audit, changes, other_class, seeds, train
-from holdfast.search.failures import random_points
+from holdfast.search.random_points import random_points
 
 CHANGES = [*seeds(2), *changes.weight_noise(1, 0.1), *changes.label_noise(1, 0.1), *changes.bootstrap(1)]
 

@@ -15,7 +15,9 @@ from torch import Tensor
 from holdfast.models.asked import Asked, asked, itself, names_of
 from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
+from holdfast.search.people import check_people, people_for
 from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.people import ROUNDING, People
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_number
 
@@ -33,6 +35,8 @@ class Counterfactuals:
     classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
     seen: frozenset[str] = frozenset()  # the models that the search has looked at, by their `identities`
     before: Tensor | None = None  # (n,) the class that the model gives the person now
+    unlikeness: Tensor | None = None  # (n, 2) to people of the target class, now and at the point; 1 is the usual limit
+    implausible: Tensor | None = None  # (n,) bool: a valid point of the class, but nobody is like that
 
     def __post_init__(self) -> None:
         for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):
@@ -66,9 +70,15 @@ class Counterfactuals:
     def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
         """Some rows: their numbers, or a mask (n,)."""
         rows = checked_choice(rows, len(self))
-        before = None if self.before is None else self.before[rows]
-        own = {name: getattr(self, name)[rows] for name in ("origin", "point", "target", "found")}
-        return replace(self, **own, before=before)
+        own = {name: getattr(self, name) for name in ("origin", "point", "target", "found")}
+        more = {name: getattr(self, name) for name in ("before", "unlikeness", "implausible")}
+        some: dict[str, Any] = {name: part[rows] for name, part in (own | more).items() if part is not None}
+        return replace(self, **some)
+
+    @property
+    def unusual(self) -> Tensor:
+        """Who is unlike the people of the target class as they are: (n,) bool. They need not become more usual."""
+        return torch.zeros_like(self.found) if self.unlikeness is None else self.unlikeness[:, 0] > 1
 
     @property
     def success(self) -> float:
@@ -168,11 +178,21 @@ def assess(
     logits, before = answer(itself(model), point), answer(itself(model), origin)
     if not isinstance(model, Asked):
         check_target(target, len(origin), logits.shape[1])
+        check_people(model, space, logits.shape[1])
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
-    found = kept & sure & (logits.argmax(1) == target)
-    if also is not None:
-        found &= also
-    return Counterfactuals(origin, point, target, found, logits.shape[1], names_of(model), classes_of(before))
+    valid = kept & sure & (logits.argmax(1) == target)
+    found = valid if also is None else valid & also
+    judged = Counterfactuals(origin, point, target, found, logits.shape[1], names_of(model), classes_of(before))
+    people = people_for(model, space)
+    return judged if people is None else _among(people, judged, valid)
+
+
+def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfactuals:
+    """The same where only what passes for a person of the class is found, or is no less plausible than now."""
+    unlikeness = torch.stack([people.unlikeness(part, judged.target) for part in (judged.origin, judged.point)], dim=1)
+    # Twice the rounding that a search allows itself, so that nothing is lost to the last bit.
+    passes = unlikeness[:, 1] <= unlikeness[:, 0].clamp_min(1) * (1 + 2 * ROUNDING) + 2 * ROUNDING
+    return replace(judged, found=judged.found & passes, unlikeness=unlikeness, implausible=valid & ~passes)
 
 
 def checked_question(model: Model, x: Tensor, target: Tensor, space: Space) -> tuple[Asked, Tensor, Tensor]:
@@ -184,7 +204,9 @@ def checked_question(model: Model, x: Tensor, target: Tensor, space: Space) -> t
     check_tensor("target", target)
     check_space(space, x)
     asks = asked(model)
-    check_target(target, len(x), check_model(asks.model, x))
+    classes = check_model(asks.model, x)
+    check_target(target, len(x), classes)
+    check_people(asks, space, classes)
     LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
     return asks, x.detach(), target.to(x.device)
 

@@ -10,8 +10,8 @@ from holdfast.models.model import Model
 from holdfast.models.model import answer as answer_of
 from holdfast.models.rows import check_target
 from holdfast.search.counterfactuals import Counterfactuals, check_answer, check_space
+from holdfast.search.random_points import random_points
 from holdfast.tabular.space import Space
-from holdfast.utils.draws import uniform
 from holdfast.utils.settings import check_seed, check_whole
 
 ROWS_AT_ONCE = 64
@@ -35,15 +35,6 @@ def why_not(
         for row, reason in zip(rows.tolist(), told, strict=True):
             reasons[row] = reason
     return tuple(reasons)
-
-
-def random_points(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Tensor:
-    """Valid points of every row, features drawn evenly from what they may be, alike for all rows: (tries, n, d)."""
-    low, high = space.bounds(origin)
-    drawn = uniform((tries, 1, origin.shape[1]), torch.Generator().manual_seed(seed)).to(origin)
-    points = low + drawn * (high - low)
-    people = torch.arange(len(origin), device=origin.device).repeat(tries)
-    return space.of(people).snap(points.flatten(0, 1), origin[people]).view(tries, *origin.shape)
 
 
 def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:

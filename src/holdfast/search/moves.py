@@ -18,11 +18,14 @@ from torch import Tensor
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.search.gradients import LEAST_SCORE, Ball, slope
+from holdfast.search.people import people_for
+from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
+JUDGED = 6  # moves a row that are compared with people, where points must resemble some
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
@@ -44,6 +47,8 @@ class Task:
     ball: Ball | None = None
     guard: Score | None = None  # another score that may not fall
     floor: Tensor | None = None  # below this (n,)
+    people: People | None = None  # whom every point must resemble
+    limit: Tensor | None = None  # at least so much (n,); see `People.unlikeness`
 
     def of(self, rows: Tensor) -> Task:
         """The same for some rows."""
@@ -54,7 +59,16 @@ class Task:
             space=self.space.of(rows),
             ball=None if self.ball is None else self.ball.of(rows),
             floor=None if self.floor is None else self.floor[rows],
+            limit=None if self.limit is None else self.limit[rows],
         )
+
+    @property
+    def guarded(self) -> Task:
+        """The same where every point must pass for a person of the target's class, if the space asks for that."""
+        people = people_for(self.model, self.space)
+        if people is None or self.limit is not None:
+            return self
+        return replace(self, people=people, limit=people.limits(self.origin, self.target))
 
     def tried(self, score: Score, points: Tensor) -> Tensor:
         """The scores of t points of each row (n, t, d): (n, t)."""
@@ -74,8 +88,12 @@ class Task:
 
     def costs(self, points: Tensor) -> Tensor:
         """What each feature of points (n, t, d) costs: (n, t, f)."""
+        return self.space.per_feature(self.costs_of_columns(points))
+
+    def costs_of_columns(self, points: Tensor) -> Tensor:
+        """What each column of points (n, t, d) costs: (n, t, d)."""
         moved = self.space.moved(points, self.origin)
-        return self.space.per_feature(moved if self.norm == 1 else moved**2)
+        return moved if self.norm == 1 else moved**2
 
     def allowed(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough and keep the guard: (n, t)."""
@@ -83,6 +101,16 @@ class Task:
         if self.guard is None or self.floor is None:
             return near
         return near & (self.tried(self.guard, points) >= self.floor[:, None])
+
+    def plausible(self, point: Tensor) -> Tensor:
+        """Which points (n, d) pass for people, if they must: (n,)."""
+        if self.people is None or self.limit is None:
+            return torch.ones_like(self.target, dtype=torch.bool)
+        return self.people.like(point, self.target, self.limit)
+
+    def good(self, point: Tensor) -> Tensor:
+        """Which points (n, d) are all that is wanted: (n,)."""
+        return self.near(point[:, None])[:, 0] & self.enough(point) & self.plausible(point)
 
     def near(self, points: Tensor) -> Tensor:
         """Which of the points (n, t, d) are near enough: (n, t)."""
@@ -143,8 +171,8 @@ def settle(task: Task, point: Tensor) -> Tensor:
 
 
 def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
-    """The cheaper of two points of each row, of those that score enough."""
-    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
+    """The cheaper of two points of each row, of those that are all that is wanted."""
+    costs = [torch.where(task.good(point), task.cost(point), torch.inf) for point in (one, other)]
     return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
@@ -217,11 +245,33 @@ def _best_move(
     if score is not task.score:
         allowed &= task.tried(task.score, moves.points) > LEAST_SCORE
     final = torch.where(allowed, rank(now, after - now[:, None], moves.extra), -torch.inf)
-    value, place = final.max(1)
-    better = value > -torch.inf
+    better, place = _best_plausible(task, moves.points, final)
     rows = torch.arange(len(point), device=point.device)
     moved = torch.where(better[:, None], moves.points[rows, place], point)
     return moved, better, torch.where(better, after[rows, place], now)
+
+
+def _best_plausible(task: Task, points: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows have a point among (n, t, d) that ranks above minus infinity and passes for a person, and which one.
+
+    To compare with all people takes long, so points are judged in the order of their ranks, ``JUDGED`` at most.
+    """
+    value, place = ranks.max(1)
+    better = value > -torch.inf
+    if task.limit is None:
+        return better, place
+    ranks, going = ranks.clone(), torch.nonzero(better).flatten()
+    for _ in range(JUDGED):
+        if not len(going):
+            break
+        passes = task.of(going).plausible(points[going, place[going]])
+        ranks[going, place[going]] = -torch.inf
+        going = going[~passes]
+        value, following = ranks[going].max(1)
+        place[going], better[going] = following, value > -torch.inf
+        going = going[value > -torch.inf]
+    better[going] = False  # not judged to the end
+    return better, place
 
 
 def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradient: Tensor, rank: Rank) -> _Moves:
@@ -233,15 +283,30 @@ def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradie
     # What the gradient would not take comes last rather than never: a gradient may be wrong.
     ranked = torch.where(changed & ranked.isinf(), expected / (1 + extra.abs()) - 1e12, ranked)
     best = ranked.flatten(1).topk(min(TRIED, ranked[0].numel()), dim=1)
-    points = _applied(point, proposals, task.space.features, best.indices)
-    return _Moves(points, extra.flatten(1).gather(1, best.indices), best.values > -torch.inf)
+    moved, points = _applied(point, proposals, task.space.features, best.indices)
+    real = best.values > -torch.inf
+    if task.space.related is None:
+        return _Moves(points, extra.flatten(1).gather(1, best.indices), real)
+    return _completed(task, point, points, moved, real)
 
 
-def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> Tensor:
-    """The points after each of the moves (n, t), a move being proposal · f + feature: (n, t, d)."""
+def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns that each of the moves (n, t) changes, and the points after it: (n, t, d) both.
+
+    A move is proposal · f + feature.
+    """
     proposal, feature = moves // len(features), moves % len(features)
     rows = torch.arange(len(point), device=point.device)[:, None]
-    return torch.where(features[feature], proposals[rows, proposal], point[:, None])
+    return features[feature], torch.where(features[feature], proposals[rows, proposal], point[:, None])
+
+
+def _completed(task: Task, point: Tensor, points: Tensor, moved: Tensor, real: Tensor) -> _Moves:
+    """The moves with what relations demand beside the columns they move; those for which that cannot be are none."""
+    people = torch.arange(len(point), device=point.device).repeat_interleave(points.shape[1])
+    whole, valid = task.space.of(people).completed(points.flatten(0, 1), task.origin[people], moved.flatten(0, 1))
+    points = whole.view_as(points)
+    extra = task.costs_of_columns(points).sum(2) - task.costs_of_columns(point[:, None]).sum(2)
+    return _Moves(points, extra, real & valid.view_as(real) & (points != point[:, None]).any(2))
 
 
 def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -250,7 +315,7 @@ def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Te
     missing = torch.where(flat, 0, (2 * LEAST_SCORE - now)[:, None] / torch.where(flat, 1, gradient))
     low, high = task.space.bounds(task.origin)
     return [
-        task.space.snap(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)
+        task.space.snap_apart(torch.minimum(torch.maximum(point + share * missing, low), high), task.origin)
         for share in OVERSHOOT
     ]
 
@@ -261,5 +326,5 @@ def _proposals(task: Task, point: Tensor, hints: list[Tensor], fractions: tuple[
         return torch.stack(hints, dim=1)
     space, origin = task.space, task.origin
     ways = [origin, *space.bounds(origin)]
-    part = [space.snap(point + share * (end - point), origin) for end in ways for share in fractions]
+    part = [space.snap_apart(point + share * (end - point), origin) for end in ways for share in fractions]
     return torch.stack([*part, *space.levels(point, origin), *hints], dim=1)

@@ -16,19 +16,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.people import People, learned_ranges
 from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
+from holdfast.tabular.related import Related
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.space import Group, Space
 from holdfast.tabular.wishes import Wish, personal_of
 from holdfast.utils.memory import check_memory
 from holdfast.utils.messages import plain
-from holdfast.utils.settings import check_whole
+from holdfast.utils.settings import check_share, check_whole
+from holdfast.utils.threads import one_thread
 
 LOG = logging.getLogger(__name__)
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
 LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
+MOST_KNOWN = 20_000  # training rows that are kept, to know what people are like
 BLOCK = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
 
 
@@ -52,14 +56,26 @@ class Encoding:
     upper: Matrix  # (d,)
     ranges: tuple[Ranges, ...]  # for each feature, where a number may move to; () for levels
     fill: Matrix  # (d,) the raw number that a missing value is encoded as; NaN in columns that have none
+    known: pd.DataFrame | None = None  # training rows with their label, MOST_KNOWN of them if there are more
+    plausible: float | None = None  # the share of real people who pass for one, None if nobody need do
 
     @classmethod
-    def fit(cls, table: pd.DataFrame, schema: Schema, scaling: Scaling = "standard") -> Encoding:
+    def fit(
+        cls, table: pd.DataFrame, schema: Schema, scaling: Scaling = "standard", plausible: float | None = 0.95
+    ) -> Encoding:
+        """Learn scales and ranges from a table, and, where it has the label, who the people of each class are.
+
+        ``plausible`` is the share of real people who pass for one. With None, an answer may be a person who does not
+        exist.
+        """
         if scaling not in SCALINGS:
             raise ValueError(f"scaling is {scaling!r}; choose one of {', '.join(SCALINGS)}")
+        if plausible is not None:
+            check_share("plausible", plausible)
         if not isinstance(schema, Schema):
             raise TypeError(f"expected a Schema, got {type(schema).__name__}; Schema.load reads one from a file")
         schema.check(table)
+        schema = schema.learned(table)
         _check_size(table, schema, 0)
         _check_known(table, schema)
         low, high, mean, spread = _statistics(table, schema)
@@ -69,7 +85,8 @@ class Encoding:
         _check_encodable(schema, scaling, (low, high), (lower, upper), (shift, scale))
         fill = _fills(table, schema, mean, shift, scale)
         LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), len(shift))
-        return cls(schema, scaling, shift, scale, lower, upper, ranges, fill)
+        known = None if plausible is None else _known(table, schema)
+        return cls(schema, scaling, shift, scale, lower, upper, ranges, fill, known, plausible)
 
     @property
     def width(self) -> int:
@@ -209,6 +226,10 @@ class Encoding:
             scale=torch.from_numpy(self.scale),
             groups=tuple(groups),
             gaps=tuple(self._gaps()),
+            related=Related.of(
+                self.schema.relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill
+            ),
+            people=self.people,
         )
 
     def space_for(self, wishes: Wish | Sequence[Wish | None], rows: int | None = None) -> Space:
@@ -218,12 +239,46 @@ class Encoding:
         """
         return replace(self.space, personal=personal_of(wishes, rows, self))
 
+    @cached_property
+    def people(self) -> People | None:
+        """Whom an answer must resemble; None where nobody said who has which class, or nobody need be resembled."""
+        if self.known is None or self.plausible is None or not len(self.known):
+            return None
+        with one_thread():
+            x, y = self.encode_unchecked(self.known, torch.float64), self.labels(self.known)
+            columns = [
+                (feature, x[:, place.start].numpy() * self.scale[place.start] + self.shift[place.start])
+                for feature, place in self.places
+                if feature.is_numeric
+            ]
+            return People.fit(
+                x,
+                y,
+                self.places,
+                self.shift,
+                self.scale,
+                len(self.schema.classes),
+                inside_folds=learned_ranges(columns),
+                share=self.plausible,
+            )
+
     def _gaps(self) -> Iterator[tuple[int, float, float]]:
         """What lies between the ranges, in encoded units: column, low end, high end."""
         for (_, place), ranges in zip(self.places, self.ranges, strict=True):
             for gap in gaps_of(ranges):
                 low, high = ((end - self.shift[place.start]) / self.scale[place.start] for end in gap)
                 yield place.start, float(low), float(high)
+
+
+def _known(table: pd.DataFrame, schema: Schema) -> pd.DataFrame | None:
+    """The rows whose class is known, or some of them."""
+    if schema.label not in table.columns:
+        LOG.info("the table has no column '%s': what people of a class are like cannot be learned", schema.label)
+        return None
+    known = table.loc[table[schema.label].isin(schema.classes).to_numpy(), [*schema.names, schema.label]]
+    if len(known) > MOST_KNOWN:
+        known = known.iloc[np.sort(np.random.RandomState(0).permutation(len(known))[:MOST_KNOWN])]
+    return known.copy()
 
 
 def _places(schema: Schema) -> list[tuple[Feature, slice]]:

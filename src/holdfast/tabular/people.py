@@ -17,8 +17,8 @@ The distance of a point to a class is the mean distance to its ``nearest`` peopl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -36,6 +36,8 @@ FEWEST = 20  # people of a class from whom a threshold can be learned
 KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
 BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
 GROUPS = 25  # people are searched in so many groups at a time
+ROUNDING = 1e-5  # of a distance, and in itself
+PART = 4  # one person out of so many is asked first: most points that pass do so already
 SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
 
 
@@ -88,6 +90,7 @@ class Metric:
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(n, d) encoded -> (n, p)."""
+        x = x.detach()
         found = x * self.factor + self.offset
         if len(self.numbers):
             values = x[:, self.numbers].T.contiguous()
@@ -123,6 +126,7 @@ class People:
     thresholds: Tensor  # (c,)
     share: float = 0.95
     nearest: int = 5
+    groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
 
     @classmethod
     def fit(
@@ -160,7 +164,11 @@ class People:
 
     @property
     def classes(self) -> int:
-        return len(self.points)
+        return len(self.points if self.groups is None else self.groups)
+
+    def merged(self, groups: tuple[tuple[int, ...], ...]) -> People:
+        """The same people for a model whose classes are groups of theirs: to pass for one class of a group will do."""
+        return replace(self, groups=groups)
 
     def __repr__(self) -> str:
         sizes = " + ".join(str(len(people)) for people in self.points)
@@ -171,11 +179,16 @@ class People:
         if (self.thresholds.dtype, self.thresholds.device) == (like.dtype, like.device):
             return self
         points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
-        return People(self.metric.to(like), points, encoded, self.thresholds.to(like), self.share, self.nearest)
+        moved = replace(self, metric=self.metric.to(like), points=points, encoded=encoded)
+        return replace(moved, thresholds=self.thresholds.to(like))
 
     def rows(self, target: int) -> Tensor:
         """(m, d): all people that are kept of the class, encoded."""
-        return self.encoded[target]
+        return torch.cat([self.encoded[label] for label in self._members(target)])
+
+    def _members(self, target: int) -> tuple[int, ...]:
+        """The classes of a group, or the class itself."""
+        return (target,) if self.groups is None else self.groups[target]
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(n, d) encoded -> (n, p): points whose Euclidean distance is the distance of the people."""
@@ -190,32 +203,63 @@ class People:
                 found[chosen] = _nearest(points[chosen], people.points[label], self.nearest)[0].mean(1)
         return found
 
-    def limits(self, origin: Tensor, target: Tensor | int) -> Tensor:
-        """The largest distance that a plausible point for a person at origin may have: (n,)."""
-        thresholds = self.to(origin).thresholds
-        threshold = thresholds[target] if isinstance(target, Tensor) else thresholds[target].expand(len(origin))
-        return torch.maximum(threshold, self.distance(origin, target))
+    def unlikeness(self, x: Tensor, target: Tensor) -> Tensor:
+        """The distance to the class in units of its threshold, so that 1 is the limit: (n,)."""
+        people, found = self.to(x), torch.full_like(x[:, 0], torch.inf)
+        for label, chosen in _by_class(target, len(x), x.device):
+            for member in self._members(label):
+                threshold = people.thresholds[member].clamp_min(torch.finfo(x.dtype).tiny)
+                found[chosen] = torch.minimum(found[chosen], self.distance(x[chosen], member) / threshold)
+        return found
+
+    def limits(self, origin: Tensor, target: Tensor) -> Tensor:
+        """How unlike the class a plausible point for a person at origin may be: (n,)."""
+        return self.unlikeness(origin, target).clamp_min(1)
+
+    def like(self, x: Tensor, target: Tensor, limit: Tensor) -> Tensor:
+        """Which points are no more unlike their class than ``limit`` (n,), up to rounding: (n,) bool."""
+        people, found = self.to(x), torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        for label, chosen in _by_class(target, len(x), x.device):
+            for member in self._members(label):
+                threshold = people.thresholds[member]
+                if not bool(threshold.isfinite()):
+                    found[chosen] = True
+                    continue
+                rest = chosen[~found[chosen]]
+                found[rest] = self.within(x[rest], member, limit[rest] * threshold)
+        return found
 
     def within(self, x: Tensor, target: Tensor | int, limit: Tensor) -> Tensor:
-        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool."""
-        return self.distance(x, target) <= limit * (1 + 1e-5) + 1e-5
+        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool.
 
-    def plausible(self, x: Tensor, target: Tensor | int, origin: Tensor) -> Tensor:
+        Quicker than their distances: most points are decided by a part of the people, and by fewer comparisons.
+        """
+        people, found = self.to(x), torch.ones(len(x), dtype=torch.bool, device=x.device)
+        points, limit = people.metric.coordinates(x), limit.to(x) * (1 + ROUNDING) + ROUNDING
+        for label, chosen in _by_class(target, len(x), x.device):
+            if len(people.points[label]):
+                found[chosen] = _within(points[chosen], people.points[label], limit[chosen], self.nearest)
+        return found
+
+    def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
         """Which points could be people of the class, or are no less plausible than the origin is: (n,) bool."""
-        return self.within(x, target, self.limits(origin, target))
+        return self.like(x, target, self.limits(origin, target))
 
-    def donors(self, x: Tensor, target: Tensor | int, count: int) -> Tensor:
+    def donors(self, x: Tensor, target: Tensor, count: int) -> Tensor:
         """The nearest people of the class to each row, encoded, nearest first: (n, count, d).
 
-        A class of fewer people repeats its farthest one; where it has none, the row itself stands there.
+        A class of fewer people repeats its farthest one; where it has none, the row itself stands there. A group of
+        classes takes turns.
         """
         people, found = self.to(x), x[:, None].repeat(1, count, 1)
         points = people.metric.coordinates(x)
-        for label, chosen in _by_class(target, len(x), x.device):
-            if len(people.points[label]):
-                _, who = _nearest(points[chosen], people.points[label], count)
-                who = torch.cat([who, who[:, -1:].expand(-1, count - who.shape[1])], 1)
-                found[chosen] = people.encoded[label][who]
+        for group, chosen in _by_class(target, len(x), x.device):
+            members = [label for label in self._members(group) if len(people.points[label])]
+            for turn, label in enumerate(members):
+                own = found[:, turn :: len(members)].shape[1]
+                _, who = _nearest(points[chosen], people.points[label], own)
+                who = torch.cat([who, who[:, -1:].expand(-1, own - who.shape[1])], 1)
+                found[chosen, turn :: len(members)] = people.encoded[label][who]
         return found
 
 
@@ -240,25 +284,35 @@ def learned_ranges(columns: Sequence[tuple[Feature, NDArray[np.float64]]]) -> In
     """How `People.fit` is told which held-out rows lie in the ranges of all numbers.
 
     columns   every number and its raw values, in the order of the rows; NaN where one is missing, which is allowed
+
+    What the schema declares excludes nobody here: it says what may be advised, not who there is. A column may well have
+    codes, such as -9 for "unknown", beyond the bounds that are declared for it.
     """
 
     def inside(train: Rows, test: Rows) -> NDArray[np.bool_]:
         kept = np.ones(len(test), dtype=bool)
         for feature, values in columns:
-            kept &= in_ranges(values[test], _learned(feature, values[train]))
+            kept &= in_ranges(values[test], people_ranges(feature, _learned(feature, values[train])))
         return kept
 
     return inside
 
 
 def _learned(feature: Feature, values: NDArray[np.float64]) -> Ranges:
-    if feature.ranges:
-        return feature.ranges
     low = -np.inf if feature.lower is None else feature.lower
     high = np.inf if feature.upper is None else feature.upper
-    if not ((values >= low) & (values <= high)).any():  # these rows show nothing
+    if feature.ranges or not ((values >= low) & (values <= high)).any():  # declared, or these rows show nothing
         return ((low, high),)
     return ranges_of(values, feature.grid, feature.lower, feature.upper)
+
+
+def people_ranges(feature: Feature, ranges: Ranges) -> Ranges:
+    """The learned ranges, and all that lies beyond ends that the schema declares; everything, if it declares all."""
+    if feature.ranges:
+        return ((-np.inf, np.inf),)
+    below: Ranges = () if feature.lower is None else ((-np.inf, feature.lower),)
+    above: Ranges = () if feature.upper is None else ((feature.upper, np.inf),)
+    return (*below, *ranges, *above)
 
 
 def in_ranges(values: NDArray[np.float64], ranges: Ranges) -> NDArray[np.bool_]:
@@ -366,32 +420,81 @@ def _by_class(target: Tensor | int, rows: int, device: torch.device) -> list[tup
     return [(label, torch.nonzero(target == label).flatten()) for label in sorted(set(target.tolist()))]
 
 
+def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor:
+    """Which points have a mean distance to their nearest people of at most the limit: (n,) bool.
+
+    Any ``count`` people whose mean is at most the limit will do; where not even one is so near, no others need be
+    looked for. Only what is left is measured.
+    """
+    count = min(count, len(people))
+    near = torch.zeros(len(points), dtype=torch.bool, device=points.device)
+    for rows, rough in _rough(points, people[::PART]):
+        near[rows] = _bounds(points[rows], rough.amin(1), count)[1] <= limit[rows]
+    rest = torch.nonzero(~near).flatten()
+    points, limit = points[rest], limit[rest]
+    for rows, rough in _rough(points, people):
+        columns = rough.amin(1)
+        nearest, mean = _bounds(points[rows], columns, count)
+        passed = mean <= limit[rows]
+        left = torch.nonzero(~passed & (nearest <= limit[rows])).flatten()
+        distances, _ = _chosen(points[rows], people, rough, columns, count, left)
+        passed[left] = distances.mean(1) <= limit[rows][left]
+        near[rest[rows]] = passed
+    return near
+
+
+def _bounds(points: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What the distance to the nearest person is at least, and the mean to the ``count`` nearest at most: (n,), (n,).
+
+    The least of some columns are so many people, and seldom are two of the nearest in one column.
+    """
+    own = points.square().sum(1, keepdim=True)
+    least = columns.topk(count, largest=False).values if count <= columns.shape[1] else columns[:, :1] + torch.inf
+    doubt = 32 * torch.finfo(points.dtype).eps * (2 * own + least.abs())
+    nearest = (columns.amin(1, keepdim=True) + own - doubt[:, :1]).clamp_min(0).sqrt()
+    return nearest[:, 0], (least + own + doubt).clamp_min(0).sqrt().mean(1)
+
+
 def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Distances to the nearest people, in order, and who they are: (n, count) each, fewer where there are fewer."""
     count = min(count, len(people))
-    # As rows of GROUPS people each; those that fill up the last row are infinitely far.
+    distances = points.new_zeros(len(points), count)
+    who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
+    for rows, rough in _rough(points, people):
+        everyone = torch.arange(rows.stop - rows.start, device=points.device)
+        distances[rows], who[rows] = _chosen(points[rows], people, rough, rough.amin(1), count, everyone)
+    return distances, who
+
+
+def _rough(points: Tensor, people: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Squared distances less the points' own squares, some rows at a time: (b, GROUPS, m / GROUPS).
+
+    Person j stands at place j // columns, j % columns. What fills up the last place is farther than anyone. What was
+    handed out is overwritten by the next: memory that is asked for anew takes longer to come than the product.
+    """
     missing = -len(people) % GROUPS
-    padded = torch.nn.functional.pad(people, (0, 0, 0, missing))
-    squares = torch.nn.functional.pad(people.square().sum(1), (0, missing), value=torch.inf)
-    step = max(1, BLOCK // len(padded))
-    parts = [_nearest_block(block, people, padded, squares, count) for block in torch.split(points, step)]
-    if not parts:
-        return points.new_zeros(0, count), torch.zeros(0, count, dtype=torch.long, device=points.device)
-    return torch.cat([part for part, _ in parts]), torch.cat([part for _, part in parts])
+    squares = torch.nn.functional.pad(people.square().sum(1), (0, missing), value=torch.finfo(people.dtype).max / 4)
+    others = torch.cat([torch.nn.functional.pad(people, (0, 0, 0, missing)) * -2, squares[:, None]], 1).T
+    points = torch.nn.functional.pad(points, (0, 1), value=1.0)
+    step = max(1, min(BLOCK // len(squares), len(points)))
+    kept = points.new_empty(step, len(squares))
+    for start in range(0, len(points), step):
+        rows = slice(start, min(start + step, len(points)))
+        found = torch.mm(points[rows], others, out=kept[: rows.stop - start])
+        yield rows, found.view(-1, GROUPS, len(squares) // GROUPS)
 
 
-def _nearest_block(
-    points: Tensor, people: Tensor, padded: Tensor, squares: Tensor, count: int
+def _chosen(
+    points: Tensor, people: Tensor, rough: Tensor, columns: Tensor, count: int, rows: Tensor
 ) -> tuple[Tensor, Tensor]:
+    """Of some rows the distances to the nearest people, in order, and who they are."""
     # Two steps, because the smallest of many numbers are slow to find: the k smallest of all lie in those k columns
-    # of (GROUPS, m / GROUPS) whose least numbers are smallest.
+    # whose least numbers are smallest.
     candidates = min(count + SPARE, len(people))
-    rough = torch.addmm(squares, points, padded.T, alpha=-2).view(len(points), GROUPS, -1)  # less the points' squares
-    columns = rough.amin(1)
-    best = columns.topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
-    within = rough.gather(2, best[:, None].expand(-1, GROUPS, -1)).flatten(1)
-    chosen = within.topk(candidates, largest=False, sorted=False).indices
-    who = chosen // best.shape[1] * rough.shape[2] + best.gather(1, chosen % best.shape[1])
-    exact = (points[:, None] - people[who]).norm(dim=2)
-    distances, order = exact.sort(dim=1)
+    best = columns[rows].topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
+    places = torch.arange(GROUPS, device=rows.device)[:, None] * columns.shape[1] + best[:, None]  # who stands there
+    places = places.flatten(1)
+    within = rough.view(-1)[rows[:, None] * (GROUPS * columns.shape[1]) + places]
+    who = places.gather(1, within.topk(candidates, largest=False, sorted=False).indices)
+    distances, order = (points[rows][:, None] - people[who]).norm(dim=2).sort(dim=1)
     return distances[:, :count], who.gather(1, order)[:, :count]

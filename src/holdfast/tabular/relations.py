@@ -284,11 +284,8 @@ class Ordered:
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
         """(n,) True where it holds; where a value is missing, it counts as holding."""
-        import numpy as np
-
         numbers = self._places(table)
-        slack = TOLERANCE * np.abs(numbers).max(1, initial=0)
-        right = (numbers[:, :-1] <= numbers[:, 1:] + slack[:, None]).all(1)
+        right = (numbers[:, :-1] <= numbers[:, 1:] + _slack(numbers)[:, None]).all(1)
         return _or_missing(right, table, self.columns)
 
     def _places(self, table: pd.DataFrame) -> NDArray[np.float64]:
@@ -352,8 +349,8 @@ class Sums:
         import numpy as np
 
         numbers = _numbers(table, self.columns)
-        slack = TOLERANCE * np.abs(numbers).max(1, initial=0)
-        return _or_missing(np.abs(numbers[:, 0] - numbers[:, 1:].sum(1)) <= slack, table, self.columns)
+        error = np.abs(numbers[:, 0] - numbers[:, 1:].sum(1))
+        return _or_missing(error <= _slack(numbers), table, self.columns)
 
     def explain(self, row: Mapping[str, Any]) -> str:
         """Why a row breaks it."""
@@ -700,8 +697,12 @@ def _check_value(relation: Relation, feature: Feature, value: Level, hint: str =
 
 
 def _check_columns(table: pd.DataFrame, names: tuple[str, ...]) -> None:
+    import pandas as pd
+
     from holdfast.tabular.checks import check_columns
 
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(table).__name__}; wrap it with pd.DataFrame(...)")
     check_columns(table, names)
 
 
@@ -725,6 +726,14 @@ def _numbers(table: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.float64]
         if not holds_numbers(table[name]) and not table[name].isna().all():
             raise ValueError(f"column '{name}' should hold numbers but is {table[name].dtype}; use pd.to_numeric")
     return np.stack([table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names], axis=1)
+
+
+def _slack(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much a sum or an order of each row (n, k) may be off: whole numbers add up exactly."""
+    import numpy as np
+
+    whole = (numbers == np.rint(numbers)).all(1)
+    return np.where(whole, 0.0, TOLERANCE * np.abs(numbers).max(1, initial=0))
 
 
 def _or_missing(right: Any, table: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:

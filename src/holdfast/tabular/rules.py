@@ -75,19 +75,18 @@ class Rule:
 
         Changes no column that is kept (n, m), and none that may not move. Returns ``v`` itself if nothing changes.
         """
-        rows = torch.nonzero(~self.acceptable(v, origin)).flatten()
-        if not len(rows):
-            return v
-        cells = self._cells(v[rows], origin[rows], kept[rows], limits.of(rows))
-        result = v
+        result, rows = v, torch.nonzero(~self.acceptable(v, origin)).flatten()
         # The last resort is to go back to the origin, which every person may.
         for complete in (self.completed, _back):
-            changed = result[rows]
-            changed[:, self.places] = complete(cells)
-            good = self.acceptable(changed, origin[rows]) & ~self.acceptable(result[rows], origin[rows])
+            if not len(rows):
+                break
+            changed, start = v[rows], origin[rows]
+            changed[:, self.places] = complete(self._cells(changed, start, kept[rows], limits.of(rows)))
+            good = self.acceptable(changed, start)
             if bool(good.any()):
                 result = result.clone() if result is v else result
                 result[rows[good]] = changed[good]
+            rows = rows[~good]
         return result
 
     def breach(self, x: Tensor) -> Tensor:
@@ -198,21 +197,23 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
 
     Rows that are acceptable already, and rows that cannot be mended, come back as they were.
     """
-    ok = _all_acceptable(rules, v, origin)
+    ok, result = _all_acceptable(rules, v, origin), v
     rows = torch.nonzero(~ok).flatten()
-    if not len(rows):
-        return v, ok
-    part, start, fixed, within = v[rows], origin[rows], kept[rows], limits.of(rows)
+    part = v[rows]
     for _ in range(len(rules) + 1):
-        before = part
+        if not len(rows):
+            break
+        before, start, fixed, within = part, origin[rows], kept[rows], limits.of(rows)
         for rule in rules:
             part = rule.mend(part, start, fixed, within)
-        if part is before:
-            break
-    good = _all_acceptable(rules, part, start)
-    result = v.clone()
-    result[rows[good]] = part[good]
-    ok[rows[good]] = True
+        good = _all_acceptable(rules, part, start)
+        if bool(good.any()):
+            result = result.clone() if result is v else result
+            result[rows[good]] = part[good]
+            ok[rows[good]] = True
+        # Who has not moved will not move next time either.
+        on = ~good & ((part != before) & ~part.isnan()).any(1)
+        rows, part = rows[on], part[on]
     return result, ok
 
 
@@ -523,6 +524,8 @@ class SumsRule(Rule):
         allowed = self.breach(cells.origin).nan_to_num(0.0) + cells.tolerance
         x, done = cells.x, torch.zeros_like(allowed, dtype=torch.bool)
         for order in orders:
+            if bool(done.all()):
+                break
             tried = self._taken_up(cells, order)
             good = ~done & (self.breach(tried) <= allowed)
             x, done = torch.where(good[:, None], tried, x), done | good

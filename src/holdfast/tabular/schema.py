@@ -133,13 +133,13 @@ class Schema:
         """Read a schema off a table. Look it over: no table says what a person can change.
 
         Text and unordered categories become categorical, ordered categories ordinal, two-valued columns
-        binary, whole numbers integer (also when kept as floats) and other numbers real. Everything starts out
-        mutable. The classes are the label's values in sorted order.
+        binary, whole numbers integer (also when kept as floats) and other numbers real. The classes are the label's
+        values in sorted order. Keys and dates are left out; constants, sampling weights and columns that give the
+        label away start out as mutable=False, everything else as mutable. `holdfast.inspect` says why.
         """
-        from holdfast.tabular.inference import infer  # loads pandas, which a schema alone does not need
+        from holdfast.tabular.inference import inspect  # loads pandas, which a schema alone does not need
 
-        features, classes = infer(table, label)
-        return cls(features, label, classes)
+        return inspect(table, label).schema
 
     def check(self, table: pd.DataFrame, labelled: bool = False) -> None:
         """Raise a ValueError that names the column, shows the values and says what to do, or return."""

@@ -23,7 +23,9 @@ from operator import index
 import torch
 from torch import Tensor
 
+from holdfast.tabular.people import People
 from holdfast.tabular.personal import Personal
+from holdfast.tabular.related import Related
 from holdfast.utils.messages import repeated
 
 _COLUMNS = ("lower", "upper", "mutable", "direction", "step", "shift", "scale")  # what a space has for every column
@@ -81,6 +83,8 @@ class Space:
     scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
     gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
+    related: Related | None = None  # columns that change together
+    people: People | None = None  # whom an answer must resemble; None: any valid point will do
     personal: Personal | None = None  # for as many people as there are rows
     weight: Tensor | None = None  # (d,) how hard a move of each column is; None where all are alike
 
@@ -200,7 +204,7 @@ class Space:
     @property
     def discrete(self) -> bool:
         """Whether snapping can move a point that lies inside the hull."""
-        return bool(self.groups or self.gaps) or self._stepped
+        return bool(self.groups or self.gaps or self.related) or self._stepped
 
     def to(self, like: Tensor) -> Space:
         """The same space with the dtype and on the device of another tensor; the grid stays in float64.
@@ -221,6 +225,8 @@ class Space:
             scale=self.scale.to(like.device, torch.float64),
             groups=self.groups,
             gaps=self.gaps,
+            related=None if self.related is None else self.related.to(like),
+            people=None if self.people is None else self.people.to(like),
             personal=None if self.personal is None else self.personal.to(like),
             weight=None if self.weight is None else self.weight.to(like),
         )
@@ -229,11 +235,17 @@ class Space:
 
     def of(self, rows: Tensor | slice) -> Space:
         """The space for some of its people: their numbers, as often as they are asked for."""
-        if self.personal is None:
-            return self
-        some = object.__new__(Space)
-        some.__dict__.update(self.__dict__ | {"personal": self.personal.of(rows)})
-        return some
+        return self if self.personal is None else self._with(personal=self.personal.of(rows))
+
+    def without_people(self) -> Space:
+        """The same space, in which any valid point will do, whether such people exist or not."""
+        return self if self.people is None else self._with(people=None)
+
+    def _with(self, **changes: object) -> Space:
+        """The same with other people. What was checked once need not be checked before every search."""
+        changed = object.__new__(Space)
+        changed.__dict__.update(self.__dict__ | changes)
+        return changed
 
     def keeping(self, kept: Tensor) -> Space:
         """The space of people who keep some columns too, those where ``kept`` (n, d) is True.
@@ -250,9 +262,7 @@ class Space:
         for group in self.groups:
             columns = list(group.columns)
             whole[:, columns] = whole[:, columns].any(1, keepdim=True)
-        narrowed = object.__new__(Space)  # as in `of`; nothing else depends on what single people may do
-        narrowed.__dict__.update(self.__dict__ | {"personal": replace(own, mutable=own.mutable & ~whole)})
-        return narrowed
+        return self._with(personal=replace(own, mutable=own.mutable & ~whole))
 
     @property
     def weights(self) -> Tensor | None:
@@ -300,7 +310,15 @@ class Space:
         return torch.where(space.changeable, point, origin)
 
     def snap(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The valid point nearest to x; where staying is as near as moving, staying."""
+        """The valid point nearest to x; where staying is as near as moving, staying.
+
+        Columns that relations join are completed then; where that cannot be, they stay as they are.
+        """
+        point = self.snap_apart(x, origin)
+        return point if self.related is None else self.to(x)._joined(point, origin)
+
+    def snap_apart(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The same for every column by itself, as if there were no relations."""
         self._check_points(x, origin)
         space = self.to(x)
         point = space._snap_numbers(x, origin)
@@ -322,8 +340,60 @@ class Space:
         off_grid = (space.step > 0) & (
             (places - places.round()).abs() > 1e-3 + _noise(x).double() * space.scale / grain
         )
-        illegal = outside | backwards | off_grid | ~space.changeable
-        return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
+        fixed = ~space.changeable if self.related is None else ~(space.changeable | space.related_to_others)
+        illegal = outside | backwards | off_grid | fixed
+        apart = (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
+        return apart if space.related is None else apart | space._breaches(x, origin)
+
+    # ---- relations: what changes with something else ----
+
+    def completed(self, point: Tensor, origin: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+        """The points with what relations demand beside the columns that are kept (n, d), and which are valid then.
+
+        Every point must be valid as if there were no relations.
+        """
+        valid = torch.ones(len(point), dtype=torch.bool, device=point.device)
+        if self.related is None:
+            return point, valid
+        related, middle = self.related, (self.lower + self.upper) / 2
+        home, values = related.values(origin, middle), related.values(point, middle)
+        rows = torch.nonzero(related.broken(values, home).any(1)).flatten()
+        if not len(rows):
+            return point, valid
+        space, before = self.of(rows), values[rows]
+        limits = related.limits(*space._allowed(origin[rows]), space.changeable.expand(len(rows), self.width))
+        after, ok = related.completed(before, home[rows], related.kept(kept[rows]), limits)
+        written = related.written(point[rows], before, after, self.lower, self.upper)
+        point = point.clone()
+        point[rows], valid[rows] = written, ok & ~space.violations(written, origin[rows]).any(1)
+        return point, valid
+
+    def _joined(self, point: Tensor, origin: Tensor) -> Tensor:
+        """Points that are valid column by column, completed; the parts for which that cannot be as at the origin."""
+        assert self.related is not None
+        nothing = torch.zeros_like(point, dtype=torch.bool)
+        whole, valid = self.completed(point, origin, nothing)
+        rest = torch.nonzero(~valid).flatten()
+        if not len(rest):
+            return whole
+        # One part after the other, so that what is wrong with one does not undo another.
+        space, home, trial = self.of(rest), origin[rest], torch.where(self.related.parts.any(0), origin, point)[rest]
+        for part in self.related.parts:
+            tried, fits = space.completed(torch.where(part, point[rest], trial), home, nothing[rest])
+            trial = torch.where(fits[:, None], tried, trial)
+        whole[rest] = trial
+        return whole
+
+    def _breaches(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The columns of every relation that a point breaks and the person did not, or less: (n, d) bool."""
+        assert self.related is not None
+        middle = (self.lower + self.upper) / 2
+        return self.related.broken_columns(self.related.values(x, middle), self.related.values(origin, middle))
+
+    @property
+    def related_to_others(self) -> Tensor:
+        """Which columns may change with others, though not by themselves: (d,) bool."""
+        return torch.zeros_like(self.mutable) if self.related is None else self.related.follows
 
     # ---- features: what can be changed apart from all else ----
 
@@ -331,7 +401,8 @@ class Space:
     def features(self) -> Tensor:
         """The columns of every feature that may change, one row each: (f, d) bool.
 
-        What is valid for one feature does not depend on another, so two valid points can be mixed feature by feature.
+        Without relations, what is valid for one feature does not depend on another, so two valid points can be mixed
+        feature by feature; with relations, a mixture must be `completed`.
         """
         own = [[column] for column in range(self.width) if not self._in_group[column]]
         own += [list(group.columns) for group in self.groups]
@@ -379,7 +450,7 @@ class Space:
         columns, _ = self._layout
         corner = torch.where(on, self.upper[columns], self.lower[columns])
         values = torch.where(allowed[..., None], corner, point[:, columns])
-        return self.snap(self._ungrouped(values, point), origin)
+        return self.snap_apart(self._ungrouped(values, point), origin)
 
     # ---- numbers ----
 

@@ -15,6 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from holdfast.models.model import Model
 from holdfast.models.rows import check_rows, check_tensor
 from holdfast.models.scores import margin
+from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
 from holdfast.tabular.space import Space
@@ -142,7 +143,8 @@ class Latent:
         model, x, target = checked_question(model, x, target, space)
         autoencoder = self._fitted(x)
         with one_thread(), torch.no_grad():
-            return assess(model, x, self._sought(model, autoencoder, x, target, space.to(x)), target, space)
+            point = self._sought(model, autoencoder, x, target, space.to(x))
+            return assess(model, x, believable_rows(model, x, point, target, space.to(x)), target, space)
 
     def _fitted(self, x: Tensor) -> Autoencoder:
         if self.autoencoder is None:

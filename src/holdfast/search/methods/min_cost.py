@@ -13,6 +13,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
@@ -83,7 +84,7 @@ class MinCost:
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
-            return settle(task, point) if space.discrete else _refined(task, point)
+            return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 
         return by_rows(space, search, x, target)
 
@@ -134,9 +135,9 @@ def _along(task: Task, point: Tensor) -> Tensor:
     score, gradient = slope(task.score, task.model, point, task.target, x)
     gradient = torch.where(space.changeable, gradient, 0)
     short = 2 * LEAST_SCORE - score - ((x - point) * gradient).sum(1)
-    way = gradient if space.weights is None else gradient / space.weights**2  # that buys most for its cost
-    square = (gradient * way).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
-    nearest = x + way * (short / square)[:, None]
+    buying = gradient if space.weights is None else gradient / space.weights**2  # most of the score for its cost
+    square = (gradient * buying).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
+    nearest = x + buying * (short / square)[:, None]
     ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
     tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
     cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, task.cost(tried), torch.inf)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
+from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
@@ -64,7 +65,9 @@ class PGD:
                 reached = self._repaired(model, x[todo], reached, target[todo], own, radius)
             judged = assess(model, x[todo], reached, target[todo], own)
             point[todo] = judged.point
-            todo = todo[~judged.found]
+            # A larger ball has no better chance to hold somebody whom people are like: that is searched for at the end.
+            todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
+        point = believable_rows(model, x, point, target, space, self.radius)
         return assess(model, x, point, target, space)
 
     def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:

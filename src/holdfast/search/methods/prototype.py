@@ -15,6 +15,7 @@ from torch import Tensor
 from holdfast.models.model import Model, predict
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
+from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
@@ -111,10 +112,8 @@ class Prototype:
     ) -> Tensor:
         task = Task(model, x, target, space)
         point = self._relaxed(task, guide, scale)
-        if not space.discrete:
-            return point
         # Not `settle`: it takes back all that the class can do without, and with it the way to the prototype.
-        return repair(task, point)
+        return believable(task, repair(task, point) if space.discrete else point)
 
     def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
         """The iterate of the class with the least elastic-net cost, or the row itself."""

@@ -50,7 +50,7 @@ def ascend(
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)
-        task = Task(model, origin, target, space, ball=ball)
+        task = Task(model, origin, target, space, ball=ball).guarded
         best = walk(task, ball, score, steps)
         return climb(task, score, best) if space.discrete else best
 
@@ -105,5 +105,15 @@ def walk(task: Task, ball: Ball, score: Score, steps: int, start: Tensor | None 
         snapped = task.space.snap(point, origin) if task.space.discrete else point
         value = task.tried(score, snapped[:, None])[:, 0]
         better = (value > highest) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
+        better = _plausible_of(task, snapped, better)
         best, highest = torch.where(better[:, None], snapped, best), torch.where(better, value, highest)
     return best
+
+
+def _plausible_of(task: Task, point: Tensor, some: Tensor) -> Tensor:
+    """Those of some rows (n,) that pass for people, if they must."""
+    if task.limit is None:
+        return some
+    rows = torch.nonzero(some).flatten()
+    some[rows] = task.of(rows).plausible(point[rows])
+    return some

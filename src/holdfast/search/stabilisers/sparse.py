@@ -43,7 +43,7 @@ class Sparse:
         model = asked(model)
 
         def search(space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, origin, target, space, self.norm)
+            task = Task(model, origin, target, space, self.norm).guarded
             if self.objective is not None:
                 floor = task.tried(self.objective, point[:, None])[:, 0] - self.tolerance
                 task = replace(task, guard=self.objective, floor=floor)

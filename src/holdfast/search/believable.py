@@ -1,0 +1,116 @@
+"""Where a search found a point that nobody is like: the search again, among points that pass for people.
+
+Most of what a search finds passes. For the rest, three ways are tried, and the cheapest point counts: from home by
+moves that all pass, from the real people of the class who are nearest, and, where neither leads to the class, from all
+of them and from random points. A point that does not pass stays where nothing else is found, and `assess` says so.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.gradients import LEAST_SCORE, Ball, by_rows
+from holdfast.search.moves import Task, cheaper, reach, reduce
+from holdfast.search.random_points import random_points
+from holdfast.tabular.people import People
+from holdfast.tabular.space import Space
+
+DONORS = 32  # real people of the class, the nearest, whose values are tried for each row
+TRIES = 2000  # random points, where nothing else is left
+POINTS = 1 << 16  # that are made and judged at a time
+IN_TURN = 16  # of each row that are compared with people at a time
+
+
+def believable(task: Task, point: Tensor) -> Tensor:
+    """The points (n, d), and in the place of those that nobody is like, cheap ones that pass for people."""
+    strict = task.guarded
+    if strict.people is None:
+        return point
+    missed = torch.nonzero(~strict.good(point)).flatten()
+    if not len(missed):
+        return point
+    some, hint, point = strict.of(missed), point[missed], point.clone()
+    best = cheaper(some, _from_home(some, hint), _from_donors(some, strict.people))
+    lost = torch.nonzero(~some.good(best)).flatten()
+    if len(lost):
+        best[lost] = _from_anywhere(some.of(lost), strict.people)
+    point[missed] = torch.where(some.good(best)[:, None], best, hint)
+    return point
+
+
+def believable_rows(
+    model: Model, x: Tensor, point: Tensor, target: Tensor, space: Space, radius: float | None = None
+) -> Tensor:
+    """The same for the points of a method that has no task, some rows at a time, within ``radius`` of home."""
+    if space.people is None:
+        return point
+
+    def search(space: Space, x: Tensor, point: Tensor, target: Tensor) -> Tensor:
+        ball = None if radius is None else Ball(x, torch.full_like(x[:, 0], radius))
+        return believable(Task(model, x, target, space, ball=ball), point)
+
+    return by_rows(space, search, x, point, target)
+
+
+def _from_home(task: Task, hint: Tensor) -> Tensor:
+    return reduce(task, reach(task, task.origin, (task.space.snap(hint, task.origin),)))
+
+
+def _from_donors(task: Task, people: People) -> Tensor:
+    """From the people of the class who are nearest, with what a person cannot change as it is."""
+    start = cheapest(task, people.donors(task.origin, task.target, DONORS))
+    return reduced(task, start)
+
+
+def _from_anywhere(task: Task, people: People) -> Tensor:
+    """From whoever of the class would do, or else from a random point that does."""
+    best = task.origin.clone()
+    for label in sorted(set(task.target.tolist())):
+        rows, donors = torch.nonzero(task.target == label).flatten(), people.rows(label)
+        for some in torch.split(rows, max(1, POINTS // max(1, len(donors)))):
+            best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1))
+    lost = torch.nonzero(~task.good(best)).flatten()
+    for some in torch.split(lost, POINTS // TRIES):
+        own = task.of(some)
+        best[some] = cheapest(own, random_points(own.space, own.origin, TRIES).transpose(0, 1))
+    return reduced(task, best)
+
+
+def reduced(task: Task, point: Tensor) -> Tensor:
+    """Cheaper points from those that are good; the others as they are."""
+    rows = torch.nonzero(task.good(point)).flatten()
+    point = point.clone()
+    if len(rows):
+        point[rows] = reduce(task.of(rows), point[rows])
+    return point
+
+
+def cheapest(task: Task, points: Tensor) -> Tensor:
+    """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
+    people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
+    valid = task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
+    cost = task.costs_of_columns(valid).sum(2)
+    right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
+    cost, order = torch.where(right, cost, torch.inf).sort(1)
+    return _first_good(task, valid, cost, order)
+
+
+def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:
+    """The first of the points in their order that is good; the row itself where none is."""
+    best, going = task.origin.clone(), torch.nonzero(cost[:, 0] < torch.inf).flatten()
+    for start in range(0, points.shape[1], IN_TURN):
+        if not len(going):
+            break
+        turn = order[going, start : start + IN_TURN]
+        tried = points[going[:, None], turn]  # (n, turn, d)
+        own = task.of(going.repeat_interleave(turn.shape[1]))
+        good = own.good(tried.flatten(0, 1)).view(turn.shape) & (cost[going, start : start + IN_TURN] < torch.inf)
+        first = good.to(torch.int8).argmax(1)
+        some = torch.arange(len(going), device=going.device)
+        best[going] = torch.where(good.any(1)[:, None], tried[some, first], best[going])
+        more = order.shape[1] > start + IN_TURN
+        left = cost[going, start + IN_TURN] < torch.inf if more else torch.zeros_like(going, dtype=torch.bool)
+        going = going[~good.any(1) & left]
+    return best

@@ -1,0 +1,272 @@
+"""What a careful look at two columns of a table finds: one that fixes the other, and what never goes together.
+
+Every rule asks how likely the same would be if the columns had nothing to do with one another, counting how often it
+was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.findings import ENOUGH, Column, Finding, words_of
+from holdfast.tabular.relations import Determines, Exclusive, Implies, Ordered, Relation, relation_to_dict
+from holdfast.utils.messages import plain, some
+
+LEVELS = 50  # different values at most, for rules about values one by one
+AT_LEAST = 5  # rows that independence would expect, and rows of every value that fixes another
+CHANCE = 0.01  # that a table of columns that have nothing to do with one another shows anything
+TOLD = 20  # of what never goes together, the most surprising
+
+_COUNTS = {"num", "n", "number", "count", "counts"}
+_SHARES = {"percent", "percentage", "pct", "share", "ratio", "fraction", "rate"}
+
+Table = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A feature and its column."""
+
+    feature: Feature
+    column: Column
+
+    @property
+    def name(self) -> str:
+        return self.feature.name
+
+    @property
+    def has_few(self) -> bool:
+        return 2 <= self.column.different <= LEVELS
+
+
+def related(features: Sequence[tuple[Feature, Column]]) -> Iterator[tuple[Finding, Relation | None]]:
+    """What is found about two columns, with the relation that the schema takes over, if any."""
+    pairs = [Pair(feature, column) for feature, column in features]
+    if not pairs or pairs[0].column.rows < ENOUGH:
+        return
+    fixed = list(_determined(pairs))
+    yield from ((_determines_finding(by, column), Determines((by.name,), column.name)) for by, column in fixed)
+    yield from _exclusive(pairs)
+    for finding in (*_ordered(pairs), *_never_together(pairs, {frozenset((a.name, b.name)) for a, b in fixed})):
+        yield finding, None
+
+
+def _counts(first: Pair, second: Pair) -> Table:
+    """How many rows have each pair of values: (values of the first, values of the second)."""
+    a, b = first.column.codes, second.column.codes
+    both = (a >= 0) & (b >= 0)
+    shape = first.column.different, second.column.different
+    return np.bincount(a[both] * shape[1] + b[both], minlength=shape[0] * shape[1]).reshape(shape)
+
+
+# ---- one fixes another ----
+
+
+def _determined(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+    """Who fixes whom, without what follows from the rest: of two that fix each other, the one of levels comes first."""
+    few = [pair for pair in pairs if pair.has_few]
+    found = {(a.name, b.name) for a, b in permutations(few, 2) if _fixes(a, b)}
+    order = sorted(few, key=lambda pair: (pair.feature.is_numeric, pairs.index(pair)))
+    kept: list[tuple[Pair, Pair]] = []
+    for a, b in permutations(order, 2):
+        if (a.name, b.name) not in found or (b.name, a.name) in {(x.name, y.name) for x, y in kept}:
+            continue
+        between = any(
+            {(a.name, c.name), (c.name, b.name)} <= found and not _same(c, a, found) and not _later(c, b, found, order)
+            for c in order
+            if c not in (a, b)
+        )
+        follows = any(_same(c, a, found) and order.index(c) < order.index(a) for c in order if c not in (a, b))
+        if not between and not follows:
+            kept.append((a, b))
+    return kept
+
+
+def _same(c: Pair, a: Pair, found: set[tuple[str, str]]) -> bool:
+    return {(c.name, a.name), (a.name, c.name)} <= found
+
+
+def _later(c: Pair, b: Pair, found: set[tuple[str, str]], order: Sequence[Pair]) -> bool:
+    """Whether c is b in other values, and comes after it."""
+    return _same(c, b, found) and order.index(c) > order.index(b)
+
+
+def _fixes(by: Pair, column: Pair) -> bool:
+    """Each value of ``by`` goes with one of ``column`` in so many rows that chance is no explanation, every time."""
+    if by.column.different < column.column.different:
+        return False
+    counts = _counts(by, column)
+    if ((counts > 0).sum(1) != 1).any():
+        return False
+    rows, answer = counts.sum(1), counts.argmax(1)
+    shares = counts.sum(0) / counts.sum()
+    surprise = rows * -np.log(np.where(shares < 1, shares, 1.0)[answer])
+    return bool((rows >= AT_LEAST).all() and (surprise >= -np.log(0.05)).all() and surprise.sum() > 20)
+
+
+def _determines_finding(by: Pair, column: Pair) -> Finding:
+    counts = _counts(by, column)
+    other = "and the other way round " if by.column.different == column.column.different else ""
+    return Finding(
+        (by.name, column.name),
+        "determines",
+        f"'{by.name}' fixes '{column.name}' {other}in all {int(counts.sum()):,} rows: each of its "
+        f"{by.column.different} values goes with one value, in {int(counts.sum(1).min()):,} rows or more; so the two "
+        "change together",
+    )
+
+
+# ---- never both above 0 ----
+
+
+def _exclusive(pairs: Sequence[Pair]) -> Iterator[tuple[Finding, Relation]]:
+    numbers = [pair for pair in pairs if pair.feature.is_numeric and np.nanmin(pair.column.numbers) == 0]
+    tried = len(numbers) * (len(numbers) - 1) / 2
+    for a, b in combinations(numbers, 2):
+        both = ~np.isnan(a.column.numbers) & ~np.isnan(b.column.numbers)
+        first, second = a.column.numbers[both] > 0, b.column.numbers[both] > 0
+        rows = int(both.sum())
+        expected = float(first.sum()) * float(second.sum()) / max(rows, 1)
+        if expected >= _enough(tried) and not (first & second).any():
+            finding = Finding(
+                (a.name, b.name),
+                "exclusive",
+                f"'{a.name}' is above 0 in {int(first.sum()):,} rows and '{b.name}' in {int(second.sum()):,}, never "
+                f"both; were they independent, about {expected:,.0f} of {rows:,} rows would have both",
+            )
+            yield finding, Exclusive((a.name, b.name))
+
+
+# ---- never the larger ----
+
+
+def _ordered(pairs: Sequence[Pair]) -> Iterator[Finding]:
+    """a <= b in every row, though their values overlap: proposed where their names say that they belong together."""
+    numbers = [pair for pair in pairs if pair.feature.is_numeric and pair.column.different > 2]
+    for a, b in permutations(numbers, 2):
+        if not _belong(a.name, b.name):
+            continue
+        both = ~np.isnan(a.column.numbers) & ~np.isnan(b.column.numbers)
+        first, second = a.column.numbers[both], b.column.numbers[both]
+        if not len(first) or (first > second).any() or (first == second).all():
+            continue
+        expected = float(np.searchsorted(np.sort(second), first, side="left").sum()) / len(first)
+        if expected >= _enough(len(numbers) ** 2):
+            yield Finding(
+                (a.name, b.name),
+                "ordered",
+                f"'{a.name}' <= '{b.name}' in all {len(first):,} rows; were they independent, about {expected:,.0f} "
+                "rows would not keep that. If it must be so, add the relation",
+                as_toml(Ordered((a.name, b.name))),
+            )
+
+
+def _belong(first: str, second: str) -> bool:
+    """Whether two names share a word, or both count something; a count and a share are different things."""
+    a, b = (set(words_of(name)) for name in (first, second))
+    if bool(a & _SHARES) != bool(b & _SHARES):
+        return False
+    shared = {word for word in a & b if len(word) >= 3 and word not in {*_COUNTS, "the"}}
+    return bool(shared) or bool(a & _COUNTS and b & _COUNTS)
+
+
+# ---- levels that never meet ----
+
+
+def _never_together(pairs: Sequence[Pair], known: set[frozenset[str]]) -> Iterator[Finding]:
+    """Levels of two columns that no row has together: proposed, the most surprising first."""
+    levels = [pair for pair in pairs if not pair.feature.is_numeric and pair.has_few]
+    asked = [(a, b) for a, b in combinations(levels, 2) if frozenset((a.name, b.name)) not in known]
+    tables = [(a, b, _counts(a, b)) for a, b in asked]
+    tried = sum(table.size for _, _, table in tables)
+    found: list[tuple[float, Finding]] = []
+    for a, b, table in tables:
+        expected = table.sum(1, keepdims=True) * table.sum(0) / max(int(table.sum()), 1)
+        empty = (table == 0) & (expected >= _enough(tried)) & _said(a)[:, None] & _said(b)
+        if empty.any():
+            # From the side that takes fewer sentences.
+            if empty.any(1).sum() <= empty.any(0).sum():
+                found += list(_implications(a, b, empty, expected))
+            else:
+                found += list(_implications(b, a, empty.T, expected.T))
+    found.sort(key=lambda one: -one[0])
+    yield from (finding for _, finding in found[:TOLD])
+    if len(found) > TOLD:
+        more = found[TOLD:]
+        names = tuple(dict.fromkeys(name for _, finding in more for name in finding.columns))
+        yield Finding(
+            names, "never together", f"{len(more)} more pairs of levels never go together, of {some(names, 12)}"
+        )
+
+
+def _implications(
+    a: Pair, b: Pair, empty: NDArray[np.bool_], expected: NDArray[np.float64]
+) -> Iterator[tuple[float, Finding]]:
+    first, second = _values(a), _values(b)
+    for place in np.flatnonzero(empty.any(1)).tolist():
+        absent = [value for value, none in zip(second, empty[place], strict=True) if none]
+        rest = [value for value in b.feature.values if value not in absent]
+        missed = float(expected[place][empty[place]].sum())
+        if not rest:
+            continue
+        relation = Implies(when={a.name: (first[place],)}, then={b.name: tuple(rest)})
+        yield (
+            missed,
+            Finding(
+                (a.name, b.name),
+                "never together",
+                f"no row has '{a.name}' {first[place]!r} and '{b.name}' {some(absent)}; were they independent, about "
+                f"{missed:,.0f} would. If it cannot be, add the relation",
+                as_toml(relation),
+            ),
+        )
+
+
+def _said(pair: Pair) -> NDArray[np.bool_]:
+    """Which values say something: "unknown" goes with anything."""
+    return np.array([value not in pair.feature.avoid for value in _values(pair)])
+
+
+def _values(pair: Pair) -> list[Any]:
+    """The value behind each code."""
+    cells = pair.column.cells
+    places = np.unique(pair.column.codes, return_index=True)[1]
+    return [plain(cells.iloc[place]) for place in places.tolist() if pair.column.codes[place] >= 0]
+
+
+def _enough(tried: float) -> float:
+    """Rows that independence must expect before none is evidence: one in e^x tables would show none by chance."""
+    return max(AT_LEAST, float(np.log(max(tried, 1) / CHANCE)))
+
+
+# ---- as a schema file has it ----
+
+
+def as_toml(relation: Relation) -> str:
+    """The relation as lines of a schema file."""
+    return "\n".join(["[[relations]]", *(as_line(key, value) for key, value in relation_to_dict(relation).items())])
+
+
+def as_line(key: str, value: Any) -> str:
+    return f"{_literal(key)} = {_inline(value)}"
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_literal(key)} = {_inline(part)}" for key, part in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
+
+
+def _literal(key: str) -> str:
+    """A key, with quotes where it needs them."""
+    return tomli_w.dumps({key: 0}).removesuffix(" = 0\n")

@@ -1,0 +1,378 @@
+import logging
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import everything
+
+from holdfast import Determines, Encoding, Exclusive, Feature, Implies, Ordered, Schema, inspect
+
+EDUCATION = {"none": 1, "school": 5, "college": 9, "master": 13}
+
+
+def census(rows=3000, seed=0):
+    """A table as a statistical office makes them, with every trap that such a table has."""
+    draw = np.random.default_rng(seed)
+    education = draw.choice(list(EDUCATION), rows, p=[0.1, 0.5, 0.3, 0.1])
+    married = draw.random(rows) < 0.5
+    man = draw.random(rows) < 0.6
+    gain = np.where(draw.random(rows) < 0.15, draw.lognormal(8.3, 0.6, rows).round().clip(100, 40_000), 0)
+    gain = np.where(draw.random(rows) < 0.02, 99_999, gain)
+    loss = np.where((draw.random(rows) < 0.1) & (gain == 0), draw.integers(200, 4000, rows), 0)
+    score = np.array([EDUCATION[level] for level in education]) + (gain > 0) * 5 + draw.normal(0, 4, rows)
+    rich = score > 9
+    return pd.DataFrame(
+        {
+            "person_id": draw.permutation(rows) * 7 + 1000,
+            "age": draw.integers(17, 91, rows),
+            "work": draw.choice(["private", "state", "?"], rows, p=[0.7, 0.2, 0.1]),
+            "fnlwgt": draw.integers(20_000, 900_000, rows),
+            "education": education,
+            "education_num": [EDUCATION[level] for level in education],
+            "marital": np.where(married, "married", draw.choice(["single", "widowed"], rows)),
+            "relation": np.where(married, np.where(man, "husband", "wife"), draw.choice(["own", "child"], rows)),
+            "sex": np.where(man, "man", "woman"),
+            "gain": gain.astype(int),
+            "loss": loss,
+            "hours": np.where(draw.random(rows) < 0.5, 40, draw.integers(1, 99, rows)),
+            "region_code": draw.integers(1, 6, rows),
+            "country": "here",
+            "seen": pd.date_range("2020-01-01", periods=rows, freq="h").strftime("%Y-%m-%d"),
+            "tax": np.where(draw.random(rows) < 0.3, np.nan, draw.normal(20, 5, rows).round(1)),
+            "tax_class": np.where(rich, "high", "low"),
+            "income": np.where(rich, "rich", "poor"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return inspect(census(), "income")
+
+
+def kinds(inspection, name):
+    return {finding.kind for finding in inspection.about(name)}
+
+
+def sentence(inspection, name, kind):
+    (found,) = (finding for finding in inspection.about(name) if finding.kind == kind)
+    return found.sentence
+
+
+def test_an_inferred_schema_is_that_of_the_inspection(seen):
+    assert Schema.infer(census(), "income") == seen.schema
+    encoding = Encoding.fit(census(), seen.schema)
+    assert encoding.encode(census()).isfinite().all()
+
+
+def test_what_names_a_row_or_a_day_is_no_feature(seen):
+    assert not {"person_id", "seen"} & set(seen.schema.names)
+    assert "3,000 different values in 3,000 rows" in sentence(seen, "person_id", "key")
+    assert 'pd.to_datetime(table["seen"])' in sentence(seen, "seen", "date")
+
+
+def test_what_no_one_can_change_stays(seen):
+    fixed = {feature.name for feature in seen.schema.features if not feature.mutable}
+    assert fixed == {"fnlwgt", "country", "tax_class"}
+    assert "weight" in kinds(seen, "fnlwgt")
+    assert "in all 3,000 rows" in sentence(seen, "country", "constant")
+    assert "alone gives the label in 100.0% of the rows" in sentence(seen, "tax_class", "leak")
+
+
+def test_unknown_is_no_level_to_move_to_and_missing_may_stay(seen):
+    assert seen.schema["work"].avoid == ("?",)
+    assert "no one is advised to move there" in sentence(seen, "work", "unknown")
+    assert seen.schema["tax"].missing
+    assert "is missing in 9" in sentence(seen, "tax", "missing")  # some 900 rows
+    assert not any(feature.missing for feature in seen.schema.features if feature.name != "tax")
+
+
+def test_numbers_lie_where_people_are(seen):
+    gain = census()["gain"]
+    top = int(gain[gain < 99_999].max())
+    assert seen.schema["gain"].ranges[-1] == (99_999, 99_999)
+    assert seen.schema["gain"].ranges[0][0] == 0
+    assert seen.schema["gain"].ranges[0][1] <= top
+    assert f"none lies between {top} and 99999" in sentence(seen, "gain", "gap")
+    assert "is 99999 a number, or does it stand for something else?" in sentence(seen, "gain", "gap")
+    assert (seen.schema["age"].lower, seen.schema["age"].upper, seen.schema["age"].ranges) == (17, 90, ())
+    assert "40 in 49.2% of the rows" in sentence(seen, "hours", "spike")
+
+
+def test_columns_that_belong_together_are_related(seen):
+    assert set(seen.schema.relations) == {Determines(("education",), "education_num"), Exclusive(("gain", "loss"))}
+    assert "and the other way round" in sentence(seen, "education_num", "determines")
+    assert "never both; were they independent, about" in sentence(seen, "loss", "exclusive")
+
+
+def test_levels_that_never_meet_are_proposed_only(seen):
+    proposals = [finding for finding in seen.findings if finding.kind == "never together"]
+    assert {finding.columns for finding in proposals} <= {
+        ("marital", "relation"), ("relation", "marital"), ("relation", "sex"), ("sex", "relation"),
+    }  # fmt: skip
+    values = seen.schema.to_dict()
+    text = "\n".join(finding.proposal for finding in proposals)
+    values["relations"] += tomllib.loads(text)["relations"]
+    more = Schema.from_dict(values)
+    assert any(isinstance(relation, Implies) for relation in more.relations)
+    assert len(more.learned(census()).broken(census())) == 0
+
+
+def test_whole_numbers_that_may_be_codes_are_told_of(seen):
+    assert "code" in kinds(seen, "region_code")
+    assert seen.schema["region_code"].kind == "integer"
+    assert seen.schema["region_code"].mutable
+    draw = np.random.default_rng(1)
+    job = draw.integers(1, 5, 2000)
+    good = draw.random(2000) < np.array([0, 0.2, 0.8, 0.1, 0.6])[job]
+    table = pd.DataFrame({"job": job, "years": draw.integers(1, 5, 2000), "y": good})
+    table["years"] = np.where(draw.random(2000) < 0.3, np.where(good, 4, 1), table["years"])
+    found = inspect(table, "y")
+    assert "the label rises and falls along them" in sentence(found, "job", "code")
+    assert not kinds(found, "years")
+
+
+def test_the_file_has_the_findings_as_comments(seen, tmp_path):
+    text = seen.to_toml()
+    (tmp_path / "schema.toml").write_text(text, encoding="utf-8")
+    assert Schema.load(tmp_path / "schema.toml") == seen.schema
+    before, after = text.split('[[features]]\nname = "gain"\n')
+    assert "none lies between" in before.rsplit("\n\n", 1)[1].replace("\n# ", " ")
+    head = text.split("\nlabel = ")[0]
+    assert "'person_id' is left out" in head
+    assert "'gain' is above 0" in after
+    assert "#   [[relations]]" in after
+    assert max(map(len, text.splitlines())) <= 200
+    joined = text.replace("\n# ", " ")
+    assert all(" ".join(finding.sentence.split()) in joined for finding in seen.findings)
+
+
+def test_names_that_would_break_a_file_do_not(tmp_path):
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            'a\n"b" = 3': draw.choice(["x\ny", "# z", "unknown\n[[features]]"], 300),
+            "a.b": draw.choice(["x", "\x1b[31m'"], 300),
+            "[c]": draw.integers(0, 9, 300),
+            "y": draw.choice(["n\no", "yes"], 300),
+        }
+    )
+    table["[c]"] = np.where(draw.random(300) < 0.3, 99_999, table["[c]"])
+    found = inspect(table.assign(**{"t\n": "same\nvalue"}), "y")
+    (tmp_path / "schema.toml").write_text(found.to_toml(), encoding="utf-8")
+    assert Schema.load(tmp_path / "schema.toml") == found.schema
+
+
+# ---- one trap at a time ----
+
+
+def with_columns(rows=200, **columns):
+    return everything(rows).assign(**columns)
+
+
+def found_in(name, rows=200, **columns):
+    return kinds(inspect(with_columns(rows, **columns), "outcome"), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("row", lambda draw: np.arange(200) + 17),
+        ("Unnamed: 0", lambda draw: draw.permutation(200)),
+        ("LoanID", lambda draw: draw.permutation(10**6)[:200]),
+        ("account_no", lambda draw: draw.permutation(10**6)[:200]),
+        ("name", lambda draw: [f"p{number}" for number in range(200)]),
+        ("customer_id", lambda draw: draw.integers(0, 10**6, 200)),
+    ],
+)
+def test_keys_are_left_out(name, values, caplog):
+    table = with_columns(**{name: values(np.random.default_rng(0))})
+    with caplog.at_level(logging.WARNING):
+        found = inspect(table, "outcome")
+    assert name not in found.schema.names
+    assert kinds(found, name) == {"key"}
+    assert f"'{name}' is left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("amount_paid", lambda draw: draw.permutation(10**6)[:200]),
+        ("children_no", lambda draw: draw.integers(0, 5, 200)),
+        ("wealth", lambda draw: draw.normal(0, 1, 200)),
+        ("weight", lambda draw: draw.normal(70, 10, 200).round(1)),
+        ("weight_kg", lambda draw: draw.normal(70, 10, 200)),
+        ("cpu_type_count", lambda draw: draw.permutation(10**6)[:200]),
+    ],
+)
+def test_what_only_looks_like_a_key_or_a_weight_is_a_feature(name, values):
+    found = inspect(with_columns(**{name: values(np.random.default_rng(0))}), "outcome")
+    assert found.schema[name].mutable
+    assert not kinds(found, name)
+
+
+@pytest.mark.parametrize("name", ["fnlwgt", "sample_weight", "survey weight", "weight"])
+def test_sampling_weights_stay(name):
+    values = np.random.default_rng(0).lognormal(9, 1, 200)
+    assert found_in(name, **{name: values}) == {"weight"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.date_range("2020-01-01", periods=200),
+        pd.date_range("2020-01-01", periods=200, tz="UTC"),
+        pd.to_timedelta(np.arange(200), unit="D"),
+        pd.date_range("2020-01-01", periods=200).strftime("%Y-%m-%d"),
+        pd.date_range("2020-01-01", periods=200).strftime("%Y-%m-%dT%H:%M:%S"),
+        pd.date_range("2020-01-01", periods=200).date,
+    ],
+)
+def test_times_are_left_out_and_how_to_keep_them_is_said(values, caplog):
+    found = inspect(with_columns(when=values), "outcome")
+    assert "when" not in found.schema.names
+    assert 'table["when"] = ' in sentence(found, "when", "date")
+    assert "turn it into a number" in caplog.text
+
+
+def test_the_advice_about_dates_works():
+    days = np.random.default_rng(0).integers(0, 3000, 200)
+    when = pd.Timestamp("2010-01-01") + pd.to_timedelta(days, unit="D")
+    for values in (when, when.tz_localize("UTC"), when.strftime("%Y-%m-%d"), when.to_period("D"), when - when.min()):
+        table = with_columns(when=values)
+        code = sentence(inspect(table, "outcome"), "when", "date").split("for example with ")[1]
+        exec(code, {"pd": pd, "table": table})
+        assert Schema.infer(table, "outcome")["when"].kind == "integer"
+
+
+def test_a_leak_may_be_a_number_and_an_honest_predictor_is_none():
+    draw = np.random.default_rng(0)
+    outcome = everything(400)["outcome"] == "yes"
+    recovered = np.where(outcome, 0, draw.integers(1, 10**6, 400))
+    assert "leak" in found_in("recovered", 400, recovered=recovered)
+    score = outcome + draw.normal(0, 0.4, 400)
+    assert "leak" not in found_in("score", 400, score=score)
+    assert "leak" not in found_in("unique", 400, unique=draw.permutation(10**6)[:400])
+    rare = pd.DataFrame({"x": draw.normal(size=400), "y": np.arange(400) < 3})
+    assert not kinds(inspect(rare, "y"), "x")
+
+
+def test_missing_values_are_read_past():
+    table = with_columns().astype({"owner": object})
+    for name in ("income", "age", "owner", "job"):
+        table.loc[np.random.default_rng(0).random(200) < 0.1, name] = None
+    table["grade"] = pd.Categorical(table["grade"], ["low", "middle", "high"], ordered=True)
+    table.loc[3, "grade"] = None
+    table["nothing"] = None
+    found = inspect(table, "outcome")
+    inferred = {feature.name: (feature.kind, feature.missing) for feature in found.schema.features}
+    assert inferred == {
+        "income": ("real", True), "age": ("integer", True), "debt": ("integer", False), "owner": ("categorical", True),
+        "grade": ("ordinal", True), "job": ("categorical", True), "delay": ("integer", False),
+    }  # fmt: skip
+    assert kinds(found, "nothing") == {"empty"}
+    assert found.schema["owner"].levels == (False, True)
+    back = Encoding.fit(table, found.schema)
+    assert (back.decode(back.encode(table)).isna() == table[list(found.schema.names)].isna()).all(axis=None)
+
+
+def test_one_of_two_levels_may_be_unknown():
+    found = inspect(with_columns(home=["?", "owned"] * 100), "outcome").schema["home"]
+    assert found == Feature("home", "categorical", levels=("?", "owned"), avoid=("?",))
+    words = ["unknown or none", "N/A", "Undocumented 4", " missing ", "none", "other", "missing a leg", "nan", "owned"]
+    levels = np.random.default_rng(0).choice(words, 200)
+    assert set(inspect(with_columns(home=levels), "outcome").schema["home"].avoid) == set(words[:4])
+
+
+def test_a_coarser_column_follows_from_a_finer_one_and_from_the_nearest():
+    draw = np.random.default_rng(0)
+    town = draw.choice(list("abcdefgh"), 800)
+    county = np.array([{"a": "A", "b": "A", "c": "B", "d": "B"}.get(one, "C") for one in town])
+    land = np.where(county == "C", "south", "north")
+    table = pd.DataFrame({"land": land, "town": town, "county": county, "y": draw.integers(0, 2, 800)})
+    assert set(inspect(table, "y").schema.relations) == {
+        Determines(("town",), "county"), Determines(("county",), "land"),
+    }  # fmt: skip
+    renamed = table.assign(code=[ord(one) for one in town], again=[one.upper() * 2 for one in town])
+    related = inspect(renamed, "y").schema.relations
+    assert {relation.columns for relation in related} == {
+        ("town", "county"), ("county", "land"), ("town", "code"), ("town", "again"),
+    }  # fmt: skip
+    few = table.copy()
+    few.loc[:2, ["town", "county"]] = ["z", "Z"]
+    assert ("town", "county") not in {relation.columns for relation in inspect(few, "y").schema.relations}
+
+
+def test_an_order_that_always_holds_is_proposed():
+    draw = np.random.default_rng(0)
+    total = draw.integers(0, 30, 500)
+    table = pd.DataFrame({"num_total": total, "num_good": (total * draw.random(500)).astype(int), "y": total % 2})
+    found = [finding for finding in inspect(table, "y").findings if finding.kind == "ordered"]
+    assert [finding.columns for finding in found] == [("num_good", "num_total")]
+    assert found[0].proposal == '[[relations]]\nkind = "ordered"\ncolumns = ["num_good", "num_total"]'
+    assert Ordered(("num_good", "num_total")).holds(table).all()
+    apart = table.assign(num_good=table["num_good"] - 100)  # nothing to learn: they never could have met
+    assert not [finding for finding in inspect(apart, "y").findings if finding.kind == "ordered"]
+
+
+# ---- what chance shows is not found ----
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_found_where_nothing_is(seed):
+    draw = np.random.default_rng(seed)
+    rows = int(draw.choice([30, 60, 200, 1000]))
+    table = pd.DataFrame(
+        {f"level{n}": draw.choice(list("abcdef")[: n + 2], rows, p=draw.dirichlet(np.ones(n + 2))) for n in range(5)}
+        | {f"count{n}": draw.poisson(0.5 + n, rows) for n in range(4)}
+        | {f"real{n}": draw.lognormal(8, 1, rows) for n in range(3)}
+        | {"y": draw.choice(["no", "yes"], rows)}
+    )
+    found = inspect(table, "y")
+    assert found.schema.relations == ()
+    assert {finding.kind for finding in found.findings} <= {"constant"}
+    assert found.schema.names == tuple(table.columns[:-1])
+
+
+def test_four_rows_show_nothing():
+    table = pd.DataFrame(
+        {
+            "id": [1, 2, 3, 4],
+            "name": ["a", "b", "c", "d"],
+            "flag": [0, 0, 1, 1],
+            "gain": [0, 0, 5, 7],
+            "loss": [1, 2, 0, 0],
+            "same": [3, 3, 3, 3],
+            "y": [0, 0, 1, 1],
+        }
+    )
+    found = inspect(table, "y")
+    assert found.findings == ()
+    assert found.schema == Schema(
+        (
+            Feature("id", "integer"),
+            Feature("name", "categorical", levels=("a", "b", "c", "d")),
+            Feature("flag", "binary", levels=(0, 1)),
+            Feature("gain", "integer"),
+            Feature("loss", "integer"),
+            Feature("same", "integer"),
+        ),
+        "y",
+        (0, 1),
+    )
+
+
+def test_bounds_are_written_where_there_are_rows_enough():
+    assert inspect(everything(49), "outcome").schema["age"].lower is None
+    schema = inspect(everything(50), "outcome").schema
+    assert (schema["age"].lower, schema["age"].upper) == (everything(50)["age"].min(), everything(50)["age"].max())
+    assert isinstance(schema["age"].lower, int)
+    wider = schema.revise("age", upper=120)
+    assert Encoding.fit(everything(50), wider).upper[1] == 120
+
+
+def test_an_inspection_prints_what_it_found():
+    text = str(inspect(with_columns(country="here"), "outcome"))
+    assert text.startswith("label outcome: no, yes\n  income (real)")
+    assert "\n- 'country' is 'here' in all 200 rows" in text
