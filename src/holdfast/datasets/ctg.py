@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.datasets.cards import Card
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.relations import Ordered, Sums
 from holdfast.tabular.schema import Schema
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 # In the sheet's order; its name for each stands behind. All are measurements of one recording and nobody sets
 # them: a counterfactual says which recording would have been judged otherwise, so all of them may move. Some
-# follow from others (the width is maximum less minimum); freezing one of a set would freeze the whole set.
+# follow from others: the width of the histogram is its maximum less its minimum.
 FEATURES = (
     Feature("baseline_rate", "integer", lower=0),  # LB, beats per minute
     Feature("accelerations", "real", lower=0),  # AC, per second, as the next five
@@ -37,6 +38,13 @@ FEATURES = (
     Feature("histogram_median", "integer", lower=0),  # Median
     Feature("histogram_variance", "integer", lower=0),  # Variance
     Feature("histogram_tendency", "integer", lower=-1, upper=1),  # Tendency: leans left, neither, right
+)
+
+RELATIONS = (
+    Sums("histogram_max", ("histogram_min", "histogram_width")),
+    Ordered(("histogram_min", "histogram_mode", "histogram_max")),
+    Ordered(("histogram_min", "histogram_mean", "histogram_max")),
+    Ordered(("histogram_min", "histogram_median", "histogram_max")),
 )
 
 
@@ -66,7 +74,7 @@ CARD = Card(
     file="ctg/CTG.xls",
     sha256="24ae23958e877937146673385b4a853cfb46b4ac28c2a410db340da9a4f3ff08",
     rows=2126,
-    schema=Schema(FEATURES, label="state", classes=("suspect or pathologic", "normal")),
+    schema=Schema(FEATURES, label="state", classes=("suspect or pathologic", "normal"), relations=RELATIONS),
     read=read,
     split=(1700, 425),
     scaling="minmax",

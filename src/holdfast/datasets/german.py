@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.datasets.cards import Card
-from holdfast.tabular.feature import Feature
+from holdfast.tabular.feature import Direction, Feature
 from holdfast.tabular.schema import Schema
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ COLUMNS: dict[str, dict[str, str] | None] = {
     "risk": {"1": "good", "2": "bad"},
 }
 
-# What an applicant can arrange before coming back. The rest is who they are or what has already happened;
-# the purpose stays as well: claiming another one is not advice.
+# What an applicant can arrange before coming back. The rest is who they are or what has already happened; the purpose
+# stays as well: claiming another one is not advice. So does housing: nobody moves house for a loan.
 MUTABLE = {
     "checking_account",
     "duration_months",
@@ -92,19 +92,29 @@ MUTABLE = {
     "other_debtors",
     "property",
     "other_instalments",
-    "housing",
     "telephone",
 }
 
 # Levels that say the bank does not know, or that there is nothing: an applicant is not told to move there.
 AVOID = {"checking_account": ("none",), "savings": ("unknown or none",), "property": ("unknown or none",)}
 
+# One way only: to borrow more or pay more a month is no advice, and nobody is told to spend savings or sell a house.
+# Levels are listed from less to more, but property from more to less.
+DIRECTION: dict[str, Direction] = {
+    "checking_account": "rise",
+    "savings": "rise",
+    "property": "fall",
+    "credit_amount": "fall",
+    "instalment_rate": "fall",
+}
+
 
 def _feature(name: str, levels: dict[str, str] | None) -> Feature:
-    mutable = name in MUTABLE
+    mutable, direction = name in MUTABLE, DIRECTION.get(name, "any")
     if levels is None:
-        return Feature(name, "integer", mutable=mutable)
-    return Feature(name, "categorical", mutable=mutable, levels=tuple(levels.values()), avoid=AVOID.get(name, ()))
+        return Feature(name, "integer", mutable=mutable, direction=direction)
+    own = tuple(levels.values())
+    return Feature(name, "categorical", mutable=mutable, levels=own, avoid=AVOID.get(name, ()), direction=direction)
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.datasets.cards import Card
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.relations import Implies
 from holdfast.tabular.schema import Schema
 
 if TYPE_CHECKING:
@@ -45,7 +46,14 @@ FEATURES = (
     *_months("bill_amt", (1, 2, 3, 4, 5, 6)),  # below 0: the customer has paid too much
     *_months("pay_amt", (1, 2, 3, 4, 5, 6), lower=0),
 )
-SCHEMA = Schema(FEATURES, label="default", classes=("default", "no default"))
+MUCH = 10**8  # Taiwan dollars, more than any bill
+
+# Who pays only a part of the bill, or is two months behind or more, has a bill.
+RELATIONS = (
+    Implies({"pay_0": (0, 0)}, {"bill_amt1": (1, MUCH)}),
+    Implies({"pay_0": (2, 9)}, {"bill_amt1": (1, MUCH)}),
+)
+SCHEMA = Schema(FEATURES, label="default", classes=("default", "no default"), relations=RELATIONS)
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -32,6 +32,7 @@ Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "no
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
 LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
+SIGNS = {"any": 0, "rise": 1, "fall": -1}
 MOST_KNOWN = 20_000  # training rows that are kept, to know what people are like
 BLOCK = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
 
@@ -212,7 +213,7 @@ class Encoding:
         groups = []
         for feature, place in self.places:
             mutable[place] = feature.mutable
-            direction[place] = {"any": 0, "rise": 1, "fall": -1}[feature.direction]
+            direction[place] = 0 if feature.kind == "categorical" else SIGNS[feature.direction]
             grid[place] = feature.grid or 0
             if feature.kind == "categorical":
                 groups.append(_group(feature, place))
@@ -294,6 +295,7 @@ def _group(feature: Feature, place: slice) -> Group:
         tuple(range(place.start, place.stop)),
         optional=feature.zero_level is not None or feature.missing,
         avoid=tuple(place.start + feature.levels.index(level) for level in feature.avoid if level in feature.levels),
+        direction=SIGNS[feature.direction],
         avoid_none=feature.zero_level in feature.avoid or feature.missing,
     )
 

@@ -32,7 +32,8 @@ class Feature:
     ranges      the parts of the line that a number may move to, in order: ((0, 41310), (99999, 99999)); what the
                 training rows show when left out, see `holdfast.tabular.ranges`
     levels      what a binary, ordinal or categorical column can hold, in order
-    direction   "rise" or "fall" when a person can only move it one way
+    direction   "rise" or "fall" when a person can only move it one way; of levels, along the order they are listed in
+                (a level to avoid has no place in that order: from there a person may move to any other)
     step        the grid of a number: 100 for "in hundreds"; an integer has 1 unless told otherwise
     zero_level  the level of a categorical column that is written as all zeros rather than as a column
     avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
@@ -147,8 +148,6 @@ class Feature:
             yield f"an ordinal feature has at least two levels, got {list(self.levels)}"
         if self.kind == "categorical" and not self.levels:
             yield "a categorical feature needs its levels; list them in levels=(...)"
-        if self.kind == "categorical" and self.direction != "any":
-            yield f"categories have no direction; if its levels have an order, {self._as_ordinal()}"
         if self.zero_level is not None and self.kind != "categorical":
             yield f"zero_level is for categorical features, not for {self.kind!r}"
         if self.zero_level is not None and self.zero_level in self.levels:
@@ -172,11 +171,17 @@ class Feature:
         """The same feature with other settings; what the new kind or the new bounds leave no room for goes.
 
         New bounds cut the ranges, or stretch the outermost one. A number that becomes a column of levels loses its
-        bounds, and the other way round. Levels have no order by themselves, so an ordinal feature needs them listed.
+        bounds, and the other way round. Levels have no order by themselves: an ordinal feature needs them listed, and a
+        categorical one with a direction too.
         """
         kind = changes.get("kind", self.kind)
         if kind == "ordinal" and self.kind == "categorical" and "levels" not in changes:
             raise ValueError(f"feature '{self.name}': {self._as_ordinal()}")
+        if kind == "categorical" and changes.get("direction", "any") != "any" and "levels" not in changes:
+            raise ValueError(
+                f"feature '{self.name}': categories have no direction by themselves; list the levels in their order, "
+                f"revise({self.name!r}, direction={changes['direction']!r}, levels=(...))"
+            )
         if kind in KINDS and (kind in NUMERIC) != self.is_numeric:
             gone = ("lower", "upper", "step", "ranges") if self.is_numeric else ("levels", "avoid", "zero_level")
             changes = {field: _DEFAULTS[field] for field in gone} | changes

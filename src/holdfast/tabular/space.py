@@ -40,6 +40,7 @@ class Group:
     optional: bool = False  # may all be off
     avoid: tuple[int, ...] = ()  # columns that no one is moved to, though some may be there already
     avoid_none: bool = False  # the same for all off
+    direction: int = 0  # 1: from a column only to later ones, -1 only to earlier ones; those to avoid have no place
 
     def __post_init__(self) -> None:
         for name in ("columns", "avoid"):
@@ -54,6 +55,10 @@ class Group:
                 raise TypeError(
                     f"group {list(self.columns)}: {name} is {getattr(self, name)!r}; it must be True or False"
                 )
+        if self.direction not in (-1, 0, 1):
+            raise ValueError(
+                f"group {list(self.columns)}: direction is {self.direction!r}; it is 1, -1 or 0 (any)"
+            )
         strange = sorted(set(self.avoid) - set(self.columns))
         if strange:
             raise ValueError(f"group {list(self.columns)}: avoid has columns {strange}, which are not of the group")
@@ -591,7 +596,20 @@ class Space:
         columns, real = self._layout
         avoided, optional, avoid_none = self._advice
         here = self._on(origin)
-        return real & (here | ~avoided[columns]), optional & (~here.any(-1) | ~avoid_none)
+        reachable = real & (here | ~avoided[columns])
+        if self._directed is not None:
+            ordered = here & ~avoided[columns]
+            place = torch.where(ordered.any(-1), ordered.to(torch.int8).argmax(-1), -1)[..., None]
+            onward = (torch.arange(columns.shape[1], device=here.device) - place) * self._directed[:, None] >= 0
+            reachable &= onward | (place < 0)
+        return reachable, optional & (~here.any(-1) | ~avoid_none)
+
+    @cached_property
+    def _directed(self) -> Tensor | None:
+        """The direction of every group (g,); None where none has one."""
+        if not any(group.direction for group in self.groups):
+            return None
+        return torch.tensor([group.direction for group in self.groups], device=self.lower.device)
 
     def _onto_simplices(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:
         r"""Project each group onto {off + s∘u : u ≥ 0, Σu = 1} (Σu ≤ 1 if it may be off), unreachable u_j = 0.
@@ -646,7 +664,10 @@ class Space:
             columns, avoid = list(group.columns), list(group.avoid)
             arrived = ((x > middle) & (origin <= middle))[:, avoid].any(1)
             left = (origin > middle)[:, columns].any(1) & ~(x > middle)[:, columns].any(1)
-            avoided[:, columns] = (arrived | (left & group.avoid_none))[:, None]
+            wrong = arrived | (left & group.avoid_none)
+            if group.direction:
+                wrong |= _backwards(group, x > middle, origin > middle)
+            avoided[:, columns] = wrong[:, None]
         return avoided
 
     @cached_property
@@ -655,6 +676,14 @@ class Space:
         for group in self.groups:
             inside[list(group.columns)] = True
         return inside
+
+
+def _backwards(group: Group, after: Tensor, before: Tensor) -> Tensor:
+    """Which rows go from one level of an order to another against its direction: (n,) bool."""
+    order = [column for column in group.columns if column not in group.avoid]
+    place = torch.arange(len(order), device=after.device)
+    start, end = ((on[:, order] * (place + 1)).amax(1) for on in (before, after))  # 0 for none of them
+    return (start > 0) & (end > 0) & ((end - start) * group.direction < 0)
 
 
 def _noise(x: Tensor) -> Tensor:
