@@ -26,6 +26,7 @@ from torch import Tensor
 from holdfast.tabular.people import People
 from holdfast.tabular.personal import Personal
 from holdfast.tabular.related import Related
+from holdfast.tabular.shares import PARTS, share_below
 from holdfast.utils.messages import repeated
 
 _COLUMNS = ("lower", "upper", "mutable", "direction", "step", "shift", "scale")  # what a space has for every column
@@ -56,9 +57,7 @@ class Group:
                     f"group {list(self.columns)}: {name} is {getattr(self, name)!r}; it must be True or False"
                 )
         if self.direction not in (-1, 0, 1):
-            raise ValueError(
-                f"group {list(self.columns)}: direction is {self.direction!r}; it is 1, -1 or 0 (any)"
-            )
+            raise ValueError(f"group {list(self.columns)}: direction is {self.direction!r}; it is 1, -1 or 0 (any)")
         strange = sorted(set(self.avoid) - set(self.columns))
         if strange:
             raise ValueError(f"group {list(self.columns)}: avoid has columns {strange}, which are not of the group")
@@ -92,6 +91,7 @@ class Space:
     people: People | None = None  # whom an answer must resemble; None: any valid point will do
     personal: Personal | None = None  # for as many people as there are rows
     weight: Tensor | None = None  # (d,) how hard a move of each column is; None where all are alike
+    quantiles: Tensor | None = None  # (101, d) of people; a move costs the share of them that it passes, not its length
 
     def __post_init__(self) -> None:
         self._check_tensors()
@@ -132,6 +132,8 @@ class Space:
                 )
 
     def _check_weight(self) -> None:
+        if self.quantiles is not None and tuple(self.quantiles.shape) != (PARTS + 1, self.width):
+            raise ValueError(f"quantiles must have the shape {(PARTS + 1, self.width)}, or be None")
         if self.weight is None:
             return
         if not isinstance(self.weight, Tensor) or self.weight.shape != self.lower.shape:
@@ -234,6 +236,7 @@ class Space:
             people=None if self.people is None else self.people.to(like),
             personal=None if self.personal is None else self.personal.to(like),
             weight=None if self.weight is None else self.weight.to(like),
+            quantiles=None if self.quantiles is None else self.quantiles.to(like),
         )
         moved._check_groups()
         return moved
@@ -424,10 +427,22 @@ class Space:
 
     def moved(self, points: Tensor, origin: Tensor) -> Tensor:
         """How far each column of points (n, d) or (n, t, d) is from the origin (n, d), times what a move counts."""
-        away, weights = (points - (origin if points.ndim == 2 else origin[:, None])).abs(), self.weights
+        home, weights = origin if points.ndim == 2 else origin[:, None], self.weights
+        away = (points - home).abs() if self.quantiles is None else self._passed(points, home)
         if weights is None:
             return away
         return away * (weights if points.ndim == weights.ndim or weights.ndim == 1 else weights[:, None])
+
+    def _passed(self, points: Tensor, home: Tensor) -> Tensor:
+        """The share of people whom each column passes; a changed level counts 1, shared out among its columns."""
+        assert self.quantiles is not None
+        passed = share_below(points, self.quantiles) - share_below(home, self.quantiles)
+        if not self.groups:
+            return passed.abs()
+        # One level goes off and another on: each counts a half. Where all are off before or after, the one counts 1.
+        features = self.features.to(points)
+        each, net = (values @ features.T @ features for values in (passed.abs(), passed))
+        return passed.abs() * torch.where(each > 0, (1 + net.abs() / torch.where(each > 0, each, 1)) / 2, 1)
 
     def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""
