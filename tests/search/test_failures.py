@@ -82,14 +82,15 @@ def test_where_everything_was_found_there_is_nothing_to_explain(family, rows, en
 # ---- with an encoding: which constraints stand in the way ----
 
 
-def told(model, table, schema, fit=None, **given):
+QUICK = MinCost(norm=1, steps=3, constants=1)
+
+
+def told(model, table, schema, fit, wishes=None):
     """Why nobody of the table gets class 1, with the constraints as they are."""
-    encoding = Encoding.fit(fit if fit is not None else table, schema, scaling="none", plausible=None)
-    x, space = encoding.encode(table), encoding.space
-    if "wishes" in given:
-        space = encoding.space_for(given.pop("wishes"))
-    answer = MinCost(norm=1, steps=10)(model, x, torch.ones(len(x), dtype=torch.long), space)
-    return why_not(model, answer, space, encoding=encoding, **given), answer
+    encoding = Encoding.fit(fit, schema, scaling="none", plausible=None)
+    x, space = encoding.encode(table), encoding.space if wishes is None else encoding.space_for(wishes)
+    answer = QUICK(model, x, torch.ones(len(x), dtype=torch.long), space)
+    return why_not(model, answer, space, encoding=encoding, method=QUICK), answer
 
 
 def numbers(**settings):
@@ -123,11 +124,9 @@ def test_every_single_constraint_that_stands_in_the_way_is_named_the_cheapest_fi
 def test_where_no_single_constraint_is_enough_the_smallest_set_is_named():
     model = linear(torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0]), -2.9)  # a and b near 1, and job y
     reasons, _ = told(model, HOME, numbers(a={"direction": "fall"}), SPREAD)
-    sides = ("'b' may rise above 1", "'a' may rise", "'job' may change")
-    found = reasons[0].removeprefix("possible if ").split(" and ")
-    assert 2 <= len(found) <= 3
-    assert set(found) <= set(sides)
-    assert "'a' may rise" in found
+    enough = [("a' may rise", "job' may change"), ("b' may rise above 1", "job' may change")]
+    enough += [("a' may rise above 1", "a' may rise"), ("a' may rise", "b' may rise above 1")]
+    assert reasons[0] in [f"possible if '{one} and '{other}" for one, other in enough]
     far = linear(torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0]), -90.0)
     assert told(far, HOME, numbers(), SPREAD)[0][0].startswith("nothing was found even with every constraint taken")
 
@@ -156,7 +155,7 @@ def test_gaps_are_named_too():
     encoding = Encoding.fit(table, schema, scaling="none", plausible=None)
     space = replace(encoding.space, gaps=((0, 0.5, 1.0),), upper=torch.tensor([0.9, 1.0, 1.0, 1.0, 1.0]).double())
     x = encoding.encode(HOME)
-    answer = MinCost(norm=1, steps=10)(model, x, torch.ones(1, dtype=torch.long), space)
+    answer = QUICK(model, x, torch.ones(1, dtype=torch.long), space)
     assert not answer.found.any()
     reason = why_not(model, answer, space, encoding=encoding)[0]
     assert "'a' may have values that nobody has" in reason
@@ -164,29 +163,28 @@ def test_gaps_are_named_too():
 
 
 def test_a_row_that_another_search_finds_has_no_constraint_in_its_way(family, rows, encoding):
-    model, x = family[0], rows[0][:6]
+    model, x = family[0], rows[0][:3]
     answer = PGD(radius=0.01, levels=1, steps=2)(model, x, other_class(model, x), encoding.space)
-    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=MinCost(norm=1, steps=5, constants=2))
+    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=QUICK)
     assert not answer.found.any()
     assert all(reason.startswith("the constraints allow it") for reason in reasons)
 
 
 def test_every_way_out_that_is_named_is_one(family, rows):
     """Each sentence is taken at its word: with just that constraint less, the search finds a counterfactual."""
-    model, x = family[0], rows[0][:12]
+    model, x = family[0], rows[0][:6]
     tight = EVERYTHING.revise("owner", "job", "delay", "grade", mutable=False).revise("debt", lower=1000, upper=2000)
     encoding = Encoding.fit(everything(), tight)
-    method = MinCost(norm=1, steps=5, constants=2)
-    answer = method(model, x, other_class(model, x), encoding.space)
-    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=method)
+    answer = QUICK(model, x, other_class(model, x), encoding.space)
+    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=QUICK)
     assert [reason is None for reason in reasons] == answer.found.tolist()
     named = [(row, reason) for row, reason in enumerate(reasons) if reason and "possible if" in reason]
     assert len(named) >= 2
-    for row, reason in named[:4]:
+    for row, reason in named[:2]:
         together = re.findall(r"'(\w+)' may change", reason) if " and " in reason else []
         for way in [together] if together else [[name] for name in re.findall(r"'(\w+)' may change", reason)]:
             freed = replace(encoding, schema=tight.revise(*way, mutable=True)).space
-            assert method(model, x[row : row + 1], answer.target[row : row + 1], freed).found.all()
+            assert QUICK(model, x[row : row + 1], answer.target[row : row + 1], freed).found.all()
 
 
 def test_what_does_not_belong_together_is_refused(family, rows, encoding):
