@@ -1174,6 +1174,15 @@ def _tables() -> Iterator[Misuse]:
         },
     )
     yield from calls(
+        "inspect",
+        {
+            "an array": (lambda: hf.inspect(m().table.to_numpy(), "y"), TypeError, "DataFrame"),
+            "a label nobody knows": (lambda: hf.inspect(m().table, "wealth"), ValueError, "wealth"),
+            "a label that is a column": (lambda: hf.inspect(m().table, m().table["age"]), TypeError, "label"),
+            "an empty table": (lambda: hf.inspect(m().table[:0], "y"), ValueError, "empty"),
+        },
+    )
+    yield from calls(
         "Feature",
         {
             "a kind nobody knows": (lambda: hf.Feature("a", "number"), ValueError, "kind"),

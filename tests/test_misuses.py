@@ -27,6 +27,8 @@ RAW = re.compile(
 )
 NOT_CALLED = {  # public names that nobody calls
     "DATASETS": "a dictionary",
+    "Finding": "a part of what inspect answers",
+    "Inspection": "what inspect answers",
     "METHODS": "a dictionary",
     "PAPER_RECIPES": "a dictionary",
     "STABILISERS": "a dictionary",

@@ -79,6 +79,9 @@ def _there_and_back(path: Path, scaling: str) -> str:
                 return f"a varying {feature.kind} column that became constant ({dtype})"
         back = encoding.decode(x)
         for feature in encoding.schema.features:
-            if not feature.is_numeric and list(back[feature.name]) != list(table[feature.name]):
+            before, after = table[feature.name], back[feature.name]
+            if list(after.isna()) != list(before.isna()):
+                return f"other missing values of a {feature.kind} column"
+            if not feature.is_numeric and list(after.dropna()) != list(before.dropna()):
                 return f"other levels of a {feature.kind} column"
     return ""

@@ -319,6 +319,7 @@ def test_no_number_is_taken_for_a_missing_one(cells, step, scaling):
     assert (back.isna() == table["n"].isna()).all()
     assert torch.equal(encoding.encode(encoding.decode(x)), x)
     known = table["n"].dropna()
+    assert known.min() - (step or 1) <= encoding.fill[0] <= known.max() + (step or 1)
     assert (encoding.ranges[0][0][0], encoding.ranges[0][-1][1]) == (known.min(), known.max())
     if step:
         assert encoding.fill[0] / step % 1 == 0.5
@@ -399,3 +400,9 @@ def test_numbers_too_close_together_leave_no_room_for_missing_ones():
         Encoding.fit(table, schema, "none")
     encoding = Encoding.fit(table, schema)
     assert encoding.decode(encoding.encode(table))["money"].isna().tolist() == [True] + [False] * 199
+
+
+def test_missing_values_beside_very_large_numbers():
+    table, schema = numbers(1e200, -1e200, np.nan, 3e200)
+    encoding = Encoding.fit(table, schema.revise("money", missing=True), "minmax")
+    assert encoding.decode(encoding.encode(table))["money"].isna().tolist() == [False, False, True, False]

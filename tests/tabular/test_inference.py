@@ -299,9 +299,18 @@ def test_a_coarser_column_follows_from_a_finer_one_and_from_the_nearest():
     assert {relation.columns for relation in related} == {
         ("town", "county"), ("county", "land"), ("town", "code"), ("town", "again"),
     }  # fmt: skip
-    few = table.copy()
-    few.loc[:2, ["town", "county"]] = ["z", "Z"]
-    assert ("town", "county") not in {relation.columns for relation in inspect(few, "y").schema.relations}
+    rare = table.copy()
+    rare.loc[:2, ["town", "county"]] = ["z", "A"]  # one town with too few rows to say so by itself
+    found = inspect(rare, "y")
+    assert Determines(("town",), "county") in found.schema.relations
+    told = [finding.sentence for finding in found.findings if finding.columns == ("town", "county")]
+    assert "each of its 9 values goes with one value, 1 of them in fewer than 5 rows" in told[0]
+    for number in range(4):  # many of them
+        rare.loc[2 * number : 2 * number + 1, ["town", "county"]] = [f"z{number}", "A"]
+    assert ("town", "county") not in {relation.columns for relation in inspect(rare, "y").schema.relations}
+    broken = table.copy()
+    broken.loc[0, "county"] = "B" if table.loc[0, "county"] == "A" else "A"
+    assert ("town", "county") not in {relation.columns for relation in inspect(broken, "y").schema.relations}
 
 
 def test_an_order_that_always_holds_is_proposed():

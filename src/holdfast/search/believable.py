@@ -20,6 +20,7 @@ from holdfast.tabular.space import Space
 DONORS = 32  # real people of the class, the nearest, whose values are tried for each row
 TRIES = 2000  # random points, where nothing else is left
 POINTS = 1 << 16  # that are made and judged at a time
+COMPLETED = 256  # of each row that relations complete, where there are more
 IN_TURN = 16  # of each row that are compared with people at a time
 
 
@@ -89,12 +90,29 @@ def reduced(task: Task, point: Tensor) -> Tensor:
 
 def cheapest(task: Task, points: Tensor) -> Tensor:
     """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
-    people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
-    valid = task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
+    valid = _valid(task, _best_apart(task, points))
     cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
     return _first_good(task, valid, cost, order)
+
+
+def _valid(task: Task, points: Tensor) -> Tensor:
+    """The nearest valid points: (n, t, d)."""
+    people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
+    return task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
+
+
+def _best_apart(task: Task, points: Tensor) -> Tensor:
+    """Where relations join columns, which takes long to complete: the points (n, t, d) that score best before."""
+    if task.space.related is None or points.shape[1] <= COMPLETED:
+        return points
+    people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
+    apart = task.space.of(people).snap_apart(points.flatten(0, 1), task.origin[people]).view(points.shape)
+    score, cost = task.tried(task.score, apart), task.costs_of_columns(apart).sum(2)
+    # Those of the class by their cost, then the others by what they lack.
+    best = torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).topk(COMPLETED, dim=1).indices
+    return apart.gather(1, best[..., None].expand(-1, -1, points.shape[2]))
 
 
 def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:

@@ -302,11 +302,15 @@ def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) 
 
 def _completed(task: Task, point: Tensor, points: Tensor, moved: Tensor, real: Tensor) -> _Moves:
     """The moves with what relations demand beside the columns they move; those for which that cannot be are none."""
-    people = torch.arange(len(point), device=point.device).repeat_interleave(points.shape[1])
-    whole, valid = task.space.of(people).completed(points.flatten(0, 1), task.origin[people], moved.flatten(0, 1))
-    points = whole.view_as(points)
+    assert task.space.related is not None
+    joined = (moved & task.space.related.parts.any(0)).any(2) & real  # others stay as they are
+    people, _ = torch.nonzero(joined, as_tuple=True)
+    space, home = task.space.of(people), task.space.values(task.origin)
+    whole, valid = space.completed(points[joined], task.origin[people], moved[joined], home[people])
+    points, real = points.clone(), real.clone()
+    points[joined], real[joined] = whole, valid & (whole != point[people]).any(1)
     extra = task.costs_of_columns(points).sum(2) - task.costs_of_columns(point[:, None]).sum(2)
-    return _Moves(points, extra, real & valid.view_as(real) & (points != point[:, None]).any(2))
+    return _Moves(points, extra, real)
 
 
 def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:

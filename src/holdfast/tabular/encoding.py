@@ -482,7 +482,8 @@ def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, sca
         if feature.missing and feature.kind != "categorical":
             column = place.start
             own = float(mean[column]), float(shift[column]), float(scale[column])
-            found = _unused_number(_raw(table[feature.name], feature), feature.grid, *own)
+            with np.errstate(over="ignore"):
+                found = _unused_number(_raw(table[feature.name], feature), feature.grid, *own)
             if found is None:
                 problems.append(
                     f"column '{feature.name}': no number near its mean is left to encode missing values as float32; "
@@ -501,7 +502,8 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
     Of other numbers it is the mean and a little, so that it is no round number either.
     """
     known = values[~np.isnan(values)]
-    unit = grid or float(known.std()) or 1.0
+    least, most = float(known.min()), float(known.max())
+    unit = grid or (most / 4 - least / 4) or 1.0
     taken = np.unique(((known - shift) / scale).astype(np.float32))
     for place in range(64):
         away = (-1) ** place * (2.0 ** (place // 2) - 1)  # 0, -0, 1, -1, 3, -3, ...
@@ -509,7 +511,7 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
         steps = np.array([number - grid / 2, number + grid / 2] if grid else [])
         used = np.append(taken, ((steps - shift) / scale).astype(np.float32))
         encoded = np.float32((number - shift) / scale)
-        if known.min() - unit <= number <= known.max() + unit and not (used == encoded).any():
+        if least - unit <= number <= most + unit and not (used == encoded).any():
             return float(number)
     return None
 

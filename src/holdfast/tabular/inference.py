@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import tomli_w
+from numpy.typing import NDArray
 
 from holdfast.tabular.checks import (
     all_problems,
@@ -101,7 +102,14 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
     classes, *read = all_problems(
         partial(_classes_of, table[label], label), *(partial(_read, table[name], name) for name in names)
     )
-    places = pd.factorize(table[label])[0].astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers too large to compute with show nothing
+        return _inspected(read, pd.factorize(table[label])[0].astype(np.int64), label, classes)
+
+
+Read = tuple[Column, Feature | None, tuple[Finding, ...]]
+
+
+def _inspected(read: list[Read], places: NDArray[np.int64], label: str, classes: tuple[Level, ...]) -> Inspection:
     findings: list[Finding] = []
     features: list[tuple[Feature, Column]] = []
     for column, feature, own in read:
@@ -118,9 +126,6 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
     relations = tuple(relation for _, relation in pairs if relation is not None)
     schema = Schema(tuple(feature for feature, _ in features), label, classes, relations)
     return Inspection(schema, (*findings, *(finding for finding, _ in pairs)))
-
-
-Read = tuple[Column, Feature | None, tuple[Finding, ...]]
 
 
 def _read(cells: pd.Series[Any], name: str) -> Read:

@@ -52,7 +52,7 @@ def _long_gaps(kept: NDArray[np.float64], step: float) -> list[tuple[float, floa
     return [
         (float(kept[end]), float(kept[end + 1]))
         for end in wide
-        if len(kept) * (kept[end + 1] - kept[end]) / whole >= EXPECTED and _surprise(kept, end, middle) > SURPRISE
+        if (kept[end + 1] - kept[end]) / whole * len(kept) >= EXPECTED and _surprise(kept, end, middle) > SURPRISE
     ]
 
 

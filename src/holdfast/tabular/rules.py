@@ -28,6 +28,7 @@ from holdfast.tabular.relations import (
 )
 
 EXACT = 1e-9  # of the largest number in a row: what rounding does to numbers that lie on a grid
+CHOICES = 4  # of several ways to mend a rule, how many are tried where another rule refuses the first
 BLOCK = 1 << 22  # pairs of a person and a row of a table that are compared at a time
 
 
@@ -68,12 +69,23 @@ class Rule:
 
     def acceptable(self, v: Tensor, origin: Tensor) -> Tensor:
         """(n,) bool: it holds, or it did not hold at the origin either and is no worse."""
-        return self.holds(v) | (~self.holds(origin) & self.no_worse(v[:, self.places], origin[:, self.places]))
+        ok = self.holds(v)
+        broken = torch.nonzero(~ok).flatten()
+        if len(broken):
+            x, start = v[broken], origin[broken]
+            ok[broken] = ~self.holds(start) & self.no_worse(x[:, self.places], start[:, self.places])
+        return ok
 
-    def mend(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits) -> Tensor:
+    @property
+    def choices(self) -> int:
+        """In how many ways a row can be mended, at most."""
+        return 1
+
+    def mend(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int = 0) -> Tensor:
         """The rows that are not acceptable made acceptable, where that is possible; all others as they are.
 
         Changes no column that is kept (n, m), and none that may not move. Returns ``v`` itself if nothing changes.
+        A choice above 0 asks for the next best way, where there are several.
         """
         result, rows = v, torch.nonzero(~self.acceptable(v, origin)).flatten()
         # The last resort is to go back to the origin, which every person may.
@@ -81,7 +93,7 @@ class Rule:
             if not len(rows):
                 break
             changed, start = v[rows], origin[rows]
-            changed[:, self.places] = complete(self._cells(changed, start, kept[rows], limits.of(rows)))
+            changed[:, self.places] = complete(self._cells(changed, start, kept[rows], limits.of(rows), choice))
             good = self.acceptable(changed, start)
             if bool(good.any()):
                 result = result.clone() if result is v else result
@@ -106,7 +118,7 @@ class Rule:
         relative = EXACT if all(feature.grid or not feature.is_numeric for feature in self.features) else TOLERANCE
         return self.slack + relative * x.abs().nan_to_num(0.0).amax(1)
 
-    def _cells(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits) -> Cells:
+    def _cells(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Cells:
         places = list(self.places)
         levels = torch.tensor([not feature.is_numeric for feature in self.features], device=v.device)
         movable = limits.movable[:, places].clone()
@@ -122,6 +134,7 @@ class Rule:
             slack=torch.where(levels, 0.0, limits.slack[places].to(x)),
             tolerance=self.tolerance(x),
             avoid=tuple(tuple(map(feature.values.index, feature.avoid)) for feature in self.features),
+            choice=choice,
         )
 
 
@@ -138,6 +151,7 @@ class Cells:
     slack: Tensor  # (k,)
     tolerance: Tensor  # (n,)
     avoid: tuple[tuple[int, ...], ...]  # levels of each column that nobody is moved to
+    choice: int  # 0 for the best of several values, 1 for the next, ...
 
     def nearest(self, column: int, bound: Tensor, sign: int) -> Tensor:
         """The value nearest to bound (n,) among those a column may hold at or above it (sign 1) or below (-1).
@@ -172,7 +186,17 @@ class Cells:
         """Those of some rows."""
         parts = (self.x, self.origin, self.free, self.lower, self.upper)
         x, origin, free, lower, upper = (part[rows] for part in parts)
-        return Cells(x, origin, free, lower, upper, self.step, self.slack, self.tolerance[rows], self.avoid)
+        return Cells(
+            x, origin, free, lower, upper, self.step, self.slack, self.tolerance[rows], self.avoid, self.choice
+        )
+
+    def chosen(self, rank: Tensor) -> tuple[Tensor, Tensor]:
+        """The least rank (n, r), or the one after it that the choice asks for: its value and its place, (n,) each."""
+        if not self.choice:
+            return rank.min(1)
+        ranks, order = rank.sort(stable=True, dim=1)
+        at = (rank.isfinite().sum(1, keepdim=True) - 1).clamp(0, self.choice)
+        return ranks.gather(1, at)[:, 0], order.gather(1, at)[:, 0]
 
 
 def compiled(
@@ -199,22 +223,52 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
     """
     ok, result = _all_acceptable(rules, v, origin), v
     rows = torch.nonzero(~ok).flatten()
-    part = v[rows]
-    for _ in range(len(rules) + 1):
+    for choice in range(_choices(rules)):
         if not len(rows):
             break
-        before, start, fixed, within = part, origin[rows], kept[rows], limits.of(rows)
-        for rule in rules:
-            part = rule.mend(part, start, fixed, within)
-        good = _all_acceptable(rules, part, start)
+        part, good, moved = _settled(rules, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
         if bool(good.any()):
             result = result.clone() if result is v else result
             result[rows[good]] = part[good]
             ok[rows[good]] = True
-        # Who has not moved will not move next time either.
-        on = ~good & ((part != before) & ~part.isnan()).any(1)
-        rows, part = rows[on], part[on]
+        rows = rows[~good & moved]  # whom no rule could move, no other choice moves either
     return result, ok
+
+
+def _settled(
+    rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rule after rule until nothing changes: the rows (n, m), which are acceptable (n,) and which moved at all (n,)."""
+    result, ok = v.clone(), torch.zeros(len(v), dtype=torch.bool, device=v.device)
+    moved, rows = torch.zeros_like(ok), torch.arange(len(v), device=v.device)
+    for _ in range(len(rules) + 1):
+        before, start, fixed, within = result[rows], origin[rows], kept[rows], limits.of(rows)
+        part = before
+        for rule in rules:
+            last, part = part, rule.mend(part, start, fixed, within, choice)
+            moved[rows] |= _differ(part, last)
+        result[rows], ok[rows] = part, _all_acceptable(rules, part, start)
+        rows = rows[_differ(part, before) & ~ok[rows]]
+        if not len(rows):
+            break
+    return result, ok, moved
+
+
+def _differ(first: Tensor, second: Tensor) -> Tensor:
+    """(n,) bool."""
+    if first is second:
+        return torch.zeros(len(first), dtype=torch.bool, device=first.device)
+    return ((first != second) & ~first.isnan()).any(1)
+
+
+def _choices(rules: Sequence[Rule]) -> int:
+    """How many ways to try: more than one only where a rule that has several shares a column with another."""
+    shared = [
+        rule.choices
+        for rule in rules
+        if any(other is not rule and set(rule.places) & set(other.places) for other in rules)
+    ]
+    return min(CHOICES, max(shared, default=1))
 
 
 def _all_acceptable(rules: Sequence[Rule], v: Tensor, origin: Tensor) -> Tensor:
@@ -242,6 +296,10 @@ class DeterminesRule(Rule):
     """The columns of ``by``, then the one they fix."""
 
     table: Tensor = field(default_factory=lambda: torch.zeros(0, 2, dtype=torch.float64))  # (r, k)
+
+    @property
+    def choices(self) -> int:
+        return len(self.table)
 
     def breach(self, x: Tensor) -> Tensor:
         row = self._row(x)
@@ -301,7 +359,7 @@ class DeterminesRule(Rule):
             moved = (away > cells.tolerance[:, None]) * (1e-6 if column == last else 1.0)
             changes += moved + 1e-3 * moved * away / (span + away)
         changes = torch.where(possible, changes, torch.inf)
-        least, row = changes.min(1)
+        least, row = cells.chosen(changes)
         return torch.where(least.isfinite()[:, None], table[row], cells.x)
 
 
@@ -383,7 +441,7 @@ class Condition:
         rank = (listed - x[:, None]).abs() if self.ordinal else order
         rank = torch.where(listed == cells.origin[:, self.column, None], -1.0, rank)
         rank = torch.where(cells.may_hold(self.column, listed), rank, torch.inf)
-        least, place = rank.min(1)
+        least, place = cells.chosen(rank)
         return torch.where(least.isfinite(), listed[place], torch.inf)
 
 
@@ -393,6 +451,11 @@ class ImpliesRule(Rule):
 
     when: tuple[Condition, ...] = ()
     then: tuple[Condition, ...] = ()
+
+    @property
+    def choices(self) -> int:
+        ways = [len(condition.levels) for condition in self.then] + [len(condition.others) for condition in self.when]
+        return max(1, *ways)
 
     def breach(self, x: Tensor) -> Tensor:
         close = self.tolerance(x)

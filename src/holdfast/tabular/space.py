@@ -336,6 +336,11 @@ class Space:
 
     def violations(self, x: Tensor, origin: Tensor) -> Tensor:
         """Which columns of x are not valid for a person at origin: (n, d) bool."""
+        apart = self.violations_apart(x, origin)
+        return apart if self.related is None else apart | self.to(x)._breaches(x, origin)
+
+    def violations_apart(self, x: Tensor, origin: Tensor) -> Tensor:
+        """The same for every column by itself, as if there were no relations."""
         self._check_points(x, origin)
         space = self.to(x)
         moved = x != origin
@@ -348,33 +353,37 @@ class Space:
         off_grid = (space.step > 0) & (
             (places - places.round()).abs() > 1e-3 + _noise(x).double() * space.scale / grain
         )
-        fixed = ~space.changeable if self.related is None else ~(space.changeable | space.related_to_others)
-        illegal = outside | backwards | off_grid | fixed
-        apart = (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
-        return apart if space.related is None else apart | space._breaches(x, origin)
+        illegal = outside | backwards | off_grid | ~(space.changeable | space.follows)
+        return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
 
     # ---- relations: what changes with something else ----
 
-    def completed(self, point: Tensor, origin: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def completed(
+        self, point: Tensor, origin: Tensor, kept: Tensor, home: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The points with what relations demand beside the columns that are kept (n, d), and which are valid then.
 
-        Every point must be valid as if there were no relations.
+        Every point must be valid as if there were no relations. ``home`` are the `values` of the origin, if at hand.
         """
         valid = torch.ones(len(point), dtype=torch.bool, device=point.device)
         if self.related is None:
             return point, valid
-        related, middle = self.related, (self.lower + self.upper) / 2
-        home, values = related.values(origin, middle), related.values(point, middle)
-        rows = torch.nonzero(related.broken(values, home).any(1)).flatten()
+        values, home = self.values(point), self.values(origin) if home is None else home
+        rows = torch.nonzero(self.related.broken(values, home).any(1)).flatten()
         if not len(rows):
             return point, valid
-        space, before = self.of(rows), values[rows]
-        limits = related.limits(*space._allowed(origin[rows]), space.changeable.expand(len(rows), self.width))
-        after, ok = related.completed(before, home[rows], related.kept(kept[rows]), limits)
-        written = related.written(point[rows], before, after, self.lower, self.upper)
+        space, before, own = self.of(rows), values[rows], origin[rows]
+        limits = self.related.limits(*space._allowed(own), space.changeable.expand(len(rows), self.width))
+        after, ok = self.related.completed(before, home[rows], self.related.kept(kept[rows]), limits)
+        written = self.related.written(point[rows], before, after, self.lower, self.upper)
         point = point.clone()
-        point[rows], valid[rows] = written, ok & ~space.violations(written, origin[rows]).any(1)
+        point[rows], valid[rows] = written, ok & ~space.violations_apart(written, own).any(1)
         return point, valid
+
+    def values(self, x: Tensor) -> Tensor:
+        """What the rows say in the columns that relations join: (n, m)."""
+        assert self.related is not None
+        return self.related.values(x, (self.lower + self.upper) / 2)
 
     def _joined(self, point: Tensor, origin: Tensor) -> Tensor:
         """Points that are valid column by column, completed; the parts for which that cannot be as at the origin."""
@@ -395,11 +404,10 @@ class Space:
     def _breaches(self, x: Tensor, origin: Tensor) -> Tensor:
         """The columns of every relation that a point breaks and the person did not, or less: (n, d) bool."""
         assert self.related is not None
-        middle = (self.lower + self.upper) / 2
-        return self.related.broken_columns(self.related.values(x, middle), self.related.values(origin, middle))
+        return self.related.broken_columns(self.values(x), self.values(origin))
 
     @property
-    def related_to_others(self) -> Tensor:
+    def follows(self) -> Tensor:
         """Which columns may change with others, though not by themselves: (d,) bool."""
         return torch.zeros_like(self.mutable) if self.related is None else self.related.follows
 
