@@ -118,6 +118,9 @@ def test_every_single_constraint_that_stands_in_the_way_is_named_the_cheapest_fi
     none = linear(torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0]), -0.5)  # job z
     avoided = numbers(job={"avoid": ("z",)})
     assert told(none, HOME, avoided, SPREAD)[0] == ("possible if 'job' may become 'z'",)
+    back = linear(torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]), -0.5)  # job x, which is the first
+    ordered = numbers(job={"direction": "rise"})
+    assert told(back, HOME.assign(job="y"), ordered, SPREAD)[0] == ("possible if 'job' may fall",)
     assert told(none, HOME, numbers(), SPREAD)[0] == ("possible if 'job' may change",)
 
 

@@ -23,9 +23,9 @@ from holdfast.tabular.feature import Feature
 from holdfast.tabular.personal import Personal
 from holdfast.tabular.related import Related
 from holdfast.tabular.relations import Relation
-from holdfast.tabular.space import Space
+from holdfast.tabular.space import Group, Space
 
-Kind = Literal["fixed", "lower", "upper", "direction", "kept", "wished", "gaps", "avoid", "relation", "people"]
+Kind = Literal["fixed", "lower", "upper", "direction", "kept", "wished", "gaps", "avoid", "order", "relation", "people"]
 OF_ONE_FEATURE: tuple[Kind, ...] = ("fixed", "lower", "upper", "direction", "kept", "wished")
 NAMED = 5  # ways out that a sentence names at most
 
@@ -58,7 +58,7 @@ def _of_feature(space: Space, feature: Feature, place: slice) -> Iterator[Relaxa
     if own is not None and bool((own.lower[:, columns].isfinite() | own.upper[:, columns].isfinite()).any()):
         yield Relaxation(f"the wish for the range of {name} is dropped", "wished", columns)
     if not bool(space.mutable[column]):
-        if not bool(space.related_to_others[column]):
+        if not bool(space.follows[column]):
             yield Relaxation(f"{name} may change", "fixed", columns)
         return
     if feature.is_numeric:
@@ -67,8 +67,9 @@ def _of_feature(space: Space, feature: Feature, place: slice) -> Iterator[Relaxa
         )
         yield Relaxation(f"{name} may fall below {low:.6g}", "lower", columns)
         yield Relaxation(f"{name} may rise above {high:.6g}", "upper", columns)
-    if space.direction[column] != 0:
-        yield Relaxation(f"{name} may {'fall' if space.direction[column] > 0 else 'rise'}", "direction", columns)
+    if feature.direction != "any":
+        kind: Kind = "order" if feature.kind == "categorical" else "direction"
+        yield Relaxation(f"{name} may {'fall' if feature.direction == 'rise' else 'rise'}", kind, columns)
     if any(gap[0] == column for gap in space.gaps):
         yield Relaxation(f"{name} may have values that nobody has", "gaps", columns)
     if feature.avoid:
@@ -125,14 +126,11 @@ class Relaxing:
     def _without(self, taken: Sequence[Relaxation]) -> Space:
         """The space without some constraints that all its rows have in common."""
         free = {column for choice in taken if choice.kind == "gaps" for column in choice.columns}
-        open_to_all = {choice.columns for choice in taken if choice.kind == "avoid"}
+        unavoided, unordered = ({each.columns for each in taken if each.kind == kind} for kind in ("avoid", "order"))
         space = replace(
             self.space,
             gaps=tuple(gap for gap in self.space.gaps if gap[0] not in free),
-            groups=tuple(
-                replace(group, avoid=(), avoid_none=False) if group.columns in open_to_all else group
-                for group in self.space.groups
-            ),
+            groups=tuple(_opened(group, unavoided, unordered) for group in self.space.groups),
             people=None if any(choice.kind == "people" for choice in taken) else self.space.people,
         )
         gone = [choice.relation for choice in taken if choice.kind == "relation"]
@@ -186,6 +184,13 @@ class Relaxing:
             data = torch.from_numpy((own.percentiles[[0, -1]] - own.shift) / own.scale).to(lower)
             lower, upper = torch.minimum(lower, data[0]), torch.maximum(upper, data[1])
         return lower - (upper - lower), upper + (upper - lower)
+
+
+def _opened(group: Group, unavoided: set[tuple[int, ...]], unordered: set[tuple[int, ...]]) -> Group:
+    """The group without levels to avoid, or without an order to keep, if its columns are among these."""
+    if group.columns in unavoided:
+        group = replace(group, avoid=(), avoid_none=False)
+    return replace(group, direction=0) if group.columns in unordered else group
 
 
 def ways_out(relaxing: Relaxing) -> list[str]:
