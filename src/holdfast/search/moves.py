@@ -37,7 +37,7 @@ WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to th
 class Task:
     """Rows at ``origin`` who want ``target``: wanted are valid points that score above 0, and cheap ones.
 
-    A point costs the sum over columns of |moved|^norm, and lies in the ball if there is one.
+    A point costs the sum over columns of (weight · |moved|)^norm, and lies in the ball if there is one.
     """
 
     model: Model
@@ -84,9 +84,9 @@ class Task:
         return self.tried(self.score, point[:, None])[:, 0] > LEAST_SCORE
 
     def cost(self, point: Tensor) -> Tensor:
-        """What the points (n, d) cost: (n,)."""
-        moved = (point - self.origin).abs()
-        return (moved if self.norm == 1 else moved**2).sum(1)
+        """What the points (n, d) cost, or t points of each row (n, t, d): (n,) or (n, t)."""
+        moved = self.space.moved(point, self.origin)
+        return (moved if self.norm == 1 else moved**2).sum(-1)
 
     def costs(self, points: Tensor) -> Tensor:
         """What each feature of points (n, t, d) costs: (n, t, f)."""
@@ -94,7 +94,7 @@ class Task:
 
     def costs_of_columns(self, points: Tensor) -> Tensor:
         """What each column of points (n, t, d) costs: (n, t, d)."""
-        moved = (points - self.origin[:, None]).abs()
+        moved = self.space.moved(points, self.origin)
         return moved if self.norm == 1 else moved**2
 
     def allowed(self, points: Tensor) -> Tensor:
