@@ -441,10 +441,10 @@ def test_a_point_that_nobody_is_like_is_not_plausible():
     now, there = (people.unlikeness(part, answer.target).tolist() for part in (answer.origin, answer.point))
     assert there[0] < 1 < min(there[1:])
     assert now[1] < 1 < now[2] < there[2]
-    said = "nobody is like this: it is {:.2g} times as far from people of class 'good' as the limit"
+    said = "nobody is like this: it is {:.3g} times as far from people of class 'good' as the limit"
     assert details(imported, "not plausible") == {
         "unlike": said.format(there[1]),
-        "odd": f"{said.format(there[2])}, and the person themselves {now[2]:.2g} times",
+        "odd": f"{said.format(there[2])}, and the person themselves {now[2]:.3g} times",
     }
     assert "not plausible: 2" in repr(imported)
     assert from_tables(data, points, encoding, model).counterfactuals.found.all()

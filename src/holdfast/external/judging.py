@@ -187,9 +187,9 @@ def _unlike(answer: Counterfactuals, classes: tuple[Any, ...]) -> dict[int, str]
     for row in torch.nonzero(answer.implausible).flatten().tolist():
         now, there = answer.unlikeness[row].tolist()
         wanted = classes[int(answer.target[row])] if len(classes) == answer.classes else int(answer.target[row])
-        told[row] = f"nobody is like this: it is {there:.2g} times as far from people of class {wanted!r} as the limit"
+        told[row] = f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
         if now > 1:
-            told[row] += f", and the person themselves {now:.2g} times"
+            told[row] += f", and the person themselves {now:.3g} times"
     return told
 
 

@@ -1,4 +1,4 @@
-"""Why nothing was found for a row, as far as trying valid points at random can tell."""
+"""Why nothing was found for a row, as far as the search itself and valid points tried at random can tell."""
 
 from __future__ import annotations
 
@@ -27,14 +27,27 @@ def why_not(
     check_seed("seed", seed)
     model = asked(model)
     check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
-    reasons: list[str | None] = [None] * len(answer)
-    missed = torch.nonzero(~answer.found).flatten()
+    reasons: list[str | None] = [_unlike(answer, row) for row in range(len(answer))]
+    untold = torch.tensor([reason is None for reason in reasons], dtype=torch.bool, device=answer.found.device)
+    missed = torch.nonzero(~answer.found & untold).flatten()
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
         own = space.to(answer.origin).of(rows)
         told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
         for row, reason in zip(rows.tolist(), told, strict=True):
             reasons[row] = reason
     return tuple(reasons)
+
+
+def _unlike(answer: Counterfactuals, row: int) -> str | None:
+    """A sentence where all that was found is a point of the class that nobody is like."""
+    if answer.found[row] or answer.implausible is None or answer.unlikeness is None or not answer.implausible[row]:
+        return None
+    now, there = answer.unlikeness[row].tolist()
+    told = (
+        f"only a point that nobody is like has the target class: it is {there:.3g} times as far from people of that "
+        "class as the limit; the point is in answer.point"
+    )
+    return f"{told}. As they are, they are already {now:.3g} times as far from them as the limit" if now > 1 else told
 
 
 def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:
