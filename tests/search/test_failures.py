@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -59,6 +60,30 @@ def test_the_distance_it_names_is_that_of_the_nearest_random_point_of_the_class(
     for reason, nearest in missed:
         assert "allow a larger radius" in reason
         assert float(re.search(r"distance ([\d.e+]+)", reason)[1]) == pytest.approx(nearest, rel=0.005)  # 3 digits
+
+
+def test_where_nobody_is_like_the_only_point_that_is_what_it_says():
+    """Loans are half of the income, and the model accepts large incomes with small loans alone."""
+    rng = np.random.default_rng(0)
+    income = rng.uniform(0, 100, 300)
+    known = pd.DataFrame({"income": income, "loan": income / 2 + rng.uniform(-3, 3, 300), "risk": [0, 1] * 150})
+    schema = Schema((Feature("income", "real"), Feature("loan", "real", mutable=False)), "risk", (0, 1))
+    encoding = Encoding.fit(known, schema, "none")
+    x, target = torch.tensor([[10.0, 5.0], [30.0, 1.0], [10.0, 5.0]]), torch.tensor([1, 1, 1])
+    model, space = linear(torch.tensor([1.0, 0.0]), -90.0), encoding.space
+    answer = PGD(radius=99.0)(model, x, target, space)
+    answer = replace(answer, found=answer.found | torch.tensor([False, False, True]))  # somebody else's, say
+    assert answer.implausible.all()
+    (now, there), (odd, further) = answer.unlikeness[:2].tolist()
+    assert now < 1 < there
+    assert 1 < odd < further
+    told = (
+        "only a point that nobody is like has the target class: it is {:.3g} times as far from people of that class as "
+        "the limit; the point is in answer.point"
+    )
+    also = f". As they are, they are already {odd:.3g} times as far from them as the limit"
+    assert why_not(model, answer, space) == (told.format(there), told.format(further) + also, None)
+    assert predict(model, answer.point).tolist() == [1, 1, 1]
 
 
 def test_random_points_are_valid_and_reach_every_level(rows, encoding):

@@ -45,9 +45,10 @@ def why_not(
     check_seed("seed", seed)
     model = asked(model)
     check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
-    reasons: list[str | None] = [None] * len(answer)
-    missed = torch.nonzero(~answer.found).flatten()
     _check_way(encoding, method, space)
+    reasons: list[str | None] = [_unlike(answer, row) for row in range(len(answer))]
+    untold = torch.tensor([reason is None for reason in reasons], dtype=torch.bool, device=answer.found.device)
+    missed = torch.nonzero(~answer.found & (untold if encoding is None else True)).flatten()
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
         own = space.to(answer.origin).of(rows)
         if encoding is None:
@@ -58,7 +59,7 @@ def why_not(
                 Relaxing(search, model.model, own, encoding, answer.origin[rows], answer.target[rows], choices)
             )
         for row, reason in zip(rows.tolist(), told, strict=True):
-            reasons[row] = reason
+            reasons[row] = reason if reasons[row] is None else f"{reasons[row]}; {reason}"
     return tuple(reasons)
 
 
@@ -73,6 +74,18 @@ def _check_way(encoding: Any, method: Any, space: Space) -> None:
         raise TypeError(f"expected a method, such as MinCost(norm=1), got {method!r}")
     if method is not None and encoding is None:
         raise ValueError("a method searches without some constraints, which an encoding names: pass encoding= too")
+
+
+def _unlike(answer: Counterfactuals, row: int) -> str | None:
+    """A sentence where all that was found is a point of the class that nobody is like."""
+    if answer.found[row] or answer.implausible is None or answer.unlikeness is None or not answer.implausible[row]:
+        return None
+    now, there = answer.unlikeness[row].tolist()
+    told = (
+        f"only a point that nobody is like has the target class: it is {there:.3g} times as far from people of that "
+        "class as the limit; the point is in answer.point"
+    )
+    return f"{told}. As they are, they are already {now:.3g} times as far from them as the limit" if now > 1 else told
 
 
 def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:

@@ -685,7 +685,11 @@ class FollowsRule(Rule):
     def acceptable(self, v: Tensor, origin: Tensor) -> Tensor:
         x, start = v[:, self.places], origin[:, self.places]
         missing = x.isnan().any(1) | start.isnan().any(1)
-        return ((x[:, 0] - self._wanted(x[:, 1:], start)[:, 0]).abs() <= self.tolerance(x)) | missing
+        return ((x[:, 0] - self.needed(v, origin)).abs() <= self.tolerance(x)) | missing
+
+    def needed(self, v: Tensor, origin: Tensor) -> Tensor:
+        """Where the column must be, as the other one is: (n,)."""
+        return self._wanted(v[:, self.places][:, 1:], origin[:, self.places])[:, 0]
 
     def completed(self, cells: Cells) -> Tensor:
         """The column goes where it must; where it cannot, the other goes where the column need not move."""
