@@ -25,8 +25,9 @@ from holdfast.tabular.space import Space
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
-COMPLETED = 6  # of them that relations complete at a time,
-MOST_COMPLETED = 18  # and in all
+COMPLETED = 8  # of them that relations complete at a time,
+EACH = 2  # of one feature, if others have any,
+MOST_COMPLETED = 16  # and in all
 JUDGED = 6  # moves a row that are compared with people, where points must resemble some
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
@@ -276,7 +277,7 @@ def _taken_whole(
     when it is complete. What is no use by itself is not completed.
     """
     ranked = rank(now, task.tried(score, moves.points) - now[:, None], moves.extra)
-    ranked, order = torch.where(moves.real, ranked, -torch.inf).sort(1, descending=True)
+    ranked, order = _in_turns(torch.where(moves.real, ranked, -torch.inf), moves)
     moved, better, reached = point.clone(), torch.zeros_like(now, dtype=torch.bool), now.clone()
     going = torch.arange(len(point), device=point.device)
     for start in range(0, min(MOST_COMPLETED, order.shape[1]), COMPLETED):
@@ -287,6 +288,19 @@ def _taken_whole(
         whole = _completed(some, point[going], moves.of(going[:, None], places))
         moved[going], better[going], reached[going] = _taken(some, score, point[going], now[going], whole, rank)
     return moved, better, reached
+
+
+def _in_turns(ranked: Tensor, moves: _Moves) -> tuple[Tensor, Tensor]:
+    """The ranks of the moves in order, and which they are: (n, t) both; ``EACH`` of every feature, then as many again.
+
+    What a move costs when it is complete may be far more than by itself, so no feature takes all turns.
+    """
+    ranked, order = ranked.sort(1, descending=True)
+    first = moves.moved.to(torch.int8).argmax(2).gather(1, order)  # a column says which feature
+    same = (first[:, :, None] == first[:, None]) & (ranked[:, None] > -torch.inf)
+    before = torch.tril(same, diagonal=-1).sum(2)
+    turn = torch.where(ranked > -torch.inf, before // EACH, ranked.shape[1]).argsort(dim=1, stable=True)
+    return ranked.gather(1, turn), order.gather(1, turn)
 
 
 def _best_plausible(task: Task, points: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
