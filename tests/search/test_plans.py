@@ -184,7 +184,7 @@ def test_what_only_follows_another_feature_does_not_count():
     table = pd.DataFrame({"study": [0, 4, 9], "savings": [0, 5, 9], "age": [18, 40, 90], "y": [0, 1, 1]})
     encoding = Encoding.fit(table, schema, scaling="none", plausible=None)
     x = encoding.encode(pd.DataFrame({"study": [2], "savings": [2], "age": [30]}))
-    model = linear(torch.tensor([1.0, 0.8, 0.0]), -7.0)
+    model = linear(torch.tensor([1.0, 0.3, 0.0]), -3.4)  # one year of study, or savings of 5
     found = plans(MinCost(norm=1), model, x, torch.ones(1, dtype=torch.long), encoding.space)
     assert found.count.tolist() == [2]
     told = found.changes(encoding).groupby("plan")["feature"].apply(set)
