@@ -36,7 +36,7 @@ def believable(task: Task, point: Tensor) -> Tensor:
     people = _trusted(some, strict.people)
     best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
     lost = torch.nonzero(~some.good(best)).flatten()
-    if len(lost):
+    if len(lost) and people.thorough:
         best[lost] = _from_anywhere(some.of(lost), strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point

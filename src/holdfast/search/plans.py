@@ -175,7 +175,8 @@ class _Search:
         columns = (kept.to(self.first.origin) @ self.space.features.to(self.first.origin)) > 0
         own = self.space.of(people)
         x, target = self.first.origin[people], self.first.target[people]
-        answer = self.method(self.model, x, target, own.keeping(columns))
+        # One of several plans is not worth a look at everybody of the class where the usual ways find none.
+        answer = self.method(self.model, x, target, own.quick.keeping(columns))
         return assess(self.model, x, answer.point, target, own, also=answer.found)
 
     def _spent(self, point: Tensor, people: Tensor) -> Tensor:
@@ -192,10 +193,12 @@ class _Search:
         spent = task.cost(found.point) ** (1 / self.norm)
         cost, order = torch.where(there, spent, torch.inf).sort(dim=1, stable=True)
         rows = torch.arange(len(there), device=there.device)
-        answers = tuple(
-            replace(self.first, point=found.point[rows, place], found=there[rows, place]) for place in order.unbind(1)
-        )
+        answers = tuple(self._judged(found.point[rows, place], there[rows, place]) for place in order.unbind(1))
         return Plans(answers, torch.where(cost.isinf(), torch.nan, cost))
+
+    def _judged(self, point: Tensor, there: Tensor) -> Counterfactuals:
+        judged = assess(self.model, self.first.origin, point, self.first.target, self.space, also=there)
+        return replace(judged, seen=judged.seen | self.first.seen)
 
 
 def _kept(spent: Tensor, way: int) -> Tensor:

@@ -127,6 +127,7 @@ class People:
     share: float = 0.95
     nearest: int = 5
     groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
+    thorough: bool = True  # whether a search that finds nothing looks at everybody of the class in the end
 
     @classmethod
     def fit(

@@ -249,6 +249,11 @@ class Space:
         """The same space, in which any valid point will do, whether such people exist or not."""
         return self if self.people is None else self._with(people=None)
 
+    @property
+    def quick(self) -> Space:
+        """The same space, for searches that give up earlier where nothing is found that people are like."""
+        return self if self.people is None else self._with(people=replace(self.people, thorough=False))
+
     def _with(self, **changes: object) -> Space:
         """The same with other people. What was checked once need not be checked before every search."""
         changed = object.__new__(Space)
