@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +11,18 @@ from conftest import EVERYTHING, everything, linear
 
 from holdfast import (
     PGD,
+    Determines,
     Encoding,
+    Exclusive,
     Family,
     Feature,
+    Follows,
+    Implies,
+    Ordered,
     Recipe,
     Retraining,
     Schema,
+    Sums,
     audit,
     merged,
     other_class,
@@ -330,6 +337,118 @@ def test_points_are_judged_without_snapping():
     }
     assert details(strict, "not valid for the model").keys() == {"bob"}
     assert "not valid for the model: 1, violates the constraints: 3" in repr(strict)
+
+
+RELATED = Schema(
+    (
+        Feature("income", "real", lower=0, upper=100),
+        Feature("loan", "integer", lower=0, upper=50),
+        Feature("paid", "integer", lower=0, upper=50),
+        Feature("owed", "integer", lower=0, upper=50),
+        Feature("savings", "integer", lower=0, upper=50),
+        Feature("age", "integer", mutable=False, lower=0, upper=99),
+        Feature("degree", "ordinal", levels=("school", "bachelor", "master"), direction="rise"),
+        Feature("years", "integer", lower=0, upper=30),
+        Feature("job", "categorical", levels=("clerk", "baker")),
+    ),
+    "risk",
+    ("bad", "good"),
+    relations=(
+        Sums("loan", ("paid", "owed")),
+        Ordered(("paid", "loan")),
+        Exclusive(("owed", "savings")),
+        Determines(("degree",), "years", rows=(("school", 9), ("bachelor", 13), ("master", 15))),
+        Implies({"degree": ("master",)}, {"job": ("clerk",)}),
+        Follows("age", "degree", by={"school": 0, "bachelor": 4, "master": 6}),
+    ),
+)
+
+
+def test_a_broken_relation_is_told_in_its_own_words():
+    data = pd.DataFrame(
+        {"income": 10.0, "loan": 30, "paid": 10, "owed": 20, "savings": 0, "age": 30, "degree": "school", "years": 9}
+        | {"job": "baker"},
+        index=["sum", "order", "both", "table", "if", "age", "older", "fine"],
+    )
+    points = data.assign(income=60.0)
+    points.loc["sum", "owed"] = 15
+    points.loc["order", ["paid", "owed"]] = [31, 0]
+    points.loc["both", "savings"] = 5
+    points.loc["table", ["degree", "age"]] = ["bachelor", 34]
+    points.loc["if", ["degree", "years", "age"]] = ["master", 15, 36]
+    points.loc["age", ["degree", "years"]] = ["bachelor", 13]
+    points.loc["older", "age"] = 31
+    points.loc["fine", ["degree", "years", "age"]] = ["bachelor", 13, 34]
+    encoding = Encoding.fit(data, RELATED, "none")
+    imported = from_tables(data, points, encoding, model, space=encoding.space)
+    assert imported.counterfactuals.found.tolist() == [False] * 7 + [True]
+    assert details(imported, "violates the constraints") == {
+        "sum": "loan is 30 but paid + owed is 10 + 15 = 25",
+        "order": "loan is 30 but paid + owed is 31 + 0 = 31; paid is 31 but loan is 30; paid <= loan",
+        "both": "owed is 20 and savings is 5; at most one of them is above 0",
+        "table": "degree is 'bachelor' but years is 9; degree fixes it to 13",
+        "if": "degree is 'master' but job is 'baker'; job must be clerk",
+        "age": "age goes from 30 to 30 and degree from school to bachelor; age rises with degree, so age must be 34",
+        "older": "age goes from 30 to 31 and degree from school to school; age rises with degree, so age must be 30",
+    }
+
+
+def test_who_breaks_a_relation_already_may_go_on_and_a_feature_comes_before_a_relation():
+    data = pd.DataFrame(
+        {"income": 10.0, "loan": 30, "paid": 15, "owed": 20, "savings": 0, "age": 30, "degree": "master", "years": 15}
+        | {"job": "clerk"},
+        index=["before", "worse"],
+    )
+    points = data.assign(income=60.0)
+    points.loc["worse", ["owed", "degree"]] = [25, "bachelor"]
+    encoding = Encoding.fit(data, RELATED, "none")
+    imported = from_tables(data, points, encoding, model, space=encoding.space)
+    assert imported.counterfactuals.found.tolist() == [True, False]
+    assert details(imported, "violates the constraints") == {
+        "worse": "'degree' from 'master' to 'bachelor' (may only rise); "
+        "loan is 30 but paid + owed is 15 + 25 = 40; degree is 'bachelor' but years is 15; degree fixes it to 13"
+    }
+
+
+def test_a_level_against_its_direction_is_not_one_that_nobody_is_moved_to():
+    schema = replace(SCHEMA, features=(SCHEMA["income"], replace(SCHEMA["job"], direction="rise")))
+    encoding = Encoding.fit(DATA, schema, "none")
+    points = DATA.assign(income=60.3, job=["baker", "clerk", "none", "none"])
+    imported = from_tables(DATA, points, encoding, model, space=encoding.space)
+    assert details(imported, "violates the constraints") == {
+        "bob": "'job' from 'baker' to 'clerk' (may only rise)",
+        "dot": "'job' from 'clerk' to 'none' (not a level to move to)",
+    }
+
+
+def test_a_point_that_nobody_is_like_is_not_plausible():
+    rng = np.random.default_rng(0)
+    income, risk = rng.uniform(0, 100, 200).round(1), rng.permutation(["bad", "good"] * 100)
+    known = pd.DataFrame({"income": income, "loan": (income / 2).round(), "risk": risk})
+    schema = Schema(
+        (Feature("income", "real", lower=0, upper=100), Feature("loan", "integer", lower=0, upper=50)),
+        "risk",
+        ("bad", "good"),
+    )
+    encoding = Encoding.fit(known, schema, "none")
+    people = encoding.space.people
+    data = pd.DataFrame({"income": [10.0, 10.0, 10.0], "loan": [5, 5, 40]}, index=["like", "unlike", "odd"])
+    points = data.assign(income=60.0)
+    points.loc[["like", "odd"], "loan"] = [30, 0]
+    imported = from_tables(data, points, encoding, model, space=encoding.space)
+    answer = imported.counterfactuals
+    assert answer.found.tolist() == [True, False, False]
+    now, there = (people.unlikeness(part, answer.target).tolist() for part in (answer.origin, answer.point))
+    assert there[0] < 1 < min(there[1:])
+    assert now[1] < 1 < now[2] < there[2]
+    said = "nobody is like this: it is {:.3g} times as far from people of class 'good' as the limit"
+    assert details(imported, "not plausible") == {
+        "unlike": said.format(there[1]),
+        "odd": f"{said.format(there[2])}, and the person themselves {now[2]:.3g} times",
+    }
+    assert "not plausible: 2" in repr(imported)
+    assert from_tables(data, points, encoding, model).counterfactuals.found.all()
+    assert from_tables(data, points, encoding, model, space=encoding.space.without_people()).counterfactuals.found.all()
 
 
 def test_a_level_that_no_one_is_moved_to_violates_the_space():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,18 @@ from holdfast.models.model import Model, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.rules import FollowsRule, Rule
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import some
 
 INVALID = "not valid for the model"
 VIOLATES = "violates the constraints"
+IMPLAUSIBLE = "not plausible"
 UNREADABLE = "cannot be read"
 WITHOUT = "no counterfactual"
 NO_ROW = "matches no row"
 UNUSED = "unused columns"
-PROBLEMS = (INVALID, VIOLATES, UNREADABLE, WITHOUT, NO_ROW, UNUSED)
+PROBLEMS = (INVALID, VIOLATES, IMPLAUSIBLE, UNREADABLE, WITHOUT, NO_ROW, UNUSED)
 
 Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
 Told = tuple[int, Problem]  # the number of the row in the answer, and what is wrong with it
@@ -80,7 +82,8 @@ def judged(
     question: Question, point: Tensor, place: NDArray[Any], problems: list[Problem], told: list[Told]
 ) -> ImportedCounterfactuals:
     """Row i of point is for row place[i] of the question; ``told`` has the rows without a point to judge, and why."""
-    origin, labels, space = question.x[place], question.index[place], question.space
+    origin, labels = question.x[place], question.index[place]
+    space = None if question.space is None else question.space.of(torch.as_tensor(place))
     wanted, sure = _wanted(question, point, torch.as_tensor(place))
     absent, broken = torch.zeros(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
     absent[[row for row, _ in told]] = True
@@ -93,8 +96,10 @@ def judged(
         told += [(row, (labels[row], VIOLATES, detail)) for row, detail in rules.items()]
     # `assess` alone decides what found means; in a space without constraints it moves nothing.
     edge = torch.full((point.shape[1],), torch.inf)
-    also = sure & ~absent & ~broken.any(1)
-    answer = assess(question.model, origin, point, wanted, Space.box(-edge, edge), also=also)
+    anywhere = replace(Space.box(-edge, edge), people=None if space is None else space.people)
+    answer = assess(question.model, origin, point, wanted, anywhere, also=sure & ~absent & ~broken.any(1))
+    unlike = _unlike(answer, question.encoding.schema.classes)
+    told += [(row, (labels[row], IMPLAUSIBLE, detail)) for row, detail in unlike.items() if not absent[row]]
     in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
     return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
 
@@ -174,33 +179,91 @@ def _wrong_classes(question: Question, point: Tensor, wanted: Tensor, sure: Tens
     return told
 
 
-def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, encoding: Encoding) -> dict[int, str]:
-    """For every row that breaks a rule of the space: which features, from what to what, and what the rule is."""
-    rows = torch.nonzero(broken.any(1)).flatten().tolist()
-    if not rows:
+def _unlike(answer: Counterfactuals, classes: tuple[Any, ...]) -> dict[int, str]:
+    """For every point of the class that nobody of the class is like: how far it is from them."""
+    if answer.implausible is None or answer.unlikeness is None:
         return {}
-    numbers = [part[rows].double().numpy() * encoding.scale + encoding.shift for part in (origin, point)]
-    levels = [encoding.decode(part[rows]) for part in (origin, point)]
-    said: dict[int, list[str]] = {row: [] for row in rows}
-    for feature, place in encoding.places:
-        for number, row in enumerate(rows):
-            if broken[row, place].any():
-                before, after = (float(part[number, place.start]) for part in numbers)
-                if feature.is_numeric and not feature.missing:
-                    told = f"{before:.7g} to {after:.7g}"
-                else:
-                    told = " to ".join(repr(part[feature.name][number]) for part in levels)
-                rule = _rule(feature, place, before, after, space, encoding)
-                said[row].append(f"{feature.name!r} from {told} ({rule})")
-    return {row: "; ".join(rules) for row, rules in said.items()}
+    told = {}
+    for row in torch.nonzero(answer.implausible).flatten().tolist():
+        now, there = answer.unlikeness[row].tolist()
+        wanted = classes[int(answer.target[row])] if len(classes) == answer.classes else int(answer.target[row])
+        told[row] = f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
+        if now > 1:
+            told[row] += f", and the person themselves {now:.3g} times"
+    return told
+
+
+def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, encoding: Encoding) -> dict[int, str]:
+    """For every row that breaks a rule of the space: which features or relations, from what to what, and the rule."""
+    rows = torch.nonzero(broken.any(1)).flatten()
+    if not len(rows):
+        return {}
+    space, point, origin = space.of(rows), point[rows], origin[rows]
+    apart, said = space.violations_apart(point, origin), _broken_relations(space, point, origin)
+    numbers = [part.double().numpy() * encoding.scale + encoding.shift for part in (origin, point)]
+    levels = [encoding.decode(part) for part in (origin, point)]
+    for feature, place in reversed(encoding.places):
+        for row in torch.nonzero(apart[:, place].any(1)).flatten().tolist():
+            before, after = (float(part[row, place.start]) for part in numbers)
+            if feature.is_numeric and not feature.missing:
+                told = f"{before:.7g} to {after:.7g}"
+            else:
+                told = " to ".join(repr(part[feature.name][row]) for part in levels)
+            rule = _rule(feature, place, before, after, space, encoding)
+            if feature.kind == "categorical" and rule == LEVEL and levels[1][feature.name][row] not in feature.avoid:
+                rule = f"may only {feature.direction}" if feature.direction != "any" else LEVEL
+            said[row].insert(0, f"{feature.name!r} from {told} ({rule})")
+    return dict(zip(rows.tolist(), map("; ".join, said), strict=True))
+
+
+def _broken_relations(space: Space, point: Tensor, origin: Tensor) -> list[list[str]]:
+    """For each row, what is wrong with each relation that it breaks and the person does not, or less."""
+    said: list[list[str]] = [[] for _ in point]
+    if space.related is None:
+        return said
+    here, home = space.values(point), space.values(origin)
+    for row, number in torch.nonzero(space.related.broken(here, home)).tolist():
+        said[row].append(_breach(space.related.rules[number], here[row], home[row]))
+    return said
+
+
+def _breach(rule: Rule, here: Tensor, home: Tensor) -> str:
+    """Why these values (m,) break a rule."""
+    now, then = (_cells(rule, values) for values in (here, home))
+    if not isinstance(rule, FollowsRule):
+        return rule.relation.explain(now)
+    column, of = rule.relation.columns
+    needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])))
+    return (
+        f"{column} goes from {then[column]} to {now[column]} and {of} from {then[of]} to {now[of]}; {rule.relation}, "
+        f"so {column} must be {needed}"
+    )
+
+
+def _cells(rule: Rule, values: Tensor) -> dict[str, Any]:
+    return {
+        feature.name: _cell(feature, float(values[place]))
+        for feature, place in zip(rule.features, rule.places, strict=True)
+    }
+
+
+def _cell(feature: Feature, value: float) -> Any:
+    """What a value of a rule is in the table."""
+    if feature.is_numeric:
+        return int(value) if value.is_integer() else value
+    place = max(0, round(value))
+    return feature.values[place] if place < len(feature.values) else None
+
+
+LEVEL = "not a level to move to"
 
 
 def _rule(feature: Feature, place: slice, before: float, after: float, space: Space, encoding: Encoding) -> str:
     """The rule that a step from before to after breaks, given that it breaks one."""
-    if not space.mutable[place].all():
+    if not (space.mutable | space.follows)[place].all():
         return "may not change"
     if feature.kind == "categorical":
-        return "not a level to move to"
+        return LEVEL
     column = place.start
     lower, upper = (
         float(edge[column]) * encoding.scale[column] + encoding.shift[column] for edge in (space.lower, space.upper)

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.auditing.audit import Audit
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
+from holdfast.tabular.relations import Determines, Follows, Relation
 from holdfast.utils.settings import check_whole
 
 
@@ -17,9 +18,11 @@ class Change:
     feature: str
     before: Level
     after: Level
+    follows: bool = False  # moves with another change, and is nothing to do by itself
 
     def __str__(self) -> str:
-        return f"{self.feature.replace('_', ' ')}: {_text(self.before)} → {_text(self.after)}"
+        told = f"{self.feature.replace('_', ' ')}: {_text(self.before)} → {_text(self.after)}"
+        return f"{told} (follows)" if self.follows else told
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Story:
     wanted: Level
     advice: tuple[Advice, ...]
     people: int  # how many like this one there are
+    unlikeness: float | None = None  # to people of the wanted class, as the person is; 1 is the limit of advice
 
 
 def tell(audits: dict[str, Audit], row: int, alike: list[int], person: Hashable, encoding: Encoding) -> Story:
@@ -48,7 +52,8 @@ def tell(audits: dict[str, Audit], row: int, alike: list[int], person: Hashable,
     _check_story(audits, row, alike, encoding)
     first = next(iter(audits.values())).counterfactuals
     advice = tuple(_advice(method, audit, row, alike, encoding) for method, audit in audits.items())
-    return Story(person, encoding.schema.classes[int(first.target[row])], advice, len(alike))
+    unlikeness = None if first.unlikeness is None else float(first.unlikeness[row, 0])
+    return Story(person, encoding.schema.classes[int(first.target[row])], advice, len(alike), unlikeness)
 
 
 def _check_story(audits: Any, row: int, alike: list[int], encoding: Any) -> None:
@@ -70,10 +75,23 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
     told = counterfactuals.changes(encoding)
-    changes = told[told["row"] == row].drop(columns="row").itertuples(index=False, name=None)
+    changes = list(told[told["row"] == row].drop(columns="row").itertuples(index=False, name=None))
+    following = _following({name for name, _, _ in changes}, encoding.schema.relations)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
-    return Advice(method, tuple(Change(*change) for change in changes), held, len(audit.kinds), usual)
+    advised = tuple(Change(name, before, after, name in following) for name, before, after in changes)
+    return Advice(method, advised, held, len(audit.kinds), usual)
+
+
+def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
+    """Which of the changes others bring with them: what follows, and what is fixed by something that changes."""
+    leaders = {relation.column: {relation.of} for relation in relations if isinstance(relation, Follows)}
+    for relation in relations:
+        if isinstance(relation, Determines):
+            # Of two columns that fix each other, the second follows.
+            others = {name for name in relation.by if relation.column not in leaders.get(name, ())}
+            leaders.setdefault(relation.column, set()).update(others)
+    return {column for column, others in leaders.items() if others & changed}
 
 
 def _text(value: Level) -> str:

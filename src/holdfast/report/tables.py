@@ -80,6 +80,12 @@ def family_text(entry: Entry) -> Text:
 
 def story_text(story: Story, chosen: str) -> Group:
     opening = Text(f"Applicant {story.person}", style="bold").append(f" ({chosen}) was turned down.\n", style="")
+    if story.unlikeness is not None and story.unlikeness > 1:
+        opening.append(
+            f"They are unusual as they are: {story.unlikeness:.3g} times as far from people classified "
+            f"'{story.wanted}' as advice leads others. It does not lead them further away.\n",
+            style="",
+        )
     first, *others = story.advice
     usual = " and ".join(
         [f"{first.method}'s advice holds in {first.usual:.1%}"]

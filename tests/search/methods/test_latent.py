@@ -161,6 +161,14 @@ def test_the_answer_is_the_nearest_candidate_of_the_class(where, question, encod
         candidates = autoencoder.decode(autoencoder.encode(origin[None]) + away)
         valid = space.snap(candidates, origin.expand_as(candidates))
         there = margin(model, valid, target[row].expand(len(valid))) > LEAST_SCORE
+        if space.people is not None:
+            likely = space.people.plausible(valid, target[row].expand(len(valid)), origin.expand_as(valid))
+            assert bool(answer.implausible[row]) == bool(there.any() and not (there & likely).any())
+            there = there & likely if (there & likely).any() else there
+            if answer.implausible[row]:
+                nearest = valid[there][(valid[there] - origin).norm(dim=1).argmin()]
+                torch.testing.assert_close(answer.point[row], nearest)
+                continue
         assert bool(answer.found[row]) == bool(there.any())
         if there.any():
             least = (valid[there] - origin).norm(dim=1).min()

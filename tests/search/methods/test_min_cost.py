@@ -130,6 +130,9 @@ def _cheapest_by_force(model, x, target, space, norm):
         grown[:, columns] = values.repeat(len(points[0]), 1)
         points = [grown]
     inside = predict(model, points[0]) == target
+    if space.people is not None:
+        wanted, origin = torch.full_like(inside, target, dtype=torch.long), x.expand_as(points[0])
+        inside &= space.people.plausible(points[0], wanted, origin)
     if not inside.any():
         return None
     return float(torch.linalg.vector_norm(points[0][inside] - x, norm, dim=1).min())

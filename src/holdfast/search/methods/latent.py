@@ -15,9 +15,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from holdfast.models.model import Model
 from holdfast.models.rows import check_rows, check_tensor
 from holdfast.models.scores import margin
-from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
+from holdfast.search.people import people_for
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
 from holdfast.utils.settings import check_seed, check_settings, check_whole
@@ -84,7 +84,8 @@ class Latent:
 
     Only the decoder proposes: no move along the model's gradient finishes what sampling did not find, also not where
     points are discrete (`moves.repair`), since such a point need no longer look like the data, which is all that this
-    method promises. More shells find more.
+    method promises. Where a space has people, the nearest sample that passes for one is the answer. More shells find
+    more.
     """
 
     source: ClassVar[str] = "Pawelczyk et al. 2020"
@@ -143,8 +144,7 @@ class Latent:
         model, x, target = checked_question(model, x, target, space)
         autoencoder = self._fitted(x)
         with one_thread(), torch.no_grad():
-            point = self._sought(model, autoencoder, x, target, space.to(x))
-            return assess(model, x, believable_rows(model, x, point, target, space.to(x)), target, space)
+            return assess(model, x, self._sought(model, autoencoder, x, target, space.to(x)), target, space)
 
     def _fitted(self, x: Tensor) -> Autoencoder:
         if self.autoencoder is None:
@@ -157,14 +157,17 @@ class Latent:
         return self.autoencoder.to(x)
 
     def _sought(self, model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space) -> Tensor:
-        """The nearest sample of the class, or the row itself."""
+        """The nearest sample of the class that passes for a person, or the nearest of the class, or the row itself."""
         point, todo = x.clone(), torch.nonzero(~assess(model, x, x, target, space).found).flatten()
+        unlike = x.clone()
         for away in self._draws(autoencoder.code):
             if not len(todo):
                 break
-            reached = nearest(model, autoencoder, x[todo], target[todo], space.of(todo), away.to(x))
-            point[todo] = reached
-            todo = todo[(reached == x[todo]).all(1)]
+            near = nearest(model, autoencoder, x[todo], target[todo], space.of(todo), away.to(x))
+            point[todo], first = near.plausible, (unlike[todo] == x[todo]).all(1, keepdim=True)
+            unlike[todo] = torch.where(first, near.valid, unlike[todo])
+            todo = todo[(near.plausible == x[todo]).all(1)]
+        point[todo] = unlike[todo]
         return point
 
     def _draws(self, code: int) -> Iterator[Tensor]:
@@ -199,28 +202,46 @@ class Latent:
             yield from torch.split(torch.randperm(rows, generator=generator), self.batch)
 
 
-def nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Tensor:
-    """Of the points decoded at ``away`` (s, code) from each row's code, the nearest of the class; or the row itself."""
+@dataclass(frozen=True)
+class Near:
+    """The nearest samples of the class (n, d): of those that pass for people, and of all; or the row itself."""
+
+    plausible: Tensor
+    valid: Tensor
+
+
+def nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Near:
+    """Of the points decoded at ``away`` (s, code) from each row's code, those nearest to the row; see `Near`."""
     some = max(1, NUMBERS // (TOGETHER * max(autoencoder.widest, x.shape[1])))
     pieces = [slice(start, start + some) for start in range(0, len(x), some)]
-    return torch.cat([_nearest(model, autoencoder, x[rows], target[rows], space.of(rows), away) for rows in pieces])
+    found = [_nearest(model, autoencoder, x[rows], target[rows], space.of(rows), away) for rows in pieces]
+    return Near(torch.cat([near.plausible for near in found]), torch.cat([near.valid for near in found]))
 
 
-def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Tensor:
+def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Near:
     """The same for few rows."""
-    code, best, least = autoencoder.encode(x), x, torch.full_like(x[:, 0], torch.inf)
+    code, people = autoencoder.encode(x), people_for(model, space)
+    limit = None if people is None else people.limits(x, target)
+    best, least = [x, x], [torch.full_like(x[:, 0], torch.inf)] * 2
     for some in torch.split(away, TOGETHER):
-        people = torch.arange(len(x), device=x.device).repeat_interleave(len(some))
-        origin, wanted = x[people], target[people]
+        whose = torch.arange(len(x), device=x.device).repeat_interleave(len(some))
+        origin, wanted = x[whose], target[whose]
         # Made valid before the model is asked, so that the answer is the nearest of what a person can really do.
-        tried = space.of(people).snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
+        tried = space.of(whose).snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
         cost = torch.linalg.vector_norm(tried - origin, dim=1)
         cost = torch.where(margin(model, tried, wanted) > LEAST_SCORE, cost, torch.inf)
-        shortest, place = cost.view(len(x), -1).min(1)
-        chosen = tried.view(len(x), -1, x.shape[1])[torch.arange(len(x), device=x.device), place]
-        nearer = shortest < least
-        best, least = torch.where(nearer[:, None], chosen, best), torch.where(nearer, shortest, least)
-    return best
+        costs = [cost, cost]
+        if people is not None and limit is not None:
+            nearer = torch.nonzero(cost < least[0][whose]).flatten()  # others need not be compared with people
+            passes = people.like(tried[nearer], wanted[nearer], limit[whose[nearer]])
+            costs[0] = cost.scatter(0, nearer[~passes], torch.inf)
+        for place, cost in enumerate(costs):
+            shortest, chosen = cost.view(len(x), -1).min(1)
+            point = tried.view(len(x), -1, x.shape[1])[torch.arange(len(x), device=x.device), chosen]
+            closer = shortest < least[place]
+            best[place] = torch.where(closer[:, None], point, best[place])
+            least[place] = torch.where(closer, shortest, least[place])
+    return Near(*best)
 
 
 def in_shell(count: int, width: int, inner: float, outer: float, generator: torch.Generator) -> Tensor:
