@@ -84,7 +84,7 @@ def _from_anywhere(task: Task, people: People) -> Tensor:
     for label in sorted(set(task.target.tolist())):
         rows, donors = torch.nonzero(task.target == label).flatten(), people.rows(label)
         for some in torch.split(rows, max(1, POINTS // max(1, len(donors)))):
-            best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1))
+            best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1), thorough=True)
     lost = torch.nonzero(~task.good(best)).flatten()
     for some in torch.split(lost, POINTS // TRIES):
         own = task.of(some)
@@ -104,9 +104,27 @@ def reduced(task: Task, point: Tensor) -> Tensor:
     return point
 
 
-def cheapest(task: Task, points: Tensor) -> Tensor:
-    """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
-    valid = _valid(task, _best(task, points))
+def cheapest(task: Task, points: Tensor, thorough: bool = False) -> Tensor:
+    """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is.
+
+    Those that look best before are made valid and judged, and where none of them will do and it is to be thorough, the
+    next, until none is left.
+    """
+    best, going = task.origin.clone(), torch.arange(len(points), device=points.device)
+    points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
+    order = _best_first(task, points)
+    for turn in order.split(MADE_VALID, dim=1) if thorough else order.split(MADE_VALID, dim=1)[:1]:
+        own = task.of(going)
+        best[going] = _cheapest_of(own, points[going[:, None], turn[going]])
+        going = going[(best[going] == own.origin).all(1)]
+        if not len(going):
+            break
+    return best
+
+
+def _cheapest_of(task: Task, points: Tensor) -> Tensor:
+    """The same of so few points that all of them can be made valid."""
+    valid = _valid(task, points)
     cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
@@ -119,15 +137,13 @@ def _valid(task: Task, points: Tensor) -> Tensor:
     return task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
 
 
-def _best(task: Task, points: Tensor) -> Tensor:
-    """Of the points (n, t, d), those that score best before they are made valid, which takes long."""
-    points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
+def _best_first(task: Task, points: Tensor) -> Tensor:
+    """The points (n, t, d) in the order in which to make them valid, which takes long: (n, t)."""
     if points.shape[1] <= MADE_VALID:
-        return points
+        return torch.arange(points.shape[1], device=points.device).expand(len(points), -1)
     score, cost = task.tried(task.score, points), task.costs_of_columns(points).sum(2)
     # Those of the class by their cost, then the others by what they lack.
-    best = torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).topk(MADE_VALID, dim=1).indices
-    return points.gather(1, best[..., None].expand(-1, -1, points.shape[2]))
+    return torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).argsort(1, descending=True)
 
 
 def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:
