@@ -112,8 +112,8 @@ def cheapest(task: Task, points: Tensor, thorough: bool = False) -> Tensor:
     """
     best, going = task.origin.clone(), torch.arange(len(points), device=points.device)
     points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
-    order = _best_first(task, points)
-    for turn in order.split(MADE_VALID, dim=1) if thorough else order.split(MADE_VALID, dim=1)[:1]:
+    turns = torch.split(_best_first(task, points), MADE_VALID, dim=1)
+    for turn in turns if thorough else turns[:1]:
         own = task.of(going)
         best[going] = _cheapest_of(own, points[going[:, None], turn[going]])
         going = going[(best[going] == own.origin).all(1)]
