@@ -112,13 +112,12 @@ def test_a_second_opinion_finds_nothing_wrong_with_any_answer(name, search):
 @slow
 @pytest.mark.parametrize("name", FAST)
 def test_a_second_opinion_finds_nothing_wrong_with_many_answers(name):
-    people, found = world(name).asked(24), 0
-    for search in SEARCHES:
-        for plausible in (True, False):
-            answer = world(name).answered(search, people, plausible)
-            assert world(name).wrong(answer, people) == [], search
-            found += int(answer.found.sum())
-    assert found > 24
+    people, found = world(name).asked(8), 0
+    for search, plausible in [*((search, True) for search in SEARCHES), ("min-l1", False), ("pgd+sparse", False)]:
+        answer = world(name).answered(search, people, plausible)
+        assert world(name).wrong(answer, people) == [], search
+        found += int(answer.found.sum())
+    assert found > 8
 
 
 def test_the_second_opinion_is_one():
@@ -309,6 +308,6 @@ def test_whom_a_donor_would_serve_is_served(plain, answers):
 @slow
 @pytest.mark.parametrize("name", ["census", "heloc", "german"])
 def test_whom_a_donor_would_serve_is_served_under_relations(name):
-    answer = world(name).answered("min-l1", world(name).asked(24))
+    answer = world(name).answered("min-l1", world(name).asked(12))
     served = served_by_a_donor(world(name), answer)
     assert answer.found[served].all()

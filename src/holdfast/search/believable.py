@@ -1,18 +1,21 @@
 """Where a search found a point that nobody is like: the search again, among points that pass for people.
 
-Most of what a search finds passes. For the rest, three ways are tried, and the cheapest point counts: from home by
-moves that all pass, from the real people of the class who are nearest, and, where neither leads to the class, from all
-of them and from random points. A point that does not pass stays where nothing else is found, and `assess` says so.
+Most of what a search finds passes. For the rest, several ways are tried. From home by moves that all pass, and from the
+real people of the class who are nearest: the cheaper point counts. Where neither leads to the class: from home by other
+moves, from all those people, and from random points. A point that does not pass stays where nothing else is found, and
+`assess` says so.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.gradients import LEAST_SCORE, Ball, by_rows
-from holdfast.search.moves import Task, cheaper, reach, reduce
+from holdfast.search.moves import Task, cheaper, last_way, reach, reduce
 from holdfast.search.random_points import random_in_hull
 from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
@@ -37,7 +40,7 @@ def believable(task: Task, point: Tensor) -> Tensor:
     best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
     lost = torch.nonzero(~some.good(best)).flatten()
     if len(lost) and people.thorough:
-        best[lost] = _from_anywhere(some.of(lost), strict.people)
+        best[lost] = _by_other_ways(some.of(lost), hint[lost], strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
 
@@ -76,6 +79,28 @@ def _from_donors(task: Task, people: People) -> Tensor:
     """From the people of the class who are nearest, with what a person cannot change as it is."""
     start = cheapest(task, people.donors(task.origin, task.target, DONORS))
     return reduced(task, start)
+
+
+def _by_other_ways(task: Task, hint: Tensor, people: People) -> Tensor:
+    """One way after the other, each for those whom none has led anywhere yet."""
+
+    def by_gains(own: Task, hint: Tensor) -> Tensor:
+        return last_way(own, own.space.snap(hint, own.origin))
+
+    def at_other_prices(own: Task, hint: Tensor) -> Tensor:
+        return _from_home(replace(own, norm=3 - own.norm), own.origin)
+
+    def from_anywhere(own: Task, hint: Tensor) -> Tensor:
+        return _from_anywhere(own, people)
+
+    best, lost = task.origin.clone(), torch.arange(len(hint), device=hint.device)
+    for way in (by_gains, at_other_prices, from_anywhere):
+        own = task.of(lost)
+        best[lost] = way(own, hint[lost])
+        lost = lost[~own.good(best[lost])]
+        if not len(lost):
+            break
+    return best
 
 
 def _from_anywhere(task: Task, people: People) -> Tensor:
