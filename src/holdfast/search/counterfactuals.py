@@ -110,9 +110,9 @@ class Counterfactuals:
         if table is not None:
             _check_same_rows(table, self)
             frame.index = table.index
-            for feature, place in encoding.places:
-                changed = moved[:, place].sum(axis=1) > 0
-                frame[feature.name] = frame[feature.name].where(changed, table[feature.name])
+            changed = {feature.name: moved[:, place].sum(axis=1) > 0 for feature, place in encoding.places}
+            # All at once: pandas warns of a table that was put together column by column.
+            frame = pd.DataFrame({name: frame[name].where(where, table[name]) for name, where in changed.items()})
         frame.insert(0, "found", self.found.cpu().numpy())
         return frame
 

@@ -232,6 +232,7 @@ class Encoding:
             scale=torch.from_numpy(self.scale),
             groups=tuple(groups),
             gaps=tuple(self._gaps()),
+            missing=tuple(self._missing_numbers()),
             related=Related.of(
                 self.schema.relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill
             ),
@@ -292,6 +293,11 @@ class Encoding:
                 inside_folds=learned_ranges(columns),
                 share=self.plausible,
             )
+
+    def _missing_numbers(self) -> Iterator[tuple[int, float]]:
+        """Encoded columns with a number that says "missing", and that number."""
+        for column in np.flatnonzero(self._fillable).tolist():
+            yield column, float((self.fill[column] - self.shift[column]) / self.scale[column])
 
     def _gaps(self) -> Iterator[tuple[int, float, float]]:
         """What lies between the ranges, in encoded units: column, low end, high end."""

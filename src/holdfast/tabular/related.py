@@ -19,7 +19,7 @@ from holdfast.tabular.feature import Feature
 from holdfast.tabular.relations import Follows, Relation
 from holdfast.tabular.rules import Limits, Rule, compiled, mended_where
 
-SLACK = 1e-5  # of a number's range: by how much a number without a grid may be off
+SLACK = 1e-6  # of a number's range: what float32 does to a number without a grid; a search would use any more
 ON_GRID = 1e-3  # of a step: what rounding does to a number on a grid
 
 

@@ -87,6 +87,7 @@ class Space:
     scale: Tensor  # (d,)
     groups: tuple[Group, ...] = ()
     gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
+    missing: tuple[tuple[int, float], ...] = ()  # column and the number that says "missing": nobody is moved there
     related: Related | None = None  # columns that change together
     people: People | None = None  # whom an answer must resemble; None: any valid point will do
     personal: Personal | None = None  # for as many people as there are rows
@@ -232,6 +233,7 @@ class Space:
             scale=self.scale.to(like.device, torch.float64),
             groups=self.groups,
             gaps=self.gaps,
+            missing=self.missing,
             related=None if self.related is None else self.related.to(like),
             people=None if self.people is None else self.people.to(like),
             personal=None if self.personal is None else self.personal.to(like),
@@ -358,7 +360,7 @@ class Space:
         off_grid = (space.step > 0) & (
             (places - places.round()).abs() > 1e-3 + _noise(x).double() * space.scale / grain
         )
-        illegal = outside | backwards | off_grid | ~(space.changeable | space.follows)
+        illegal = outside | backwards | off_grid | space._lost(x) | ~(space.changeable | space.follows)
         return (moved & illegal) | space._broken_groups(x) | space._avoided(x, origin) | ~x.isfinite()
 
     # ---- relations: what changes with something else ----
@@ -517,7 +519,8 @@ class Space:
         low, high = self._allowed(origin)
         if not self._stepped:
             inside = self._out_of_gaps(torch.minimum(torch.maximum(x, low), high), x, low, high)
-            return torch.where((low <= high) & ((inside - x).abs() < (origin - x).abs()), inside, origin)
+            nearer = (inside - x).abs() < (origin - x).abs()
+            return torch.where((low <= high) & nearer & ~self._lost(inside), inside, origin)
         stepped, grain = self.step > 0, torch.where(self.step > 0, self.step, 1)
         slack = 1e-4 * grain / self.scale + _noise(x).double()
         first = torch.ceil(self._number(low.double() - slack) / grain)
@@ -528,7 +531,22 @@ class Space:
         candidate = self._out_of_gaps(candidate, x, low, high)
         possible = torch.where(stepped, first <= last, low <= high)
         nearer = (candidate - x).abs() + torch.where(stepped, slack, 0) < (origin - x).abs()
-        return torch.where(possible & nearer, candidate, origin)
+        return torch.where(possible & nearer & ~self._lost(candidate), candidate, origin)
+
+    def _lost(self, x: Tensor) -> Tensor:
+        """Which numbers say that a value is missing: (n, d) bool. Compared as decoding does, in float32 at most."""
+        lost = torch.zeros_like(x, dtype=torch.bool)
+        if self.missing:
+            columns, numbers = self._missing_numbers
+            dtype = x.dtype if x.dtype.itemsize < 4 else torch.float32
+            lost[:, columns] = x[:, columns].to(dtype) == numbers.to(dtype)
+        return lost
+
+    @cached_property
+    def _missing_numbers(self) -> tuple[Tensor, Tensor]:
+        columns, numbers = zip(*self.missing, strict=True)
+        device = self.lower.device
+        return torch.tensor(columns, device=device), torch.tensor(numbers, dtype=torch.float64, device=device)
 
     # ---- gaps: parts of the line where nobody is, one of each column at a time ----
 
