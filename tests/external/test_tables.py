@@ -11,10 +11,10 @@ from conftest import EVERYTHING, everything, linear
 
 from holdfast import (
     PGD,
-    Encoding,
-    Family,
     Determines,
+    Encoding,
     Exclusive,
+    Family,
     Feature,
     Follows,
     Implies,

@@ -79,7 +79,7 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     following = _following({name for name, _, _ in changes}, encoding.schema.relations)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
-    advised = tuple(Change(*change, follows=change[0] in following) for change in changes)
+    advised = tuple(Change(name, before, after, name in following) for name, before, after in changes)
     return Advice(method, advised, held, len(audit.kinds), usual)
 
 

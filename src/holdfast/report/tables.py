@@ -82,8 +82,8 @@ def story_text(story: Story, chosen: str) -> Group:
     opening = Text(f"Applicant {story.person}", style="bold").append(f" ({chosen}) was turned down.\n", style="")
     if story.unlikeness is not None and story.unlikeness > 1:
         opening.append(
-            f"They are unusual as they are: {story.unlikeness:.3g} times as far from people classified '{story.wanted}' "
-            "as advice leads others. It does not lead them further away.\n",
+            f"They are unusual as they are: {story.unlikeness:.3g} times as far from people classified "
+            f"'{story.wanted}' as advice leads others. It does not lead them further away.\n",
             style="",
         )
     first, *others = story.advice
