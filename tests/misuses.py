@@ -666,6 +666,21 @@ def _answers() -> Iterator[Misuse]:
     yield from every("why_not", "a space", SPACES, lambda s: why(space=s), "space")
     yield from each("why_not", "why_not", why, {"tries": NO_COUNT, "seed": NO_SEED})
     yield from each("why_not", "why_not", why, {"answer": (None, 3)}, says="expected Counterfactuals")
+
+    def several(**other: Any) -> Any:
+        m = made()
+        right = {"method": method("min-l1"), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
+        return hf.plans(**{**right, **other})
+
+    yield from every("plans", "rows", ROWS | NOT_FINITE, lambda x: several(x=x), "x")
+    yield from every("plans", "a model", SILENT, lambda f: several(model=f), "model")
+    yield from every("plans", "a space", SPACES, lambda s: several(space=s), "space")
+    yield from each("plans", "plans", several, {"count": NO_COUNT})
+    yield from each("plans", "plans", several, {"method": (None, "pgd", 3)}, says="expected a method")
+    yield Misuse("Plans", "no answers", lambda: hf.Plans((), torch.zeros(24, 1)), ValueError, "answers")
+    yield Misuse("Plans", "a list", lambda: hf.Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
+    short = lambda: hf.Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
+    yield Misuse("Plans", "of other people", short, ValueError, "the same people")
     for of in ("neighbour_distance", "outlier_factor"):
 
         def near(of: str = of, **other: Any) -> Any:
@@ -1256,6 +1271,21 @@ def _tables() -> Iterator[Misuse]:
             "snap, other width": (lambda: m().space.snap(m().x[:, :2], m().x[:, :2]), ValueError, "(n, 5)"),
             "violations, one row": (lambda: m().space.violations(m().x[0], m().x[0]), ValueError, "(n, 5)"),
             "bounds the wrong way": (lambda: hf.Space.box(torch.ones(2), torch.zeros(2)), ValueError, "lower"),
+        },
+    )
+    yield from each(
+        "Wish", "Wish", lambda **given: hf.Wish(**given), {"keep": ("age", 3, (3,)), "prefer": ("age", None)}
+    )
+    yield from each("Wish", "Wish", lambda **given: hf.Wish(**given), {"ranges": (3, (1, 2))})
+    yield from calls(
+        "Wish",
+        {
+            "one end": (lambda: hf.Wish(ranges={"age": (3,)}), TypeError, "two ends"),
+            "a feature nobody knows": (lambda: m().encoding.space_for([hf.Wish(keep=("aeg",))]), ValueError, "'age'"),
+            "no number of people": (lambda: m().encoding.space_for(hf.Wish()), ValueError, "rows=len(x)"),
+            "a dictionary": (lambda: m().encoding.space_for({"keep": "age"}), TypeError, "expected a Wish"),
+            "names for wishes": (lambda: m().encoding.space_for(["age"]), TypeError, "person 0"),
+            "other people": (lambda: m().encoding.space_for([None], rows=2), ValueError, "1 wishes for 2 rows"),
         },
     )
     off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(hf.Group((0, 1)),))  # noqa: E731

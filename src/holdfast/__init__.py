@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from holdfast.search.methods.pgd import PGD as PGD
     from holdfast.search.methods.prototype import Prototype as Prototype
     from holdfast.search.pipeline import named as named
+    from holdfast.search.plans import Plans as Plans
+    from holdfast.search.plans import plans as plans
     from holdfast.search.plausibility import neighbour_distance as neighbour_distance
     from holdfast.search.plausibility import outlier_factor as outlier_factor
     from holdfast.search.stabilisers import STABILISERS as STABILISERS
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from holdfast.tabular.schema import Schema as Schema
     from holdfast.tabular.space import Group as Group
     from holdfast.tabular.space import Space as Space
+    from holdfast.tabular.wishes import Wish as Wish
 
 __version__ = "0.2.0.dev0"
 
@@ -113,6 +116,7 @@ _HOMES = {
     "search.methods.pgd": ("PGD",),
     "search.methods.prototype": ("Prototype",),
     "search.pipeline": ("named",),
+    "search.plans": ("Plans", "plans"),
     "search.plausibility": ("neighbour_distance", "outlier_factor"),
     "search.stabilisers": ("STABILISERS",),
     "search.stabilisers.certified": ("Certified",),
@@ -127,6 +131,7 @@ _HOMES = {
     "tabular.relations": ("Determines", "Exclusive", "Follows", "Implies", "Ordered", "Sums"),
     "tabular.schema": ("Schema",),
     "tabular.space": ("Group", "Space"),
+    "tabular.wishes": ("Wish",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = {"changes": "families.changes"}  # public names that are modules

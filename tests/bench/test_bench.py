@@ -39,6 +39,7 @@ TABLES = {
     "matched": "At SNS's price",
     "paper_device": "The paper's study, means over the deployed networks",
     "paper_families": "4 networks in",
+    "plans": "Three plans for everybody whom German Credit refuses",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",
     "seizure": "SNS on Seizure",

@@ -22,7 +22,8 @@ from holdfast.auditing.audit_files import Data, read_data
 
 # Pages whose blocks take much longer than ten seconds of one core.
 SLOW = {
-    f"docs/{page}.md" for page in ("audit", "changes", "external", "families", "intervals", "mathematics", "studies")
+    f"docs/{page}.md"
+    for page in ("advice", "audit", "changes", "external", "families", "intervals", "mathematics", "studies")
 }
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.

@@ -5,9 +5,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import linear
+from conftest import EVERYTHING, everything, linear
 
-from holdfast import PGD, Encoding, Feature, Schema, Space, other_class, predict, why_not
+from holdfast import (
+    PGD,
+    Encoding,
+    Feature,
+    MinCost,
+    Ordered,
+    Schema,
+    Space,
+    Wish,
+    other_class,
+    predict,
+    why_not,
+)
 from holdfast.search.random_points import random_points
 
 W = torch.tensor([1.0, 1.0])
@@ -90,3 +102,125 @@ def test_where_everything_was_found_there_is_nothing_to_explain(family, rows, en
     assert answer.found.all()
     assert why_not(model, answer, Space.free(x)) == (None,) * 5
     assert why_not(model, answer[:0], Space.free(x)) == ()
+
+
+# ---- with an encoding: which constraints stand in the way ----
+
+
+QUICK = MinCost(norm=1, steps=3, constants=1)
+
+
+def told(model, table, schema, fit, wishes=None):
+    """Why nobody of the table gets class 1, with the constraints as they are."""
+    encoding = Encoding.fit(fit, schema, scaling="none", plausible=None)
+    x, space = encoding.encode(table), encoding.space if wishes is None else encoding.space_for(wishes)
+    answer = QUICK(model, x, torch.ones(len(x), dtype=torch.long), space)
+    return why_not(model, answer, space, encoding=encoding, method=QUICK), answer
+
+
+def numbers(**settings):
+    """Two numbers between 0 and 1 and a job, of which only what the settings say may change."""
+    features = (
+        Feature("a", "real", lower=0, upper=1, **settings.get("a", {})),
+        Feature("b", "real", lower=0, upper=1, **settings.get("b", {})),
+        Feature("job", "categorical", levels=("x", "y", "z"), **settings.get("job", {"mutable": False})),
+    )
+    return Schema(features, "y", (0, 1))
+
+
+HOME = pd.DataFrame({"a": [0.5], "b": [0.5], "job": ["x"]})
+SPREAD = pd.DataFrame({"a": [0.0, 1.0, 0.5], "b": [0.0, 1.0, 0.5], "job": ["x", "y", "z"]})
+FIXED = {"mutable": False}
+
+
+def test_every_single_constraint_that_stands_in_the_way_is_named_the_cheapest_first():
+    model = linear(torch.tensor([1.0, 0.0, 0.0, 2.0, 0.0]), -1.6)  # a above 1.6, or a above -0.4 and job y
+    reasons, _ = told(model, HOME, numbers(b=FIXED), SPREAD)
+    assert reasons == ("possible if 'a' may rise above 1, or if 'job' may change",)
+    down = linear(torch.tensor([-1.0, 0.0, 0.0, 0.0, 0.0]), 0.2)  # a below 0.2
+    reasons, _ = told(down, HOME, numbers(a={"direction": "rise"}), SPREAD)
+    assert reasons == ("possible if 'a' may fall",)
+    none = linear(torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0]), -0.5)  # job z
+    avoided = numbers(job={"avoid": ("z",)})
+    assert told(none, HOME, avoided, SPREAD)[0] == ("possible if 'job' may become 'z'",)
+    back = linear(torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]), -0.5)  # job x, which is the first
+    ordered = numbers(job={"direction": "rise"})
+    assert told(back, HOME.assign(job="y"), ordered, SPREAD)[0] == ("possible if 'job' may fall",)
+    assert told(none, HOME, numbers(), SPREAD)[0] == ("possible if 'job' may change",)
+
+
+def test_where_no_single_constraint_is_enough_the_smallest_set_is_named():
+    model = linear(torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0]), -2.9)  # a and b near 1, and job y
+    reasons, _ = told(model, HOME, numbers(a={"direction": "fall"}), SPREAD)
+    enough = [("a' may rise", "job' may change"), ("b' may rise above 1", "job' may change")]
+    enough += [("a' may rise above 1", "a' may rise"), ("a' may rise", "b' may rise above 1")]
+    assert reasons[0] in [f"possible if '{one} and '{other}" for one, other in enough]
+    far = linear(torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0]), -90.0)
+    assert told(far, HOME, numbers(), SPREAD)[0][0].startswith("nothing was found even with every constraint taken")
+
+
+def test_wishes_and_relations_are_named_too():
+    model = linear(torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0]), -0.8)  # a above 0.8
+    table = pd.concat([HOME] * 3, ignore_index=True)
+    wishes = [Wish(keep=("a",)), Wish(ranges={"a": (0, 0.6)}), None]
+    reasons, answer = told(model, table, numbers(), SPREAD, wishes=wishes)
+    assert answer.found.tolist() == [False, False, True]
+    assert reasons == (
+        "possible if the wish to keep 'a' is dropped",
+        "possible if the wish for the range of 'a' is dropped",
+        None,
+    )
+    ordered = numbers(b=FIXED).relate(Ordered(("a", "b")))
+    reasons, _ = told(model, HOME, ordered, SPREAD)
+    assert "'a <= b' need not hold" in reasons[0]
+    assert "'b' may change" in reasons[0]
+
+
+def test_gaps_are_named_too():
+    table = SPREAD.assign(y=[0, 1, 1])
+    model = linear(torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0]), -0.55)
+    schema = numbers(b=FIXED)
+    encoding = Encoding.fit(table, schema, scaling="none", plausible=None)
+    space = replace(encoding.space, gaps=((0, 0.5, 1.0),), upper=torch.tensor([0.9, 1.0, 1.0, 1.0, 1.0]).double())
+    x = encoding.encode(HOME)
+    answer = QUICK(model, x, torch.ones(1, dtype=torch.long), space)
+    assert not answer.found.any()
+    reason = why_not(model, answer, space, encoding=encoding)[0]
+    assert "'a' may have values that nobody has" in reason
+    assert "'a' may rise above 0.9" in reason  # where the gap ends
+
+
+def test_a_row_that_another_search_finds_has_no_constraint_in_its_way(family, rows, encoding):
+    model, x = family[0], rows[0][:3]
+    answer = PGD(radius=0.01, levels=1, steps=2)(model, x, other_class(model, x), encoding.space)
+    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=QUICK)
+    assert not answer.found.any()
+    assert all(reason.startswith("the constraints allow it") for reason in reasons)
+
+
+def test_every_way_out_that_is_named_is_one(family, rows):
+    """Each sentence is taken at its word: with just that constraint less, the search finds a counterfactual."""
+    model, x = family[0], rows[0][:6]
+    tight = EVERYTHING.revise("owner", "job", "delay", "grade", mutable=False).revise("debt", lower=1000, upper=2000)
+    encoding = Encoding.fit(everything(), tight)
+    answer = QUICK(model, x, other_class(model, x), encoding.space)
+    reasons = why_not(model, answer, encoding.space, encoding=encoding, method=QUICK)
+    assert [reason is None for reason in reasons] == answer.found.tolist()
+    named = [(row, reason) for row, reason in enumerate(reasons) if reason and "possible if" in reason]
+    assert len(named) >= 2
+    for row, reason in named[:2]:
+        together = re.findall(r"'(\w+)' may change", reason) if " and " in reason else []
+        for way in [together] if together else [[name] for name in re.findall(r"'(\w+)' may change", reason)]:
+            freed = replace(encoding, schema=tight.revise(*way, mutable=True)).space
+            assert QUICK(model, x[row : row + 1], answer.target[row : row + 1], freed).found.all()
+
+
+def test_what_does_not_belong_together_is_refused(family, rows, encoding):
+    model, x = family[0], rows[0][:3]
+    answer = PGD(radius=0.01, levels=1, steps=2)(model, x, other_class(model, x), encoding.space)
+    with pytest.raises(TypeError, match="encoding must be an Encoding"):
+        why_not(model, answer, encoding.space, encoding="german")
+    with pytest.raises(ValueError, match="pass encoding= too"):
+        why_not(model, answer, encoding.space, method=MinCost())
+    with pytest.raises(TypeError, match="expected a method"):
+        why_not(model, answer, encoding.space, encoding=encoding, method="pgd")

@@ -13,14 +13,14 @@ from torch import Tensor
 from holdfast.models.model import Model
 from holdfast.search.gradients import LEAST_SCORE, Ball, by_rows
 from holdfast.search.moves import Task, cheaper, reach, reduce
-from holdfast.search.random_points import random_points
+from holdfast.search.random_points import random_in_hull
 from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
 
-DONORS = 32  # real people of the class, the nearest, whose values are tried for each row
-TRIES = 2000  # random points, where nothing else is left
+DONORS = 512  # real people of the class, the nearest, whose values are tried for each row
+TRIES = 1000  # random points, where nothing else is left
 POINTS = 1 << 16  # that are made and judged at a time
-COMPLETED = 256  # of each row that relations complete, where there are more
+MADE_VALID = 128  # of each row, where there are more
 IN_TURN = 16  # of each row that are compared with people at a time
 
 
@@ -33,9 +33,10 @@ def believable(task: Task, point: Tensor) -> Tensor:
     if not len(missed):
         return point
     some, hint, point = strict.of(missed), point[missed], point.clone()
-    best = cheaper(some, _from_home(some, hint), _from_donors(some, strict.people))
+    people = _trusted(some, strict.people)
+    best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
     lost = torch.nonzero(~some.good(best)).flatten()
-    if len(lost):
+    if len(lost) and people.thorough:
         best[lost] = _from_anywhere(some.of(lost), strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
@@ -59,6 +60,18 @@ def _from_home(task: Task, hint: Tensor) -> Tensor:
     return reduce(task, reach(task, task.origin, (task.space.snap(hint, task.origin),)))
 
 
+def _trusted(task: Task, people: People) -> People:
+    """Those of the people to whom the model gives the class that they have."""
+    kept = [torch.ones(len(rows), dtype=torch.bool, device=rows.device) for rows in people.encoded]
+    for label in sorted(set(task.target.tolist())):
+        for member in people.members(label):
+            rows = people.encoded[member]
+            with torch.no_grad():
+                right = task.model(rows).argmax(1) == label if len(rows) else kept[member]
+            kept[member] = right if bool(right.any()) else kept[member]
+    return people.only(kept)
+
+
 def _from_donors(task: Task, people: People) -> Tensor:
     """From the people of the class who are nearest, with what a person cannot change as it is."""
     start = cheapest(task, people.donors(task.origin, task.target, DONORS))
@@ -75,7 +88,10 @@ def _from_anywhere(task: Task, people: People) -> Tensor:
     lost = torch.nonzero(~task.good(best)).flatten()
     for some in torch.split(lost, POINTS // TRIES):
         own = task.of(some)
-        best[some] = cheapest(own, random_points(own.space, own.origin, TRIES).transpose(0, 1))
+        tried = random_in_hull(own.space, own.origin, TRIES).transpose(0, 1)
+        who = torch.arange(len(some), device=some.device).repeat_interleave(TRIES)
+        apart = own.space.of(who).snap_apart(tried.flatten(0, 1), own.origin[who]).view(tried.shape)
+        best[some] = cheapest(own, apart)
     return reduced(task, best)
 
 
@@ -90,7 +106,7 @@ def reduced(task: Task, point: Tensor) -> Tensor:
 
 def cheapest(task: Task, points: Tensor) -> Tensor:
     """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
-    valid = _valid(task, _best_apart(task, points))
+    valid = _valid(task, _best(task, points))
     cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
@@ -103,16 +119,15 @@ def _valid(task: Task, points: Tensor) -> Tensor:
     return task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
 
 
-def _best_apart(task: Task, points: Tensor) -> Tensor:
-    """Where relations join columns, which takes long to complete: the points (n, t, d) that score best before."""
-    if task.space.related is None or points.shape[1] <= COMPLETED:
+def _best(task: Task, points: Tensor) -> Tensor:
+    """Of the points (n, t, d), those that score best before they are made valid, which takes long."""
+    points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
+    if points.shape[1] <= MADE_VALID:
         return points
-    people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
-    apart = task.space.of(people).snap_apart(points.flatten(0, 1), task.origin[people]).view(points.shape)
-    score, cost = task.tried(task.score, apart), task.costs_of_columns(apart).sum(2)
+    score, cost = task.tried(task.score, points), task.costs_of_columns(points).sum(2)
     # Those of the class by their cost, then the others by what they lack.
-    best = torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).topk(COMPLETED, dim=1).indices
-    return apart.gather(1, best[..., None].expand(-1, -1, points.shape[2]))
+    best = torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).topk(MADE_VALID, dim=1).indices
+    return points.gather(1, best[..., None].expand(-1, -1, points.shape[2]))
 
 
 def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:

@@ -116,6 +116,23 @@ class Counterfactuals:
         frame.insert(0, "found", self.found.cpu().numpy())
         return frame
 
+    def costs(self, encoding: Encoding) -> pd.DataFrame:
+        """What each counterfactual costs, by four measures; NaN where nothing was found.
+
+        l1, l2       distance in the encoded space
+        difficulty   l1 with each column times its feature's difficulty
+        percentile   the sum over changed features of the share of training rows between before and after, those that
+                     have one of the two counted half; a changed level counts 1
+        """
+        _check_encoding(encoding)
+        space = replace(encoding.space_by("percentile"), weight=None).to(self.point)
+        passed = replace(space, mutable=torch.ones_like(space.mutable)).moved(self.point, self.origin)
+        hard = encoding.space.to(self.point).moved(self.point, self.origin)
+        own = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
+        return pd.DataFrame(
+            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in own.items()}
+        )
+
     def changes(self, encoding: Encoding) -> pd.DataFrame:
         """What each person whom a counterfactual was found for would change: row, feature, before, after."""
         _check_encoding(encoding)

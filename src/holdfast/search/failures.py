@@ -1,6 +1,8 @@
-"""Why nothing was found for a row, as far as the search itself and valid points tried at random can tell."""
+"""Why nothing was found for a row, as far as trying can tell: random valid points, or fewer constraints."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,8 +11,11 @@ from holdfast.models.asked import asked
 from holdfast.models.model import Model
 from holdfast.models.model import answer as answer_of
 from holdfast.models.rows import check_target
-from holdfast.search.counterfactuals import Counterfactuals, check_answer, check_space
+from holdfast.search.counterfactuals import Counterfactuals, Method, check_answer, check_space
+from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.random_points import random_points
+from holdfast.search.relaxing import Relaxing, relaxations, ways_out
+from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_seed, check_whole
 
@@ -18,24 +23,57 @@ ROWS_AT_ONCE = 64
 
 
 def why_not(
-    model: Model, answer: Counterfactuals, space: Space, tries: int = 2000, seed: int = 0
+    model: Model,
+    answer: Counterfactuals,
+    space: Space,
+    tries: int = 2000,
+    seed: int = 0,
+    encoding: Encoding | None = None,
+    method: Method | None = None,
 ) -> tuple[str | None, ...]:
-    """A sentence for each row that was not found, None for the others."""
+    """A sentence for each row that was not found, None for the others.
+
+    By itself it tries ``tries`` random valid points. Given the encoding, it names the constraints that stand in the way
+    instead: "possible if 'duration_months' may fall below 6, or if 'housing' may change". Each constraint is taken away
+    and the rows are searched again by the method, `MinCost` in l1 where none is given. The cheapest five that help are
+    named; where no single one does, a set of which none can be left out. Bounds are widened to what the data has and
+    by the width of that beyond.
+    """
     check_answer(answer)
     check_space(space, answer.origin)
     check_whole("tries", tries, least=1)
     check_seed("seed", seed)
     model = asked(model)
     check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
+    _check_way(encoding, method, space)
     reasons: list[str | None] = [_unlike(answer, row) for row in range(len(answer))]
     untold = torch.tensor([reason is None for reason in reasons], dtype=torch.bool, device=answer.found.device)
-    missed = torch.nonzero(~answer.found & untold).flatten()
+    missed = torch.nonzero(~answer.found & (untold if encoding is None else True)).flatten()
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
         own = space.to(answer.origin).of(rows)
-        told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
+        if encoding is None:
+            told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
+        else:
+            choices, search = relaxations(own, encoding), MinCost(norm=1) if method is None else method
+            told = ways_out(
+                Relaxing(search, model.model, own, encoding, answer.origin[rows], answer.target[rows], choices)
+            )
         for row, reason in zip(rows.tolist(), told, strict=True):
-            reasons[row] = reason
+            reasons[row] = reason if reasons[row] is None else f"{reasons[row]}; {reason}"
     return tuple(reasons)
+
+
+def _check_way(encoding: Any, method: Any, space: Space) -> None:
+    if encoding is not None and not isinstance(encoding, Encoding):
+        raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
+    if encoding is not None and encoding.width != space.width:
+        raise ValueError(
+            f"the encoding has {encoding.width} columns but the space has {space.width}; use encoding.space"
+        )
+    if method is not None and not callable(method):
+        raise TypeError(f"expected a method, such as MinCost(norm=1), got {method!r}")
+    if method is not None and encoding is None:
+        raise ValueError("a method searches without some constraints, which an encoding names: pass encoding= too")
 
 
 def _unlike(answer: Counterfactuals, row: int) -> str | None:

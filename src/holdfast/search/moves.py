@@ -25,6 +25,9 @@ from holdfast.tabular.space import Space
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
 TRIED = 24  # moves a row that are tried at a time, of those that look best
+COMPLETED = 8  # of them that relations complete at a time,
+EACH = 2  # of one feature, if others have any,
+MOST_COMPLETED = 16  # and in all
 JUDGED = 6  # moves a row that are compared with people, where points must resemble some
 TINY = 1e-9
 FEWEST = 16  # rounds, where there are few features
@@ -35,7 +38,7 @@ WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to th
 class Task:
     """Rows at ``origin`` who want ``target``: wanted are valid points that score above 0, and cheap ones.
 
-    A point costs the sum over columns of |moved|^norm, and lies in the ball if there is one.
+    A point costs the sum over columns of (weight · |moved|)^norm, and lies in the ball if there is one.
     """
 
     model: Model
@@ -82,9 +85,9 @@ class Task:
         return self.tried(self.score, point[:, None])[:, 0] > LEAST_SCORE
 
     def cost(self, point: Tensor) -> Tensor:
-        """What the points (n, d) cost: (n,)."""
-        moved = (point - self.origin).abs()
-        return (moved if self.norm == 1 else moved**2).sum(1)
+        """What the points (n, d) cost, or t points of each row (n, t, d): (n,) or (n, t)."""
+        moved = self.space.moved(point, self.origin)
+        return (moved if self.norm == 1 else moved**2).sum(-1)
 
     def costs(self, points: Tensor) -> Tensor:
         """What each feature of points (n, t, d) costs: (n, t, f)."""
@@ -92,7 +95,7 @@ class Task:
 
     def costs_of_columns(self, points: Tensor) -> Tensor:
         """What each column of points (n, t, d) costs: (n, t, d)."""
-        moved = (points - self.origin[:, None]).abs()
+        moved = self.space.moved(points, self.origin)
         return moved if self.norm == 1 else moved**2
 
     def allowed(self, points: Tensor) -> Tensor:
@@ -228,8 +231,14 @@ class _Moves:
     """Moves of every row that look best, one feature each, and what they cost more than staying."""
 
     points: Tensor  # (n, t, d) the row after each move
+    moved: Tensor  # (n, t, d) bool, the columns of the feature
     extra: Tensor  # (n, t)
     real: Tensor  # (n, t) bool; a row with fewer moves than t has some that are none
+
+    def of(self, rows: Tensor, places: Tensor) -> _Moves:
+        """Some moves (m, s) of some rows (m, 1)."""
+        parts = (self.points, self.moved, self.extra, self.real)
+        return _Moves(*(part[rows, places] for part in parts))
 
 
 def _best_move(
@@ -240,6 +249,14 @@ def _best_move(
     if fractions and score is task.score:
         hints = [*hints, *_newton(task, point, now, gradient)]
     moves = _promising(task, point, _proposals(task, point, hints, fractions), now, gradient, rank)
+    take = _taken if task.space.related is None else _taken_whole
+    return take(task, score, point, now, moves, rank)
+
+
+def _taken(
+    task: Task, score: Score, point: Tensor, now: Tensor, moves: _Moves, rank: Rank
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The points after the best of their moves, which of them have one, and their score there."""
     after = task.tried(score, moves.points)  # (n, t)
     allowed = moves.real & task.allowed(moves.points)
     if score is not task.score:
@@ -249,6 +266,41 @@ def _best_move(
     rows = torch.arange(len(point), device=point.device)
     moved = torch.where(better[:, None], moves.points[rows, place], point)
     return moved, better, torch.where(better, after[rows, place], now)
+
+
+def _taken_whole(
+    task: Task, score: Score, point: Tensor, now: Tensor, moves: _Moves, rank: Rank
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where relations complete every move.
+
+    That takes long, so a few moves that rank best by themselves come first, and others only where none of these will do
+    when it is complete. What is no use by itself is not completed.
+    """
+    ranked = rank(now, task.tried(score, moves.points) - now[:, None], moves.extra)
+    ranked, order = _in_turns(torch.where(moves.real, ranked, -torch.inf), moves)
+    moved, better, reached = point.clone(), torch.zeros_like(now, dtype=torch.bool), now.clone()
+    going = torch.arange(len(point), device=point.device)
+    for start in range(0, min(MOST_COMPLETED, order.shape[1]), COMPLETED):
+        going = going[~better[going] & (ranked[going, start] > -torch.inf)]
+        if not len(going):
+            break
+        places, some = order[going, start : start + COMPLETED], task.of(going)
+        whole = _completed(some, point[going], moves.of(going[:, None], places))
+        moved[going], better[going], reached[going] = _taken(some, score, point[going], now[going], whole, rank)
+    return moved, better, reached
+
+
+def _in_turns(ranked: Tensor, moves: _Moves) -> tuple[Tensor, Tensor]:
+    """The ranks of the moves in order, and which they are: (n, t) both; ``EACH`` of every feature, then as many again.
+
+    What a move costs when it is complete may be far more than by itself, so no feature takes all turns.
+    """
+    ranked, order = ranked.sort(1, descending=True)
+    first = moves.moved.to(torch.int8).argmax(2).gather(1, order)  # a column says which feature
+    same = (first[:, :, None] == first[:, None]) & (ranked[:, None] > -torch.inf)
+    before = torch.tril(same, diagonal=-1).sum(2)
+    turn = torch.where(ranked > -torch.inf, before // EACH, ranked.shape[1]).argsort(dim=1, stable=True)
+    return ranked.gather(1, turn), order.gather(1, turn)
 
 
 def _best_plausible(task: Task, points: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
@@ -284,10 +336,7 @@ def _promising(task: Task, point: Tensor, proposals: Tensor, now: Tensor, gradie
     ranked = torch.where(changed & ranked.isinf(), expected / (1 + extra.abs()) - 1e12, ranked)
     best = ranked.flatten(1).topk(min(TRIED, ranked[0].numel()), dim=1)
     moved, points = _applied(point, proposals, task.space.features, best.indices)
-    real = best.values > -torch.inf
-    if task.space.related is None:
-        return _Moves(points, extra.flatten(1).gather(1, best.indices), real)
-    return _completed(task, point, points, moved, real)
+    return _Moves(points, moved, extra.flatten(1).gather(1, best.indices), best.values > -torch.inf)
 
 
 def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
@@ -300,17 +349,17 @@ def _applied(point: Tensor, proposals: Tensor, features: Tensor, moves: Tensor) 
     return features[feature], torch.where(features[feature], proposals[rows, proposal], point[:, None])
 
 
-def _completed(task: Task, point: Tensor, points: Tensor, moved: Tensor, real: Tensor) -> _Moves:
+def _completed(task: Task, point: Tensor, moves: _Moves) -> _Moves:
     """The moves with what relations demand beside the columns they move; those for which that cannot be are none."""
     assert task.space.related is not None
-    joined = (moved & task.space.related.parts.any(0)).any(2) & real  # others stay as they are
+    joined = (moves.moved & task.space.related.parts.any(0)).any(2) & moves.real  # others stay as they are
     people, _ = torch.nonzero(joined, as_tuple=True)
     space, home = task.space.of(people), task.space.values(task.origin)
-    whole, valid = space.completed(points[joined], task.origin[people], moved[joined], home[people])
-    points, real = points.clone(), real.clone()
+    whole, valid = space.completed(moves.points[joined], task.origin[people], moves.moved[joined], home[people])
+    points, real = moves.points.clone(), moves.real.clone()
     points[joined], real[joined] = whole, valid & (whole != point[people]).any(1)
     extra = task.costs_of_columns(points).sum(2) - task.costs_of_columns(point[:, None]).sum(2)
-    return _Moves(points, extra, real)
+    return _Moves(points, moves.moved, extra, real)
 
 
 def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Tensor]:

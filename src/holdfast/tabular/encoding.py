@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NoReturn
@@ -20,7 +20,9 @@ from holdfast.tabular.people import People, learned_ranges
 from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
 from holdfast.tabular.related import Related
 from holdfast.tabular.schema import Schema
+from holdfast.tabular.shares import PARTS, quantiles_of
 from holdfast.tabular.space import Group, Space
+from holdfast.tabular.wishes import Wish, personal_of
 from holdfast.utils.memory import check_memory
 from holdfast.utils.messages import plain
 from holdfast.utils.settings import check_share, check_whole
@@ -28,6 +30,8 @@ from holdfast.utils.threads import one_thread
 
 LOG = logging.getLogger(__name__)
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
+Measure = Literal["deviation", "percentile"]
+MEASURES: tuple[Measure, ...] = ("deviation", "percentile")
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
 LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
@@ -58,6 +62,7 @@ class Encoding:
     fill: Matrix  # (d,) the raw number that a missing value is encoded as; NaN in columns that have none
     known: pd.DataFrame | None = None  # training rows with their label, MOST_KNOWN of them if there are more
     plausible: float | None = None  # the share of real people who pass for one, None if nobody need do
+    percentiles: Matrix | None = None  # (101, d) the 0, 1, ..., 100 % quantiles; of a 0/1 column, off to on
 
     @classmethod
     def fit(
@@ -86,7 +91,8 @@ class Encoding:
         fill = _fills(table, schema, mean, shift, scale)
         LOG.info("encoded %d rows of %d columns as %d numbers each", len(table), len(schema.names), len(shift))
         known = None if plausible is None else _known(table, schema)
-        return cls(schema, scaling, shift, scale, lower, upper, ranges, fill, known, plausible)
+        percentiles = _percentiles(table, schema)
+        return cls(schema, scaling, shift, scale, lower, upper, ranges, fill, known, plausible, percentiles)
 
     @property
     def width(self) -> int:
@@ -230,7 +236,39 @@ class Encoding:
                 self.schema.relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill
             ),
             people=self.people,
+            weight=self._difficulty,
         )
+
+    @property
+    def _difficulty(self) -> Tensor | None:
+        """How hard the schema says that a move of each column is: (d,); None where it says nothing."""
+        hard = np.concatenate([np.full(feature.width, float(feature.difficulty)) for feature in self.schema.features])
+        return None if (hard == 1).all() else torch.from_numpy(hard)
+
+    def space_for(
+        self, wishes: Wish | Sequence[Wish | None], rows: int | None = None, by: Measure = "deviation"
+    ) -> Space:
+        """The space in which each person has a wish of their own, or None; row i of a search is the i-th of them.
+
+        One wish for everybody: ``encoding.space_for(Wish(keep=("housing",)), rows=len(x))``.
+        """
+        return replace(self.space_by(by), personal=personal_of(wishes, rows, self))
+
+    def space_by(self, measure: Measure) -> Space:
+        """The same space with moves measured in encoded units ("deviation", as in `space`) or by "percentile".
+
+        By percentile, a number costs the share of the training rows between its values before and after, those that
+        have one of the two counted half, and a changed level costs 1, both times the feature's difficulty. `MinCost`
+        looks for the cheapest among valid points by that cost; its relaxed search, and other methods', goes by
+        deviation.
+        """
+        if measure not in MEASURES:
+            raise ValueError(f"moves are measured by {' or by '.join(map(repr, MEASURES))}, got {measure!r}")
+        if measure == "deviation":
+            return self.space
+        if self.percentiles is None:
+            raise ValueError("this encoding knows no percentiles; Encoding.fit(table, schema) learns them")
+        return replace(self.space, quantiles=torch.from_numpy((self.percentiles - self.shift) / self.scale))
 
     @cached_property
     def people(self) -> People | None:
@@ -425,6 +463,15 @@ def _ranges(table: pd.DataFrame, schema: Schema, low: Matrix, high: Matrix) -> t
             )
         found.append(ranges_of(_raw(table[feature.name], feature), feature.grid, feature.lower, feature.upper))
     return tuple(found)
+
+
+def _percentiles(table: pd.DataFrame, schema: Schema) -> Matrix:
+    """Of numbers and of levels that have an order; from off to on in the columns of other levels."""
+    found = np.linspace(np.zeros(schema.width), np.ones(schema.width), PARTS + 1)
+    for feature, place in _places(schema):
+        if feature.is_numeric or feature.kind == "ordinal":
+            found[:, place.start] = quantiles_of(_raw(table[feature.name], feature))
+    return found
 
 
 def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, scale: Matrix) -> Matrix:

@@ -127,6 +127,7 @@ class People:
     share: float = 0.95
     nearest: int = 5
     groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
+    thorough: bool = True  # whether a search that finds nothing looks at everybody of the class in the end
 
     @classmethod
     def fit(
@@ -184,9 +185,16 @@ class People:
 
     def rows(self, target: int) -> Tensor:
         """(m, d): all people that are kept of the class, encoded."""
-        return torch.cat([self.encoded[label] for label in self._members(target)])
+        return torch.cat([self.encoded[label] for label in self.members(target)])
 
-    def _members(self, target: int) -> tuple[int, ...]:
+    def only(self, kept: Sequence[Tensor]) -> People:
+        """Some people of every class (m,) bool; the thresholds stay, so this is for `donors`."""
+        points, encoded = (
+            tuple(part[some] for part, some in zip(parts, kept, strict=True)) for parts in (self.points, self.encoded)
+        )
+        return replace(self, points=points, encoded=encoded)
+
+    def members(self, target: int) -> tuple[int, ...]:
         """The classes of a group, or the class itself."""
         return (target,) if self.groups is None else self.groups[target]
 
@@ -207,7 +215,7 @@ class People:
         """The distance to the class in units of its threshold, so that 1 is the limit: (n,)."""
         people, found = self.to(x), torch.full_like(x[:, 0], torch.inf)
         for label, chosen in _by_class(target, len(x), x.device):
-            for member in self._members(label):
+            for member in self.members(label):
                 threshold = people.thresholds[member].clamp_min(torch.finfo(x.dtype).tiny)
                 found[chosen] = torch.minimum(found[chosen], self.distance(x[chosen], member) / threshold)
         return found
@@ -220,7 +228,7 @@ class People:
         """Which points are no more unlike their class than ``limit`` (n,), up to rounding: (n,) bool."""
         people, found = self.to(x), torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for label, chosen in _by_class(target, len(x), x.device):
-            for member in self._members(label):
+            for member in self.members(label):
                 threshold = people.thresholds[member]
                 if not bool(threshold.isfinite()):
                     found[chosen] = True
@@ -254,7 +262,7 @@ class People:
         people, found = self.to(x), x[:, None].repeat(1, count, 1)
         points = people.metric.coordinates(x)
         for group, chosen in _by_class(target, len(x), x.device):
-            members = [label for label in self._members(group) if len(people.points[label])]
+            members = [label for label in self.members(group) if len(people.points[label])]
             for turn, label in enumerate(members):
                 own = found[:, turn :: len(members)].shape[1]
                 _, who = _nearest(points[chosen], people.points[label], own)

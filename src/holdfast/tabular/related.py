@@ -17,7 +17,7 @@ from torch import Tensor
 
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.relations import Follows, Relation
-from holdfast.tabular.rules import Limits, Rule, compiled, mended
+from holdfast.tabular.rules import Limits, Rule, compiled, mended_where
 
 SLACK = 1e-5  # of a number's range: by how much a number without a grid may be off
 ON_GRID = 1e-3  # of a step: what rounding does to a number on a grid
@@ -165,9 +165,14 @@ class Related:
         room = torch.where(self.step > 0, ON_GRID * self.step, 0)
         return Limits(ends[0] - room, ends[1] + room, movable[:, first], self.step, self.slack)
 
-    def completed(self, values: Tensor, home: Tensor, kept: Tensor, limits: Limits) -> tuple[Tensor, Tensor]:
-        """The values with what the rules demand, features that are kept (n, m) as they are; and where that can be."""
-        return mended(self.rules, values, home, kept, limits)
+    def completed(
+        self, broken: Tensor, values: Tensor, home: Tensor, kept: Tensor, limits: Limits
+    ) -> tuple[Tensor, Tensor]:
+        """The values with what the rules that are `broken` demand, and where that can be.
+
+        Features that are kept (n, m) stay as they are.
+        """
+        return mended_where(self.rules, broken, values, home, kept, limits)
 
     def kept(self, columns: Tensor) -> Tensor:
         """Encoded columns that must stay (n, d) as features that must: (n, m)."""

@@ -64,8 +64,8 @@ class Rule:
 
     def holds(self, v: Tensor) -> Tensor:
         """(n,) bool."""
-        x = v[:, self.places]
-        return (self.breach(x) <= self.tolerance(x)) | x.isnan().any(1)
+        x = v[:, self._columns]
+        return (self.breach(x) <= self.tolerance(x)) | x.sum(1).isnan()
 
     def acceptable(self, v: Tensor, origin: Tensor) -> Tensor:
         """(n,) bool: it holds, or it did not hold at the origin either and is no worse."""
@@ -87,7 +87,19 @@ class Rule:
         Changes no column that is kept (n, m), and none that may not move. Returns ``v`` itself if nothing changes.
         A choice above 0 asks for the next best way, where there are several.
         """
-        result, rows = v, torch.nonzero(~self.acceptable(v, origin)).flatten()
+        rows = torch.nonzero(~self.acceptable(v, origin)).flatten()
+        if not len(rows):
+            return v
+        part = self.mended(v[rows], origin[rows], kept[rows], limits.of(rows), choice)
+        if not bool(_differ(part, v[rows]).any()):
+            return v
+        result = v.clone()
+        result[rows] = part
+        return result
+
+    def mended(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Tensor:
+        """The same for rows of which none is acceptable."""
+        result, rows = v, torch.arange(len(v), device=v.device)
         # The last resort is to go back to the origin, which every person may.
         for complete in (self.completed, _back):
             if not len(rows):
@@ -115,8 +127,16 @@ class Rule:
 
     def tolerance(self, x: Tensor) -> Tensor:
         """(n,)"""
-        relative = EXACT if all(feature.grid or not feature.is_numeric for feature in self.features) else TOLERANCE
-        return self.slack + relative * x.abs().nan_to_num(0.0).amax(1)
+        return self.slack + self._relative * x.abs().nan_to_num(0.0).amax(1)
+
+    @cached_property
+    def _relative(self) -> float:
+        on_grid = all(feature.grid or not feature.is_numeric for feature in self.features)
+        return EXACT if on_grid else TOLERANCE
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return list(self.places)
 
     def _cells(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Cells:
         places = list(self.places)
@@ -221,12 +241,21 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
 
     Rows that are acceptable already, and rows that cannot be mended, come back as they were.
     """
-    ok, result = _all_acceptable(rules, v, origin), v
+    broken = torch.stack([~rule.acceptable(v, origin) for rule in rules], dim=1)
+    return mended_where(rules, broken, v, origin, kept, limits)
+
+
+def mended_where(
+    rules: Sequence[Rule], broken: Tensor, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits
+) -> tuple[Tensor, Tensor]:
+    """The same where it is known which rules each row breaks: (n, r) bool."""
+    ok, result = ~broken.any(1), v
     rows = torch.nonzero(~ok).flatten()
     for choice in range(_choices(rules)):
         if not len(rows):
             break
-        part, good, moved = _settled(rules, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
+        some = broken[rows]
+        part, good, moved = _settled(rules, some, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
         if bool(good.any()):
             result = result.clone() if result is v else result
             result[rows[good]] = part[good]
@@ -236,22 +265,45 @@ def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limit
 
 
 def _settled(
-    rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int
+    rules: Sequence[Rule],
+    broken: Tensor,
+    v: Tensor,
+    origin: Tensor,
+    kept: Tensor,
+    limits: Limits,
+    choice: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Rule after rule until nothing changes: the rows (n, m), which are acceptable (n,) and which moved at all (n,)."""
-    result, ok = v.clone(), torch.zeros(len(v), dtype=torch.bool, device=v.device)
-    moved, rows = torch.zeros_like(ok), torch.arange(len(v), device=v.device)
+    """Rule after rule until nothing changes: the rows (n, m), which are acceptable (n,) and which moved at all (n,).
+
+    Only rows that break a rule are shown to it: those that broke it from the start, and those whose columns moved.
+    """
+    result, broken, moved = v.clone(), broken.clone(), torch.zeros(len(v), dtype=torch.bool, device=v.device)
     for _ in range(len(rules) + 1):
-        before, start, fixed, within = result[rows], origin[rows], kept[rows], limits.of(rows)
-        part = before
-        for rule in rules:
-            last, part = part, rule.mend(part, start, fixed, within, choice)
-            moved[rows] |= _differ(part, last)
-        result[rows], ok[rows] = part, _all_acceptable(rules, part, start)
-        rows = rows[_differ(part, before) & ~ok[rows]]
-        if not len(rows):
+        still = torch.zeros_like(moved)
+        for number, rule in enumerate(rules):
+            rows = torch.nonzero(broken[:, number]).flatten()
+            if not len(rows):
+                continue
+            before = result[rows]
+            after = rule.mended(before, origin[rows], kept[rows], limits.of(rows), choice)
+            changed = _differ(after, before)
+            broken[rows, number] = ~changed
+            rows, after = rows[changed], after[changed]
+            if len(rows):
+                result[rows], moved[rows], still[rows] = after, True, True
+                _look_again(rules, number, broken, rows, after, origin[rows])
+        if not bool((still & broken.any(1)).any()):
             break
-    return result, ok, moved
+    return result, ~broken.any(1), moved
+
+
+def _look_again(
+    rules: Sequence[Rule], mended: int, broken: Tensor, rows: Tensor, values: Tensor, origin: Tensor
+) -> None:
+    """Write down which rules that share a column with the mended one these rows break now."""
+    for number, rule in enumerate(rules):
+        if number != mended and set(rule.places) & set(rules[mended].places):
+            broken[rows, number] = ~rule.acceptable(values, origin)
 
 
 def _differ(first: Tensor, second: Tensor) -> Tensor:
@@ -269,13 +321,6 @@ def _choices(rules: Sequence[Rule]) -> int:
         if any(other is not rule and set(rule.places) & set(other.places) for other in rules)
     ]
     return min(CHOICES, max(shared, default=1))
-
-
-def _all_acceptable(rules: Sequence[Rule], v: Tensor, origin: Tensor) -> Tensor:
-    ok = torch.ones(len(v), dtype=torch.bool, device=v.device)
-    for rule in rules:
-        ok &= rule.acceptable(v, origin)
-    return ok
 
 
 def _back(cells: Cells) -> Tensor:

@@ -16,7 +16,7 @@ silently moved.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
 
@@ -26,6 +26,7 @@ from torch import Tensor
 from holdfast.tabular.people import People
 from holdfast.tabular.personal import Personal
 from holdfast.tabular.related import Related
+from holdfast.tabular.shares import PARTS, share_below
 from holdfast.utils.messages import repeated
 
 _COLUMNS = ("lower", "upper", "mutable", "direction", "step", "shift", "scale")  # what a space has for every column
@@ -89,6 +90,8 @@ class Space:
     related: Related | None = None  # columns that change together
     people: People | None = None  # whom an answer must resemble; None: any valid point will do
     personal: Personal | None = None  # for as many people as there are rows
+    weight: Tensor | None = None  # (d,) how hard a move of each column is; None where all are alike
+    quantiles: Tensor | None = None  # (101, d) of people; a move costs the share of them that it passes, not its length
 
     def __post_init__(self) -> None:
         self._check_tensors()
@@ -113,6 +116,30 @@ class Space:
             raise ValueError(
                 f"personal has {self.personal.mutable.shape[1]} columns but the space has {self.width}; make both alike"
             )
+        self._check_personal_groups()
+        self._check_weight()
+
+    def _check_personal_groups(self) -> None:
+        """A person keeps the columns of a categorical feature together, or moves them together."""
+        if self.personal is None:
+            return
+        for group in self.groups:
+            own = self.personal.mutable[:, list(group.columns)]
+            if bool((own.any(1) & ~own.all(1)).any()):
+                raise ValueError(
+                    f"personal lets a person change some columns of the group {list(group.columns)} but not the "
+                    "others; space.keeping(columns) keeps a group whole"
+                )
+
+    def _check_weight(self) -> None:
+        if self.quantiles is not None and tuple(self.quantiles.shape) != (PARTS + 1, self.width):
+            raise ValueError(f"quantiles must have the shape {(PARTS + 1, self.width)}, or be None")
+        if self.weight is None:
+            return
+        if not isinstance(self.weight, Tensor) or self.weight.shape != self.lower.shape:
+            raise ValueError(f"weight must be a tensor with a number for each of {self.width} columns, or None")
+        if not bool(((self.weight > 0) & self.weight.isfinite()).all()):
+            raise ValueError("weight must hold finite numbers above 0; set mutable to False where nothing may move")
 
     def _check_tensors(self) -> None:
         """A tensor each, of one length and on one device; what is in them comes next."""
@@ -208,6 +235,8 @@ class Space:
             related=None if self.related is None else self.related.to(like),
             people=None if self.people is None else self.people.to(like),
             personal=None if self.personal is None else self.personal.to(like),
+            weight=None if self.weight is None else self.weight.to(like),
+            quantiles=None if self.quantiles is None else self.quantiles.to(like),
         )
         moved._check_groups()
         return moved
@@ -220,11 +249,40 @@ class Space:
         """The same space, in which any valid point will do, whether such people exist or not."""
         return self if self.people is None else self._with(people=None)
 
+    @property
+    def quick(self) -> Space:
+        """The same space, for searches that give up earlier where nothing is found that people are like."""
+        return self if self.people is None else self._with(people=replace(self.people, thorough=False))
+
     def _with(self, **changes: object) -> Space:
         """The same with other people. What was checked once need not be checked before every search."""
         changed = object.__new__(Space)
         changed.__dict__.update(self.__dict__ | changes)
         return changed
+
+    def keeping(self, kept: Tensor) -> Space:
+        """The space of people who keep some columns too, those where ``kept`` (n, d) is True.
+
+        A group is kept whole where one of its columns is. What people may do already is narrowed, never widened.
+        """
+        if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.ndim != 2 or kept.shape[1] != self.width:
+            told = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
+            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {told}")
+        if self.personal is not None and len(self.personal) != len(kept):
+            raise ValueError(f"this space is for {len(self.personal)} people, but kept has {len(kept)} rows")
+        own = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
+        whole = kept.to(self.lower.device, copy=True)
+        for group in self.groups:
+            columns = list(group.columns)
+            whole[:, columns] = whole[:, columns].any(1, keepdim=True)
+        return self._with(personal=replace(own, mutable=own.mutable & ~whole))
+
+    @property
+    def weights(self) -> Tensor | None:
+        """What a move of each column counts: for everybody (d,), for each person (n, d), None where all count 1."""
+        if self.personal is None:
+            return self.weight
+        return self.personal.weight if self.weight is None else self.weight * self.personal.weight
 
     def check_origin(self, origin: Tensor) -> None:
         """Numbers may lie outside their bounds (the bounds widen); a broken one-hot group may not."""
@@ -316,12 +374,13 @@ class Space:
         if self.related is None:
             return point, valid
         values, home = self.values(point), self.values(origin) if home is None else home
-        rows = torch.nonzero(self.related.broken(values, home).any(1)).flatten()
+        broken = self.related.broken(values, home)
+        rows = torch.nonzero(broken.any(1)).flatten()
         if not len(rows):
             return point, valid
         space, before, own = self.of(rows), values[rows], origin[rows]
         limits = self.related.limits(*space._allowed(own), space.changeable.expand(len(rows), self.width))
-        after, ok = self.related.completed(before, home[rows], self.related.kept(kept[rows]), limits)
+        after, ok = self.related.completed(broken[rows], before, home[rows], self.related.kept(kept[rows]), limits)
         written = self.related.written(point[rows], before, after, self.lower, self.upper)
         point = point.clone()
         point[rows], valid[rows] = written, ok & ~space.violations_apart(written, own).any(1)
@@ -379,6 +438,25 @@ class Space:
         if self.groups or not bool(self.mutable.all()):
             return values @ self.features.to(values).T
         return values
+
+    def moved(self, points: Tensor, origin: Tensor) -> Tensor:
+        """How far each column of points (n, d) or (n, t, d) is from the origin (n, d), times what a move counts."""
+        home, weights = origin if points.ndim == 2 else origin[:, None], self.weights
+        away = (points - home).abs() if self.quantiles is None else self._passed(points, home)
+        if weights is None:
+            return away
+        return away * (weights if points.ndim == weights.ndim or weights.ndim == 1 else weights[:, None])
+
+    def _passed(self, points: Tensor, home: Tensor) -> Tensor:
+        """The share of people whom each column passes; a changed level counts 1, shared out among its columns."""
+        assert self.quantiles is not None
+        passed = share_below(points, self.quantiles) - share_below(home, self.quantiles)
+        if not self.groups:
+            return passed.abs()
+        # One level goes off and another on: each counts a half. Where all are off before or after, the one counts 1.
+        features = self.features.to(points)
+        each, net = (values @ features.T @ features for values in (passed.abs(), passed))
+        return passed.abs() * torch.where(each > 0, (1 + net.abs() / torch.where(each > 0, each, 1)) / 2, 1)
 
     def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""

@@ -34,6 +34,7 @@ class MinCost:
 
         minimize  c · max(−m(x'), 0) + ‖δ‖₁  (norm 1)   or   c · max(−m(x'), 0) + ‖δ‖₂²  (norm 2)   over the space
 
+    (with w · δ for δ where the space has weights w, by how hard a change of each feature is)
     by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero; a binary search finds the
     least c that works, row by row. The cheapest iterate of the class counts. It is then moved along the boundary to
     where no direction is cheaper, or, where points are discrete, settled among valid ones (`moves.settle`). Columns
@@ -90,16 +91,17 @@ class MinCost:
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Points of the hull, and which score enough, step by step."""
         x, space = task.origin, task.space
+        weight = 1 if space.weights is None else space.weights
 
         def step_from(ahead: Tensor, number: int) -> Step:
             rate = falling_rate(self.learning_rate, number, self.steps)
             score, gradient = slope(task.score, task.model, ahead, task.target, x)
             pull = torch.where(score[:, None] > 2 * LEAST_SCORE, 0, constant[:, None] * gradient)
             if self.norm == 2:
-                pull = pull - 2 * (ahead - x)
+                pull = pull - 2 * weight**2 * (ahead - x)
             away = ahead + rate * pull - x
             if self.norm == 1:
-                away = shrink(away, rate)
+                away = shrink(away, rate * weight)
             return Step(space.project(x + away, x), ahead, score > LEAST_SCORE)
 
         # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
@@ -133,12 +135,12 @@ def _along(task: Task, point: Tensor) -> Tensor:
     score, gradient = slope(task.score, task.model, point, task.target, x)
     gradient = torch.where(space.changeable, gradient, 0)
     short = 2 * LEAST_SCORE - score - ((x - point) * gradient).sum(1)
-    square = (gradient**2).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
-    nearest = x + gradient * (short / square)[:, None]
+    buying = gradient if space.weights is None else gradient / space.weights**2  # most of the score for its cost
+    square = (gradient * buying).sum(1).clamp_min(torch.finfo(x.dtype).tiny)
+    nearest = x + buying * (short / square)[:, None]
     ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
     tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
-    cost = ((tried - x[:, None]) ** 2).sum(2)
-    cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, cost, torch.inf)
+    cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, task.cost(tried), torch.inf)
     least, place = cost.min(1)
     better = tried[torch.arange(len(x), device=x.device), place]
     return _entered(task, torch.where((least < task.cost(point))[:, None], better, point))

@@ -1,0 +1,237 @@
+"""Several ways to the same end: counterfactuals of one person that change different features, the cheapest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess, check_answer, check_space
+from holdfast.search.moves import Task
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_whole
+
+WAYS = 4  # to look for another plan: none of the features that are changed already, then with some of them
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """Up to so many counterfactuals for each person: ``answers[0]`` is everybody's cheapest, ``answers[1]`` the next.
+
+    No plan of a person changes all the features that another plan of theirs changes. Where a person has fewer plans,
+    the later answers are not found. Each answer can be audited, shown and moved by a stabiliser like any other.
+    """
+
+    answers: tuple[Counterfactuals, ...]
+    cost: Tensor  # (n, k) that they are ordered by; NaN where there is no such plan
+
+    def __post_init__(self) -> None:
+        for answer in self.answers:
+            check_answer(answer)
+        if not self.answers or {len(answer) for answer in self.answers} != {len(self.cost)}:
+            raise ValueError("answers must be one or more Counterfactuals of the same people; plans(...) makes them")
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    @property
+    def count(self) -> Tensor:
+        """How many plans each person has: (n,)."""
+        return torch.stack([answer.found for answer in self.answers]).sum(0)
+
+    def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """One row for every person and plan: row, plan, found, the table's columns, cost, cost_l1 and cost_l2.
+
+        ``row`` is the person's label in the table's index, or their number where no table is given. Whoever has no
+        plan has one row, with their own values. A name that the table has already gets an underscore.
+        """
+        frames = []
+        for rank, answer in enumerate(self.answers):
+            frame = answer.to_frame(encoding, table)
+            labels, names = frame.index, ["row", "plan", "cost", "cost_l1", "cost_l2"]
+            row, plan, *costs = [_free(name, frame.columns) for name in names]
+            frame.insert(0, row, labels)
+            frame.insert(1, plan, rank + 1)
+            for name, cost in zip(costs, (self.cost[:, rank], answer.cost(1), answer.cost(2)), strict=True):
+                frame[name] = cost.cpu().numpy()
+            frame.index = pd.RangeIndex(len(frame))
+            frames.append(frame if rank == 0 else frame[answer.found.cpu().numpy()])
+        return pd.concat(frames).sort_index(kind="stable").reset_index(drop=True)
+
+    def changes(self, encoding: Encoding) -> pd.DataFrame:
+        """What each person would change by each of their plans: row, plan, feature, before, after."""
+        frames = [answer.changes(encoding) for answer in self.answers]
+        for rank, frame in enumerate(frames):
+            frame.insert(1, "plan", rank + 1)
+        told = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+        return told.sort_values(["row", "plan"], kind="stable").reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        some = [f"{int(answer.found.sum())} with {rank}" for rank, answer in enumerate(self.answers, start=1)]
+        return f"Plans({len(self)} people: {', '.join(some)} or more)"
+
+
+def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space, count: int = 3) -> Plans:
+    """Up to ``count`` counterfactuals for each row that change different features, all by the same method.
+
+    The first is what the method finds. For the next, a person keeps every feature that an earlier plan of theirs
+    changes, so that the plans have no feature in common. Where nothing is found so, they keep the dearest half of each
+    earlier plan's changed features instead, then the dearest one alone, then the second. Two plans differ when
+    neither's changed features contain the other's; what only follows from other features does not count. Plans are
+    ordered by the method's own norm if it has one, by l1 otherwise, with the weights of the space.
+    """
+    check_whole("count", count, least=1)
+    if not callable(method):
+        raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
+    first = method(model, x, target, space)
+    check_answer(first)
+    check_space(space, first.origin)
+    search = _Search(method, model, space.to(first.origin), first, _norm(method))
+    found = search.start(count)
+    for _ in range(count if count > 1 else 0):  # one round more than plans are wanted, for those who lack some
+        search.look(found)
+    return search.ordered(found)
+
+
+@dataclass
+class _Found:
+    """The plans found so far, in the order in which they were found; room for those that are wanted."""
+
+    point: Tensor  # (n, k, d)
+    spent: Tensor  # (n, k, f) what each feature costs, 0 where it is not changed
+    have: Tensor  # (n,) how many plans are there
+    apart: Tensor  # (n,) bool; whether another plan may be found that has no feature in common with them
+    done: Tensor  # (n,) bool; nothing is to be tried any more
+
+    def different(self, rows: Tensor, changed: Tensor) -> Tensor:
+        """Which sets of features (m, f) neither contain nor lie within those of a plan of these rows: (m,)."""
+        others = self.spent[rows] > 0  # (m, k, f)
+        real = torch.arange(others.shape[1], device=rows.device) < self.have[rows, None]
+        contains = (changed[:, None] | ~others).all(2)
+        within = (~changed[:, None] | others).all(2)
+        return ~((contains | within) & real).any(1)
+
+    def add(self, rows: Tensor, point: Tensor, spent: Tensor) -> None:
+        self.point[rows, self.have[rows]], self.spent[rows, self.have[rows]] = point, spent
+        self.have[rows] += 1
+        self.done[rows] = self.have[rows] == self.point.shape[1]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What stays the same from plan to plan."""
+
+    method: Method
+    model: Model
+    space: Space
+    first: Counterfactuals
+    norm: int
+
+    def start(self, count: int) -> _Found:
+        """The method's own answer; whoever needs to change nothing has one plan at most."""
+        answer = self.first
+        spent = self._spent(answer.point, torch.arange(len(answer), device=answer.found.device))
+        room = (len(answer), count)
+        found = _Found(
+            answer.origin[:, None].repeat(1, count, 1),
+            spent.new_zeros(*room, spent.shape[1]),
+            torch.zeros_like(answer.target),
+            torch.ones_like(answer.found),
+            torch.zeros_like(answer.found),
+        )
+        rows = torch.nonzero(answer.found).flatten()
+        found.add(rows, answer.point[rows], spent[rows])
+        found.done |= ~answer.found | ~(spent > 0).any(1)
+        return found
+
+    def look(self, found: _Found) -> None:
+        """Search once for everybody who lacks plans, in all the ways that are left to them at a time."""
+        kept = torch.stack([_kept(found.spent, way) for way in range(WAYS)], dim=1)  # (n, w, f)
+        ways = torch.arange(WAYS, device=kept.device)
+        tried = ~found.done[:, None] & ((ways == 0) == found.apart[:, None]) & ~_repeats(kept)
+        people, way = torch.nonzero(tried).unbind(1)
+        if not len(people):
+            return
+        answer = self._keeping(people, kept[people, way])
+        spent = self._spent(answer.point, people)
+        before = found.have.clone()
+        for each in ways:
+            some = torch.nonzero(answer.found & (way == each)).flatten()
+            some = some[~found.done[people[some]]]
+            some = some[found.different(people[some], spent[some] > 0)]
+            found.add(people[some], answer.point[some], spent[some])
+        none = (found.have == before) & tried.any(1)
+        found.done |= none & ~found.apart
+        found.apart &= ~none
+
+    def _keeping(self, people: Tensor, kept: Tensor) -> Counterfactuals:
+        """The method's answer for some people, as often as they are named, who keep some features (m, f)."""
+        columns = (kept.to(self.first.origin) @ self.space.features.to(self.first.origin)) > 0
+        own = self.space.of(people)
+        x, target = self.first.origin[people], self.first.target[people]
+        # One of several plans is not worth a look at everybody of the class where the usual ways find none.
+        answer = self.method(self.model, x, target, own.quick.keeping(columns))
+        return assess(self.model, x, answer.point, target, own, also=answer.found)
+
+    def _spent(self, point: Tensor, people: Tensor) -> Tensor:
+        """What each feature of the points costs, more than 0 where it is changed: (m, f)."""
+        origin, space = self.first.origin[people], self.space.of(people)
+        costs = Task(self.model, origin, self.first.target[people], space, self.norm).costs(point[:, None])[:, 0]
+        changed = space.per_feature((point != origin).to(point)) > 0
+        return torch.where(changed, costs.clamp_min(torch.finfo(point.dtype).tiny), 0)
+
+    def ordered(self, found: _Found) -> Plans:
+        """The plans, the cheapest of each person first."""
+        task = Task(self.model, self.first.origin, self.first.target, self.space, self.norm)
+        there = torch.arange(found.point.shape[1], device=found.have.device) < found.have[:, None]  # (n, k)
+        spent = task.cost(found.point) ** (1 / self.norm)
+        cost, order = torch.where(there, spent, torch.inf).sort(dim=1, stable=True)
+        rows = torch.arange(len(there), device=there.device)
+        answers = tuple(self._judged(found.point[rows, place], there[rows, place]) for place in order.unbind(1))
+        return Plans(answers, torch.where(cost.isinf(), torch.nan, cost))
+
+    def _judged(self, point: Tensor, there: Tensor) -> Counterfactuals:
+        judged = assess(self.model, self.first.origin, point, self.first.target, self.space, also=there)
+        return replace(judged, seen=judged.seen | self.first.seen)
+
+
+def _kept(spent: Tensor, way: int) -> Tensor:
+    """Which features to keep, so that none of the plans (n, k, f) can come again: (n, f)."""
+    changed = spent > 0
+    if way == 0:
+        return changed.any(1)
+    place = spent.argsort(dim=2, descending=True, stable=True).argsort(dim=2)  # 0 is the dearest
+    several = changed.sum(2, keepdim=True)
+    if way == 1:
+        return (place < (several + 1) // 2).any(1)
+    return (place == torch.minimum(several - 1, torch.full_like(several, way - 2))).any(1)
+
+
+def _repeats(kept: Tensor) -> Tensor:
+    """Which of the sets (n, w, f) have come before among those of the same person: (n, w)."""
+    same = (kept[:, :, None] == kept[:, None]).all(3)  # (n, w, w)
+    return same.tril(-1).any(2)
+
+
+def _norm(method: Any) -> int:
+    """The norm that a method makes small, or the one that its first step does; 1 where it has none."""
+    for name in ("norm", "method", "search"):
+        own = getattr(method, name, None)
+        if name == "norm" and own in (1, 2):
+            return int(own)
+        if name != "norm" and own is not None:
+            return _norm(own)
+    return 1
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    names = set(taken)
+    while name in names:
+        name += "_"
+    return name
