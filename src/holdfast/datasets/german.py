@@ -98,8 +98,8 @@ MUTABLE = {
 # up another debt.
 AVOID = {"checking_account": ("none",), "savings": ("unknown or none",), "other_instalments": ("bank", "shops")}
 
-# One way only: to borrow more is no advice, and nobody is told to spend savings, to let a guarantor go or
-# to give up a telephone. Levels are listed from less to more.
+# One way only: to borrow more is no advice, and nobody is told to spend savings, to let a guarantor go or to give up a
+# telephone. Levels are listed from less to more.
 DIRECTION: dict[str, Direction] = {
     "checking_account": "rise",
     "credit_amount": "fall",
