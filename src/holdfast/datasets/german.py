@@ -82,8 +82,8 @@ COLUMNS: dict[str, dict[str, str] | None] = {
 }
 
 # What an applicant can arrange before coming back. The rest is who they are or what has already happened; the purpose
-# stays as well: claiming another one is not advice. So do housing and property: nobody buys or sells a house for a loan.
-# And the instalment rate, which is what the amount, the duration and the income make of it: nobody can change it alone.
+# stays as well: claiming another one is not advice. So do housing and property: nobody buys or sells a house for a
+# loan. And the instalment rate, which is what amount, duration and income make of it: nobody can change it alone.
 MUTABLE = {
     "checking_account",
     "duration_months",
