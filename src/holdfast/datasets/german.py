@@ -82,30 +82,30 @@ COLUMNS: dict[str, dict[str, str] | None] = {
 }
 
 # What an applicant can arrange before coming back. The rest is who they are or what has already happened; the purpose
-# stays as well: claiming another one is not advice. So does housing: nobody moves house for a loan.
+# stays as well: claiming another one is not advice. So do housing and property: nobody buys or sells a house for a
+# loan. And the instalment rate, which is what amount, duration and income make of it: nobody can change it alone.
 MUTABLE = {
     "checking_account",
     "duration_months",
     "credit_amount",
     "savings",
-    "instalment_rate",
     "other_debtors",
-    "property",
     "other_instalments",
     "telephone",
 }
 
-# Levels that say the bank does not know, or that there is nothing: an applicant is not told to move there.
-AVOID = {"checking_account": ("none",), "savings": ("unknown or none",), "property": ("unknown or none",)}
+# Levels that say the bank does not know, or that there is nothing: an applicant is not told to move there. Nor to take
+# up another debt.
+AVOID = {"checking_account": ("none",), "savings": ("unknown or none",), "other_instalments": ("bank", "shops")}
 
-# One way only: to borrow more or pay more a month is no advice, and nobody is told to spend savings or sell a house.
-# Levels are listed from less to more, but property from more to less.
+# One way only: to borrow more is no advice, and nobody is told to spend savings, to let a guarantor go or to give up a
+# telephone. Levels are listed from less to more.
 DIRECTION: dict[str, Direction] = {
     "checking_account": "rise",
-    "savings": "rise",
-    "property": "fall",
     "credit_amount": "fall",
-    "instalment_rate": "fall",
+    "savings": "rise",
+    "other_debtors": "rise",
+    "telephone": "rise",
 }
 
 
