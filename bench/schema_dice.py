@@ -64,7 +64,9 @@ def ask(name: str, count: int) -> Question:
         for place, values in enumerate(held)
     }
     target = other_class(model, rows)
-    return Question(name, encoding, layers, groups, model, data.train, asked, rows, target, encoding.space.to(rows))
+    return Question(
+        name, encoding, layers, groups, model, data.train, asked, rows, target, encoding.space.to(rows).without_people()
+    )
 
 
 # ---- raw rows as the peer reads them: one number per feature ----

@@ -1,6 +1,7 @@
 """Counterfactuals that people can really become: how many each search finds in the schema space, and at what cost.
 
-For the six datasets with the constraints their cards declare: plain PGD whose end is rounded, PGD on a relaxation that
+For the six datasets with the constraints and relations their cards declare, any valid point counting, whether people
+are like that or not (bench/believable.py asks for people): plain PGD whose end is rounded, PGD on a relaxation that
 is annealed towards valid points, and our methods, which search among valid points (`holdfast.search.moves`). Beside is
 how many rows have a valid point of the class at all, as far as random valid points and all searches together can tell.
 Costs are means over the rows that both the method and min-l1 found. Datasets are found through HOLDFAST_DATA.
@@ -71,7 +72,7 @@ def there_is_one(model: Model, x: Tensor, target: Tensor, space: Space, tries: i
 def compare(name: str, methods: tuple[str, ...], count: int, tries: int) -> list[dict[str, Any]]:
     data = prepare(name)
     (x, y), rows = data.rows, data.question(count)
-    space = data.encoding.space.to(x)
+    space = data.encoding.space.to(x).without_people()
     network = train(x, y, PAPER_RECIPES[name], [Retraining()])[0]
     model = merged(network, ((0,), (1, 2))) if name == "warfarin" else network
     target = other_class(model, rows)
