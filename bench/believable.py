@@ -65,7 +65,7 @@ RADII = {"german": 10.0, "seizure": 10.0, "ctg": 2.0, "warfarin": 3.0, "heloc": 
 RADIUS = 5.0  # on other tables
 RECIPE = Recipe((32, 16), epochs=30, batch=64)  # likewise
 SPLITS = 10
-TRIES = 500  # random points for each row that min-l1 has no answer for
+TRIES = 500  # random points for each row that no method has an answer for
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +136,8 @@ def compared(case: Case, methods: tuple[str, ...], advance: Advance) -> list[dic
         for place, space in case.spaces.items():
             search = case.search(method, space)
             answers.setdefault(method, {})[place] = timed(lambda s=search, p=space: s(case.model, x, target, p))
-    served = reachable(case, answers["min-l1"]["both"][0].found)
-    for own in answers.values():
-        served |= own["both"][0].found
+    served = torch.stack([own["both"][0].found for own in answers.values()]).any(0)
+    served |= reachable(case, served)
     return [row_of(case, method, own, served) for method, own in answers.items()]
 
 
@@ -180,7 +179,7 @@ def unlike(case: Case, answer: Counterfactuals) -> Tensor:
 
 
 def reachable(case: Case, found: Tensor) -> Tensor:
-    """For whom of those without an answer a training row of the class or a random point is one: (n,)."""
+    """For whom, of those without an answer, a training row of the class or a random point is one: (n,)."""
     x, target = case.question
     served = torch.zeros_like(found)
     for row in torch.nonzero(~found).flatten().tolist():
@@ -240,6 +239,8 @@ def main() -> None:
     parser.add_argument("--heart", metavar="FILE", help="heart_disease.tab, as Orange has it")
     parser.add_argument("--rows", type=int, default=100, help="test rows of each table, for each network")
     parser.add_argument("--networks", type=int, default=1, help="how many are trained for each table")
+    parser.add_argument("--methods", default=",".join(METHODS), help="which of them, joined by commas")
+    parser.add_argument("--advice", action="store_true", help="without the part about real people")
     parser.add_argument("--only", default="", help="names of datasets and tables, joined by commas")
     options = parser.parse_args()
     quick, rows = options.quick, 4 if options.quick else options.rows
@@ -248,8 +249,8 @@ def main() -> None:
     chosen = [name for name in options.only.split(",") if name] or [*names, *outside]
     if quick and not options.only:
         chosen = ["german", "breast_cancer"]
-    yardstick = real_people([name for name in chosen if name in YARDSTICK and name in names], outside, chosen, quick)
-    methods = METHODS[:1] if quick else METHODS
+    yardstick = [] if options.advice else real_people([n for n in YARDSTICK if n in names], outside, chosen, quick)
+    methods = METHODS[:1] if quick else tuple(options.methods.split(","))
     found: list[dict[str, Any]] = []
     with bar("advice", len(chosen) * len(methods) * (1 if quick else options.networks)) as advance:
         for name in chosen:
@@ -266,7 +267,7 @@ def main() -> None:
 def real_people(
     names: list[str], outside: dict[str, tuple[pd.DataFrame, Schema]], chosen: list[str], quick: bool
 ) -> list[dict[str, Any]]:
-    tables = {name: load(name) for name in names} | {name: outside[name] for name in outside if name in chosen}
+    tables = {name: outside[name] if name in outside else load(name) for name in chosen if name in (*names, *outside)}
     rows = [row for name, own in tables.items() for row in tried(name, *own, 2 if quick else SPLITS)]
     if rows:
         show("Real people as a yardstick", rows)

@@ -34,14 +34,14 @@ from holdfast.tabular.people import People
 
 DATASETS = ("german", "heloc", "taiwan", "ctg", "warfarin", "seizure")
 SEARCHES = (*METHODS, "min-l1+sns", "pgd+sparse")
-FAST = {  # every method once, each dataset once; the slow run has them all
-    "census": ("min-l1",),
-    "german": ("prototype",),
-    "heloc": ("min-l2",),
-    "taiwan": ("margin",),
-    "ctg": ("min-l1+sns",),
-    "warfarin": ("pgd+sparse",),
-    "seizure": ("pgd",),
+FAST = {  # every dataset once; the slow run has all of them
+    "census": "min-l1",
+    "german": "prototype",
+    "heloc": "min-l2",
+    "taiwan": "margin",
+    "ctg": "min-l1+sparse",
+    "warfarin": "pgd",
+    "seizure": "prototype",
 }
 
 slow = pytest.mark.slow
@@ -101,9 +101,9 @@ def world(name: str) -> World:
 # ---- possible ----
 
 
-@pytest.mark.parametrize(("name", "search"), [(name, search) for name, own in FAST.items() for search in own])
+@pytest.mark.parametrize(("name", "search"), FAST.items())
 def test_a_second_opinion_finds_nothing_wrong_with_any_answer(name, search):
-    people = world(name).asked(4)
+    people = world(name).asked(3)
     answer = world(name).answered(search, people)
     assert world(name).wrong(answer, people) == []
     assert world(name).wrong(answer, people, answer.implausible) == []
@@ -112,13 +112,12 @@ def test_a_second_opinion_finds_nothing_wrong_with_any_answer(name, search):
 @slow
 @pytest.mark.parametrize("name", FAST)
 def test_a_second_opinion_finds_nothing_wrong_with_many_answers(name):
-    people, found = world(name).asked(24), 0
-    for search in SEARCHES:
-        for plausible in (True, False):
-            answer = world(name).answered(search, people, plausible)
-            assert world(name).wrong(answer, people) == [], search
-            found += int(answer.found.sum())
-    assert found > 24
+    people, found = world(name).asked(8), 0
+    for search, plausible in [*((search, True) for search in SEARCHES), ("min-l1", False), ("pgd+sparse", False)]:
+        answer = world(name).answered(search, people, plausible)
+        assert world(name).wrong(answer, people) == [], search
+        found += int(answer.found.sum())
+    assert found > 8
 
 
 def test_the_second_opinion_is_one():
@@ -209,12 +208,12 @@ def plain() -> World:
     encoding = Encoding.fit(table, EVERYTHING)
     weight = torch.zeros(encoding.width)
     weight[[0, 2]], weight[5:9] = torch.tensor([1.0, -1.0]), torch.tensor([0.2, 0.1, 1.5, -0.4])
-    return World(table, everything(60, seed=2), encoding, linear(weight, -3.0))
+    return World(table, everything(40, seed=2), encoding, linear(weight, -4.5))
 
 
 @pytest.fixture(scope="module")
 def answers(plain) -> dict[str, Counterfactuals]:
-    return {search: plain.answered(search, plain.test) for search in ("min-l1", "pgd", "min-l1+sparse", "margin")}
+    return {search: plain.answered(search, plain.test) for search in ("min-l1", "prototype", "margin")}
 
 
 def test_what_is_found_is_plausible_and_what_is_implausible_is_not_found(plain, answers):
@@ -309,6 +308,6 @@ def test_whom_a_donor_would_serve_is_served(plain, answers):
 @slow
 @pytest.mark.parametrize("name", ["census", "heloc", "german"])
 def test_whom_a_donor_would_serve_is_served_under_relations(name):
-    answer = world(name).answered("min-l1", world(name).asked(24))
+    answer = world(name).answered("min-l1", world(name).asked(12))
     served = served_by_a_donor(world(name), answer)
     assert answer.found[served].all()

@@ -1,18 +1,21 @@
 """Where a search found a point that nobody is like: the search again, among points that pass for people.
 
-Most of what a search finds passes. For the rest, three ways are tried, and the cheapest point counts: from home by
-moves that all pass, from the real people of the class who are nearest, and, where neither leads to the class, from all
-of them and from random points. A point that does not pass stays where nothing else is found, and `assess` says so.
+Most of what a search finds passes. For the rest, several ways are tried. From home by moves that all pass, and from the
+real people of the class who are nearest: the cheaper point counts. Where neither leads to the class: from home by other
+moves, from all those people, and from random points. A point that does not pass stays where nothing else is found, and
+`assess` says so.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.gradients import LEAST_SCORE, Ball, by_rows
-from holdfast.search.moves import Task, cheaper, reach, reduce
+from holdfast.search.moves import Task, cheaper, last_way, reach, reduce
 from holdfast.search.random_points import random_in_hull
 from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
@@ -37,7 +40,7 @@ def believable(task: Task, point: Tensor) -> Tensor:
     best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
     lost = torch.nonzero(~some.good(best)).flatten()
     if len(lost) and people.thorough:
-        best[lost] = _from_anywhere(some.of(lost), strict.people)
+        best[lost] = _by_other_ways(some.of(lost), hint[lost], strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
 
@@ -78,13 +81,35 @@ def _from_donors(task: Task, people: People) -> Tensor:
     return reduced(task, start)
 
 
+def _by_other_ways(task: Task, hint: Tensor, people: People) -> Tensor:
+    """One way after the other, each for those whom none has led anywhere yet."""
+
+    def by_gains(own: Task, hint: Tensor) -> Tensor:
+        return last_way(own, own.space.snap(hint, own.origin))
+
+    def at_other_prices(own: Task, hint: Tensor) -> Tensor:
+        return _from_home(replace(own, norm=3 - own.norm), own.origin)
+
+    def from_anywhere(own: Task, hint: Tensor) -> Tensor:
+        return _from_anywhere(own, people)
+
+    best, lost = task.origin.clone(), torch.arange(len(hint), device=hint.device)
+    for way in (by_gains, at_other_prices, from_anywhere):
+        own = task.of(lost)
+        best[lost] = way(own, hint[lost])
+        lost = lost[~own.good(best[lost])]
+        if not len(lost):
+            break
+    return best
+
+
 def _from_anywhere(task: Task, people: People) -> Tensor:
     """From whoever of the class would do, or else from a random point that does."""
     best = task.origin.clone()
     for label in sorted(set(task.target.tolist())):
         rows, donors = torch.nonzero(task.target == label).flatten(), people.rows(label)
         for some in torch.split(rows, max(1, POINTS // max(1, len(donors)))):
-            best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1))
+            best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1), thorough=True)
     lost = torch.nonzero(~task.good(best)).flatten()
     for some in torch.split(lost, POINTS // TRIES):
         own = task.of(some)
@@ -104,9 +129,27 @@ def reduced(task: Task, point: Tensor) -> Tensor:
     return point
 
 
-def cheapest(task: Task, points: Tensor) -> Tensor:
-    """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is."""
-    valid = _valid(task, _best(task, points))
+def cheapest(task: Task, points: Tensor, thorough: bool = False) -> Tensor:
+    """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is.
+
+    Those that look best before are made valid and judged, and where none of them will do and it is to be thorough, the
+    next, until none is left.
+    """
+    best, going = task.origin.clone(), torch.arange(len(points), device=points.device)
+    points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
+    turns = torch.split(_best_first(task, points), MADE_VALID, dim=1)
+    for turn in turns if thorough else turns[:1]:
+        own = task.of(going)
+        best[going] = _cheapest_of(own, points[going[:, None], turn[going]])
+        going = going[(best[going] == own.origin).all(1)]
+        if not len(going):
+            break
+    return best
+
+
+def _cheapest_of(task: Task, points: Tensor) -> Tensor:
+    """The same of so few points that all of them can be made valid."""
+    valid = _valid(task, points)
     cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
@@ -119,15 +162,13 @@ def _valid(task: Task, points: Tensor) -> Tensor:
     return task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
 
 
-def _best(task: Task, points: Tensor) -> Tensor:
-    """Of the points (n, t, d), those that score best before they are made valid, which takes long."""
-    points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
+def _best_first(task: Task, points: Tensor) -> Tensor:
+    """The points (n, t, d) in the order in which to make them valid, which takes long: (n, t)."""
     if points.shape[1] <= MADE_VALID:
-        return points
+        return torch.arange(points.shape[1], device=points.device).expand(len(points), -1)
     score, cost = task.tried(task.score, points), task.costs_of_columns(points).sum(2)
     # Those of the class by their cost, then the others by what they lack.
-    best = torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).topk(MADE_VALID, dim=1).indices
-    return points.gather(1, best[..., None].expand(-1, -1, points.shape[2]))
+    return torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).argsort(1, descending=True)
 
 
 def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:

@@ -169,7 +169,7 @@ def settle(task: Task, point: Tensor) -> Tensor:
     best = cheaper(task, reduce(task, near), reduce(task, afar))
     lost = torch.nonzero(~task.enough(best)).flatten()
     if len(lost):
-        best[lost] = _last_way(task.of(lost), snapped[lost])
+        best[lost] = last_way(task.of(lost), snapped[lost])
     return best
 
 
@@ -179,7 +179,7 @@ def cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
     return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
-def _last_way(task: Task, snapped: Tensor) -> Tensor:
+def last_way(task: Task, snapped: Tensor) -> Tensor:
     """From home by the largest gains, whatever they cost; the nearest valid point if that does not lead there."""
     end = reduce(task, _walk(task, task.score, task.origin, (snapped,), _rising, None, until=LEAST_SCORE))
     return torch.where(task.enough(end)[:, None], end, snapped)
