@@ -1,4 +1,4 @@
-"""Tables that nothing was tuned to: how they are read, what their schema is, and which relations are stated by hand."""
+"""Tables beside the datasets: how they are read, what their schema is, and which relations are stated by hand."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every search is asked three times: in the space without relations and people, with relations, and with both. Every row
 that it returns is checked again by `tests/people_checks.py`, plain pandas that shares nothing with the package, in the
 units of the table. For the six datasets with the networks and constraints of `bench/schema_space.py`, and for tables
-that nothing was tuned to: two that scikit-learn ships with, and those that are given.
+beside them: two that scikit-learn ships with, and those that are given.
 
     free, relations, both   rows found in each of the three spaces
     wrong                   violations among all rows returned in the three, each by the rules of its space
