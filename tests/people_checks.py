@@ -166,6 +166,10 @@ class _Tables:
         old, new = _floats(self.before[relation.column]), _floats(self.after[relation.column])
         gain = np.maximum(0, self._gain(relation, self.after) - self._gain(relation, self.before))
         still = ~(gain > 1e-9)  # or unknown: then it has no reason to move
+        for name in (relation.column, relation.of):  # a number beyond the declared bounds is a code, and counts nothing
+            low, high = self.features[name].lower, self.features[name].upper
+            start = self._values(self.before, name)
+            still |= (start < (-np.inf if low is None else low)) | (start > (np.inf if high is None else high))
         feature = self.features[relation.column]
         step = feature.step or (1 if feature.kind == "integer" else 0)
         room = step / 2 + self.slack(relation.column)

@@ -412,3 +412,13 @@ def test_a_relation_without_rows_is_not_compiled():
 def test_a_large_table_is_searched_in_blocks(monkeypatch):
     monkeypatch.setattr("holdfast.tabular.rules.BLOCK", 8)
     assert one(TABLE, {"a": 3}, WORKS, ("a",)) == {"job": "other", "a": 3}
+
+
+def test_a_code_beyond_the_declared_bounds_does_not_count_months():
+    """Who has no record (-8) of the oldest trade still has none after waiting."""
+    features = (Feature("oldest", "integer", mutable=False, lower=0), Feature("latest", "integer", lower=0))
+    (rule,) = compiled((Follows("oldest", "latest", rate=1.0),), features)
+    origin = torch.tensor([[-8.0, 3.0], [60.0, -7.0], [60.0, 3.0]]).double()
+    after = torch.tensor([[-8.0, 20.0], [60.0, 20.0], [60.0, 20.0]]).double()
+    assert rule.needed(after, origin).tolist() == [-8, 60, 77]
+    assert rule.acceptable(after, origin).tolist() == [True, True, False]

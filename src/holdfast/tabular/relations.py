@@ -367,7 +367,8 @@ class Follows:
 
     The column becomes what it was, plus what the other column's change takes, if that is above 0:
     ``by[new] - by[old]`` where the other has levels, or ``rate * (new - old)`` where it is a number or ordinal (counted
-    in levels). The feature itself is ``mutable=False``: nobody is told to change it, and nothing else moves it.
+    in levels). The feature itself is ``mutable=False``: nobody is told to change it, and nothing else moves it. Where
+    one of the two is beyond the bounds that the schema declares, such as a code for "no record", nothing follows.
     """
 
     column: str

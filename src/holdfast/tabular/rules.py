@@ -713,12 +713,27 @@ class FollowsRule(Rule):
         return torch.stack([old, old + (cells.x[:, 0] - cells.origin[:, 0]) / self.rate], 1)
 
     def _wanted(self, of: Tensor, origin: Tensor) -> Tensor:
-        """Where the column must be when the other one is ``of`` (n, r): (n, r)."""
+        """Where the column must be when the other one is ``of`` (n, r): (n, r).
+
+        Beyond the bounds that the schema declares are codes, such as -9 for no record: they count nothing, so where one
+        of the two begins at one, the column stays.
+        """
         gain = (self._gain(of) - self._gain(origin[:, 1:])).clamp_min(0)
+        gain = torch.where(self._is_code(origin)[:, None], 0.0, gain)
         home, step = origin[:, :1], self.features[0].grid
         if step is None:
             return home + gain
         return torch.where(gain > EXACT * step, torch.maximum(home, ((home + gain) / step).round() * step), home)
+
+    def _is_code(self, origin: Tensor) -> Tensor:
+        """(n,) bool."""
+        code = torch.zeros(len(origin), dtype=torch.bool, device=origin.device)
+        for feature, values in zip(self.features, origin.unbind(1), strict=True):
+            if feature.lower is not None:
+                code |= values < feature.lower
+            if feature.upper is not None:
+                code |= values > feature.upper
+        return code
 
     def _gain(self, values: Tensor) -> Tensor:
         if self.gains is None:
