@@ -187,7 +187,13 @@ def test_nothing_found_is_said_and_not_a_failure(tmp_path, store):
 
 def test_the_schema_space_and_other_scalings(tmp_path, store):
     other = replace(
-        TINY, methods=("min-l2",), space="schema", scalings={"german": "minmax"}, base_seeds=(0,), settings="other"
+        TINY,
+        methods=("min-l2",),
+        space="schema",
+        scalings={"german": "minmax"},
+        base_seeds=(0,),
+        settings="other",
+        rows=30,  # of six, none can be accepted
     )
     row, _ = read(run(other, tmp_path / "other.jsonl", store=store, workers=1))
     assert (row["space"], row["scaling"], row["settings"]) == ("schema", "minmax", "other")

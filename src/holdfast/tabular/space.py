@@ -354,7 +354,7 @@ class Space:
         slack = TOLERANCE * (space.upper - space.lower) + _noise(x)
         lower, upper = space._limits
         outside = (x < lower - slack) | (x > upper + slack) | space._in_gap(x, slack)
-        backwards = (x - origin) * space.direction < -slack
+        backwards = (x - origin) * space._way(origin) < -slack
         grain = torch.where(space.step > 0, space.step, 1)
         places = space._number(x) / grain
         off_grid = (space.step > 0) & (
@@ -493,9 +493,14 @@ class Space:
     def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """Box and direction. Empty (low > high) where the origin leaves no way to move."""
         lower, upper = self._limits
-        low = torch.where(self.direction > 0, torch.maximum(lower, origin), lower)
-        high = torch.where(self.direction < 0, torch.minimum(upper, origin), upper)
+        way = self._way(origin)
+        low = torch.where(way > 0, torch.maximum(lower, origin), lower)
+        high = torch.where(way < 0, torch.minimum(upper, origin), upper)
         return low, high
+
+    def _way(self, origin: Tensor) -> Tensor:
+        """The direction of every column (d,), or of each person (n, d): from a missing value there is none."""
+        return torch.where(self._lost(origin), 0, self.direction) if self.missing else self.direction
 
     @property
     def _limits(self) -> tuple[Tensor, Tensor]:
