@@ -71,6 +71,7 @@ def same(one: hf.Counterfactuals, other: hf.Counterfactuals) -> bool:
     return torch.equal(one.point, other.point) and torch.equal(one.found, other.found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_rows_with_a_graph_give_the_same_answer_without_one(name):
     model, x, target, space = question()
@@ -92,6 +93,7 @@ def test_counterfactuals_with_a_graph_are_moved_without_one(name):
     assert not answer.point.requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_logits_in_float64_are_searched_in_the_dtype_of_the_rows(name):
     model, x, target, space = question()

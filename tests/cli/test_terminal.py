@@ -135,6 +135,7 @@ def test_a_warning_about_an_odd_name_sends_no_control_character():
     assert not controls(ran.stderr)
 
 
+@pytest.mark.slow
 def test_brackets_in_out_are_part_of_its_name(tmp_path):
     for out in ("o[/x]", "o[v2]", "o[bold]:smile:"):
         done = invoke("demo", "--rows", 2, "--members", 1, "--workers", 1, "--out", out, cwd=tmp_path)

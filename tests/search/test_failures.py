@@ -198,6 +198,7 @@ def test_a_row_that_another_search_finds_has_no_constraint_in_its_way(family, ro
     assert all(reason.startswith("the constraints allow it") for reason in reasons)
 
 
+@pytest.mark.slow
 def test_every_way_out_that_is_named_is_one(family, rows):
     """Each sentence is taken at its word: with just that constraint less, the search finds a counterfactual."""
     model, x = family[0], rows[0][:6]

@@ -79,6 +79,7 @@ def test_the_nearest_prototype_is_one_of_a_near_level():
     assert torch.equal(found, known[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("categories", ["one-hot", "abdm", "mvdm"])
 def test_whatever_is_near_the_answer_is_valid(categories, family, rows, encoding):
     x, y = rows

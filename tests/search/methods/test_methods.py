@@ -138,6 +138,7 @@ def test_no_bit_of_what_is_immutable_moves_and_units_stay_whole(name, answers, q
     assert torch.equal(encoding.encode(after)[answer.found], answer.point[answer.found])
 
 
+@pytest.mark.slow
 @lengths
 def test_batched_is_one_by_one_in_any_order(name, length, question, encoding):
     """In float64, so that the last bit of a matrix product decides nothing."""
@@ -160,6 +161,7 @@ def test_batched_is_one_by_one_in_any_order(name, length, question, encoding):
         torch.testing.assert_close(alone.point[0], together.point[row])
 
 
+@pytest.mark.slow
 @lengths
 def test_the_same_call_gives_the_same_bytes(name, length, question, encoding):
     one, two = (find(name, *question, encoding.space, length=length) for _ in range(2))
