@@ -181,7 +181,7 @@ def _method_frame(found: Audit, asked: pd.DataFrame, encoding: Encoding, method:
 
 def _story(audits: dict[str, Audit], asked: pd.DataFrame, encoding: Encoding) -> Story | None:
     """Among the applicants who were turned down and whom every method could help, the middle one by how well the
-    first method's advice holds: neither a lucky nor an unlucky case."""
+    first method's advice holds: neither a lucky nor an unlucky case. Nor an unusual one, if there are others."""
     good = encoding.schema.classes.index("good")
     first = next(iter(audits.values()))
     helped = torch.stack([found.counterfactuals.found for found in audits.values()]).all(0)
@@ -189,5 +189,6 @@ def _story(audits: dict[str, Audit], asked: pd.DataFrame, encoding: Encoding) ->
     rows = sorted(torch.nonzero(helped).flatten().tolist(), key=lambda row: first.per_row[row])
     if not rows:
         return None
-    row = rows[len(rows) // 2]
+    usual = [row for row in rows if not first.counterfactuals.unusual[row]] or rows
+    row = usual[len(usual) // 2]
     return tell(audits, row, rows, asked.index[row], encoding)
