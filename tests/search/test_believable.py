@@ -14,8 +14,10 @@ from people_checks import violations
 from torch import Tensor
 
 from holdfast import (
+    PGD,
     Counterfactuals,
     Encoding,
+    Feature,
     MinCost,
     Model,
     Recipe,
@@ -311,3 +313,21 @@ def test_whom_a_donor_would_serve_is_served_under_relations(name):
     answer = world(name).answered("min-l1", world(name).asked(12))
     served = served_by_a_donor(world(name), answer)
     assert answer.found[served].all()
+
+
+def test_a_class_that_nobody_has_is_searched_for_like_any_other():
+    draw = torch.Generator().manual_seed(0)
+    table = pd.DataFrame({"a": torch.randn(60, generator=draw).numpy(), "y": ["no", "maybe"] * 30})
+    encoding = Encoding.fit(table, Schema((Feature("a", "real"),), "y", ("no", "maybe", "yes")))
+    x = encoding.encode(table)[:5]
+
+    def never(x):
+        return torch.cat([x, -x, 0 * x - 50], dim=1)
+
+    def sometimes(x):
+        return torch.cat([0 * x, 0 * x - 1, x - 1], dim=1)
+
+    target = torch.full((5,), 2)
+    for method in (MinCost(norm=1), PGD(radius=9.0)):
+        assert not method(never, x, target, encoding.space).found.any()
+        assert method(sometimes, x, target, encoding.space).found.all()

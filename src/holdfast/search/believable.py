@@ -108,7 +108,7 @@ def _from_anywhere(task: Task, people: People) -> Tensor:
     best = task.origin.clone()
     for label in sorted(set(task.target.tolist())):
         rows, donors = torch.nonzero(task.target == label).flatten(), people.rows(label)
-        for some in torch.split(rows, max(1, POINTS // max(1, len(donors)))):
+        for some in torch.split(rows, POINTS // len(donors) or 1) if len(donors) else ():
             best[some] = cheapest(task.of(some), donors.expand(len(some), -1, -1), thorough=True)
     lost = torch.nonzero(~task.good(best)).flatten()
     for some in torch.split(lost, POINTS // TRIES):
