@@ -247,7 +247,8 @@ def test_every_dataset_keeps_its_space(dataset, rows, length, loaded):
             if space.discrete:
                 back = encoding.encode(answer.to_frame(encoding))
                 assert torch.equal(back[found], answer.point[found])  # what was judged is what a person becomes
-                assert torch.equal(answer.point[:, ~space.mutable], question[:, ~space.mutable])
+                moves = space.mutable | space.follows
+                assert torch.equal(answer.point[:, ~moves], question[:, ~moves])
 
 
 @pytest.mark.parametrize(
