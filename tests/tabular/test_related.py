@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from people_checks import violations
 from torch import Tensor
 
-from holdfast import Counterfactuals, Encoding, Space
+from holdfast import Counterfactuals, Encoding, Feature, Implies, Schema, Space
 
 ROWS = 60
 seeds = st.integers(0, 10_000)
@@ -143,3 +143,21 @@ def test_two_opinions_agree_on_who_could_do_this(seed, share):
     for point in (mixed(x, seed, share), space.snap_apart(somewhere(x, seed, 2.0), x)):
         wrong = set(torch.nonzero(space.violations(point, x).any(1)).flatten().tolist())
         assert wrong == second_opinion(table, x, point)
+
+
+def test_a_category_of_one_level_is_a_level_and_no_number():
+    """Who has a guarantor has a reason for it; the level that is all zeros is the second one."""
+    features = (
+        Feature("guarantor", "categorical", levels=("yes",), zero_level="no"),
+        Feature("reason", "categorical", levels=("asked", "rich")),
+    )
+    relation = Implies({"guarantor": ("yes",)}, {"reason": ("asked",)})
+    table = pd.DataFrame({"guarantor": ["yes", "no", "no"], "reason": ["asked", "rich", "asked"], "y": [0, 1, 0]})
+    encoding = Encoding.fit(table, Schema(features, "y", (0, 1), (relation,)), plausible=None)
+    x, space = encoding.encode(table), encoding.space
+    assert space.values(x).tolist() == [[0, 0], [1, 1], [1, 0]]
+    assert not space.violations(x, x).any()
+    wanted = x[[0, 0, 0]]
+    wanted[:, 1:] = x[1, 1:]  # with a guarantor, and rich
+    assert space.violations(wanted, x).any(1).all()
+    assert not space.violations(space.snap(wanted, x), x).any()

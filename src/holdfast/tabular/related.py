@@ -33,6 +33,7 @@ class Related:
     relations: tuple[Relation, ...]
     rules: tuple[Rule, ...]
     columns: tuple[tuple[int, ...], ...]  # of each of m features: one, or those of a one-hot group
+    grouped: tuple[bool, ...]  # which of the features are one-hot groups, if only of one column
     shift: Tensor  # (d,) float64
     scale: Tensor  # (d,)
     step: Tensor  # (m,) grid of the raw number, 0 where it has none
@@ -56,18 +57,20 @@ class Related:
         if not own:
             return None
         features, first = tuple(feature for feature, _ in own), [place.start for _, place in own]
+        grouped = tuple(feature.kind == "categorical" for feature in features)
         step = torch.tensor([feature.grid or 0.0 for feature in features], dtype=torch.float64)
         slack = torch.where(step > 0, ON_GRID * step, SLACK * torch.from_numpy(width[first]))
         return cls(
             relations=relations,
             rules=compiled(relations, features, slack.tolist()),
             columns=tuple(tuple(range(place.start, place.stop)) for _, place in own),
+            grouped=grouped,
             shift=torch.from_numpy(shift),
             scale=torch.from_numpy(scale),
             step=step,
             slack=slack,
-            fill=torch.from_numpy(np.where([len(range(p.start, p.stop)) == 1 for _, p in own], fill[first], np.nan)),
-            missing=tuple(n for n, feature in enumerate(features) if feature.missing and feature.kind == "categorical"),
+            fill=torch.from_numpy(fill[first]),
+            missing=tuple(n for n, feature in enumerate(features) if feature.missing and grouped[n]),
         )
 
     def to(self, like: Tensor) -> Related:
@@ -111,12 +114,22 @@ class Related:
 
     @cached_property
     def _numbers(self) -> tuple[Tensor, Tensor]:
-        """Which features are one column (q,), and these columns (q,)."""
-        single = [number for number, columns in enumerate(self.columns) if len(columns) == 1]
+        """Which features are no groups (q,), and their columns (q,)."""
+        single = [number for number, grouped in enumerate(self.grouped) if not grouped]
         return (
             torch.tensor(single, dtype=torch.long, device=self.shift.device),
             torch.tensor([self.columns[number][0] for number in single], dtype=torch.long, device=self.shift.device),
         )
+
+    @cached_property
+    def _groups(self) -> list[tuple[int, list[int]]]:
+        """Which features are groups, and their columns."""
+        return [(number, list(self.columns[number])) for number, grouped in enumerate(self.grouped) if grouped]
+
+    @cached_property
+    def _first(self) -> Tensor:
+        """The first column of every feature: (m,)."""
+        return torch.tensor([own[0] for own in self.columns], device=self.shift.device)
 
     def values(self, x: Tensor, middle: Tensor) -> Tensor:
         """What encoded rows (n, d) say, as rules have it: (n, m). Columns of groups are on above ``middle`` (d,)."""
@@ -130,11 +143,10 @@ class Related:
         number = torch.where(on_grid, place * grain, number)
         missing = x[:, columns] == self._encoded(self.fill[features], columns).to(x.dtype)
         found[:, features] = torch.where(missing, torch.nan, number)
-        for feature, own in enumerate(self.columns):
-            if len(own) > 1:
-                on = x[:, list(own)] > middle[list(own)]
-                level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(own)).double()
-                found[:, feature] = torch.where(on.any(1) | (feature not in self.missing), level, torch.nan)
+        for feature, own in self._groups:
+            on = x[:, own] > middle[own]
+            level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(own)).double()
+            found[:, feature] = torch.where(on.any(1) | (feature not in self.missing), level, torch.nan)
         return found
 
     def written(self, x: Tensor, before: Tensor, after: Tensor, off: Tensor, on: Tensor) -> Tensor:
@@ -144,11 +156,10 @@ class Related:
         features, columns = self._numbers
         encoded = self._encoded(after[:, features], columns).to(x.dtype)
         x[:, columns] = torch.where(changed[:, features], encoded, x[:, columns])
-        for feature, own in enumerate(self.columns):
-            if len(own) > 1:
-                chosen = torch.arange(len(own), device=x.device) == after[:, feature, None]
-                levels = torch.where(chosen, on[list(own)], off[list(own)])
-                x[:, list(own)] = torch.where(changed[:, feature, None], levels, x[:, list(own)])
+        for feature, own in self._groups:
+            chosen = torch.arange(len(own), device=x.device) == after[:, feature, None]
+            levels = torch.where(chosen, on[own], off[own])
+            x[:, own] = torch.where(changed[:, feature, None], levels, x[:, own])
         return x
 
     def _encoded(self, number: Tensor, columns: Tensor) -> Tensor:
@@ -156,11 +167,10 @@ class Related:
 
     def limits(self, low: Tensor, high: Tensor, movable: Tensor) -> Limits:
         """Where each person may go, from bounds of encoded columns and which may change (n, d)."""
-        first = torch.tensor([own[0] for own in self.columns], device=self.shift.device)
+        first = self._first
         ends = [bound[:, first].double() * self.scale[first] + self.shift[first] for bound in (low, high)]
-        for feature, own in enumerate(self.columns):
-            if len(own) > 1:
-                ends[0][:, feature], ends[1][:, feature] = 0, len(own)
+        for feature, own in self._groups:
+            ends[0][:, feature], ends[1][:, feature] = 0, len(own)
         # What rounding has taken from a bound on the grid must not exclude it.
         room = torch.where(self.step > 0, ON_GRID * self.step, 0)
         return Limits(ends[0] - room, ends[1] + room, movable[:, first], self.step, self.slack)
@@ -176,8 +186,7 @@ class Related:
 
     def kept(self, columns: Tensor) -> Tensor:
         """Encoded columns that must stay (n, d) as features that must: (n, m)."""
-        first = torch.tensor([own[0] for own in self.columns], device=self.shift.device)
-        return columns[:, first]
+        return columns[:, self._first]
 
     def broken(self, values: Tensor, home: Tensor) -> Tensor:
         """Which rules each row breaks, worse than at home: (n, r) bool."""
