@@ -83,7 +83,7 @@ def story_text(story: Story, chosen: str) -> Group:
     if story.unlikeness is not None and story.unlikeness > 1:
         opening.append(
             f"They are unusual as they are: {story.unlikeness:.3g} times as far from people classified "
-            f"'{story.wanted}' as advice leads others. It does not lead them further away.\n",
+            f"'{story.wanted}' as the limit for advice. The advice does not make them more unusual.\n",
             style="",
         )
     first, *others = story.advice

@@ -8,6 +8,7 @@ moves, from all those people, and from random points. A point that does not pass
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -114,9 +115,7 @@ def _from_anywhere(task: Task, people: People) -> Tensor:
     for some in torch.split(lost, POINTS // TRIES):
         own = task.of(some)
         tried = random_in_hull(own.space, own.origin, TRIES).transpose(0, 1)
-        who = torch.arange(len(some), device=some.device).repeat_interleave(TRIES)
-        apart = own.space.of(who).snap_apart(tried.flatten(0, 1), own.origin[who]).view(tried.shape)
-        best[some] = cheapest(own, apart)
+        best[some] = cheapest(own, _each(own, Space.snap_apart, tried))
     return reduced(task, best)
 
 
@@ -149,17 +148,17 @@ def cheapest(task: Task, points: Tensor, thorough: bool = False) -> Tensor:
 
 def _cheapest_of(task: Task, points: Tensor) -> Tensor:
     """The same of so few points that all of them can be made valid."""
-    valid = _valid(task, points)
+    valid = _each(task, Space.snap, points)
     cost = task.costs_of_columns(valid).sum(2)
     right = task.near(valid) & (task.tried(task.score, valid) > LEAST_SCORE) & (cost > 0)
     cost, order = torch.where(right, cost, torch.inf).sort(1)
     return _first_good(task, valid, cost, order)
 
 
-def _valid(task: Task, points: Tensor) -> Tensor:
-    """The nearest valid points: (n, t, d)."""
+def _each(task: Task, snap: Callable[[Space, Tensor, Tensor], Tensor], points: Tensor) -> Tensor:
+    """Several points of each row (n, t, d), snapped."""
     people = torch.arange(len(points), device=points.device).repeat_interleave(points.shape[1])
-    return task.space.of(people).snap(points.flatten(0, 1), task.origin[people]).view(points.shape)
+    return snap(task.space.of(people), points.flatten(0, 1), task.origin[people]).view(points.shape)
 
 
 def _best_first(task: Task, points: Tensor) -> Tensor:

@@ -139,8 +139,7 @@ class Relaxing:
     def _related_without(self, gone: Sequence[Relation | None]) -> Related | None:
         assert self.space.related is not None
         kept = tuple(each for each in self.space.related.relations if each not in gone)
-        own = self.encoding
-        related = Related.of(kept, own.places, own.shift, own.scale, own.upper - own.lower, own.fill)
+        related = self.encoding.related_by(kept)
         return None if related is None else related.to(self.origin)
 
     def _for_each(self, space: Space, rows: Tensor, chosen: Tensor) -> Space:

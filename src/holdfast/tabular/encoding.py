@@ -19,6 +19,7 @@ from holdfast.tabular.feature import Feature
 from holdfast.tabular.people import People, learned_ranges
 from holdfast.tabular.ranges import Ranges, gaps_of, ranges_of
 from holdfast.tabular.related import Related
+from holdfast.tabular.relations import Relation
 from holdfast.tabular.schema import Schema
 from holdfast.tabular.shares import PARTS, quantiles_of
 from holdfast.tabular.space import Group, Space
@@ -181,7 +182,7 @@ class Encoding:
         columns = np.flatnonzero(self._fillable)
         there = np.zeros(tuple(x.shape), dtype=bool)
         if len(columns):
-            encoded = torch.from_numpy(((self.fill - self.shift) / self.scale)[columns])
+            encoded = torch.tensor([number for _, number in self._missing_numbers()], dtype=torch.float64)
             dtype = x.dtype if x.dtype.itemsize < 4 else torch.float32
             there[:, columns] = (x.detach().cpu()[:, columns].to(dtype) == encoded.to(dtype)).numpy()
         return there
@@ -233,12 +234,14 @@ class Encoding:
             groups=tuple(groups),
             gaps=tuple(self._gaps()),
             missing=tuple(self._missing_numbers()),
-            related=Related.of(
-                self.schema.relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill
-            ),
+            related=self.related_by(self.schema.relations),
             people=self.people,
             weight=self._difficulty,
         )
+
+    def related_by(self, relations: tuple[Relation, ...]) -> Related | None:
+        """The columns that some relations join; None where there are no relations."""
+        return Related.of(relations, self.places, self.shift, self.scale, self.upper - self.lower, self.fill)
 
     @property
     def _difficulty(self) -> Tensor | None:

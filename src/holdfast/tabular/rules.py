@@ -6,6 +6,7 @@ its place among the feature's values. A missing value is NaN, and a relation wit
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,7 +54,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(ABC):
     """One relation on ``v``. Each kind says how badly a row breaks it, and completes a row that does."""
 
     relation: Relation
@@ -113,17 +114,17 @@ class Rule:
             rows = rows[~good]
         return result
 
+    @abstractmethod
     def breach(self, x: Tensor) -> Tensor:
         """How badly each row of the rule's own columns (n, k) breaks it: (n,), 0 where it holds."""
-        raise NotImplementedError
 
     def no_worse(self, x: Tensor, origin: Tensor) -> Tensor:
         """(n,) bool, for rows that break it at the origin."""
         return self.breach(x) <= self.breach(origin) + self.tolerance(x)
 
+    @abstractmethod
     def completed(self, cells: Cells) -> Tensor:
         """The rule's own columns with as little changed as it takes: (n, k). What does not help is not used."""
-        raise NotImplementedError
 
     def tolerance(self, x: Tensor) -> Tensor:
         """(n,)"""

@@ -525,7 +525,7 @@ class Space:
         if not self._stepped:
             inside = self._out_of_gaps(torch.minimum(torch.maximum(x, low), high), x, low, high)
             nearer = (inside - x).abs() < (origin - x).abs()
-            return torch.where((low <= high) & nearer & ~self._lost(inside), inside, origin)
+            return torch.where(self._there(inside, (low <= high) & nearer), inside, origin)
         stepped, grain = self.step > 0, torch.where(self.step > 0, self.step, 1)
         slack = 1e-4 * grain / self.scale + _noise(x).double()
         first = torch.ceil(self._number(low.double() - slack) / grain)
@@ -536,7 +536,11 @@ class Space:
         candidate = self._out_of_gaps(candidate, x, low, high)
         possible = torch.where(stepped, first <= last, low <= high)
         nearer = (candidate - x).abs() + torch.where(stepped, slack, 0) < (origin - x).abs()
-        return torch.where(possible & nearer & ~self._lost(candidate), candidate, origin)
+        return torch.where(self._there(candidate, possible & nearer), candidate, origin)
+
+    def _there(self, x: Tensor, among: Tensor) -> Tensor:
+        """Those among some numbers (n, d) that do not say that a value is missing."""
+        return among & ~self._lost(x) if self.missing else among
 
     def _lost(self, x: Tensor) -> Tensor:
         """Which numbers say that a value is missing: (n, d) bool. Compared as decoding does, in float32 at most."""
