@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.families.store import load_family as load_family
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
+    from holdfast.models.adapting import as_model as as_model
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
@@ -105,6 +106,7 @@ _HOMES = {
     "families.recipe": ("PAPER_RECIPES", "Recipe", "Retraining"),
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
+    "models.adapting": ("as_model",),
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),

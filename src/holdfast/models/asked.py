@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
+from holdfast.models.deployed import searched, surrogate
 from holdfast.models.identity import identities
 from holdfast.models.model import Model, check_callable, checked_logits
 
@@ -14,14 +16,24 @@ from holdfast.models.model import Model, check_callable, checked_logits
 class Asked:
     """A model whose every answer is checked and has the dtype of the rows, and whose names are looked up once.
 
-    Lives as long as one search: a model whose weights are changed in place is asked anew by the next.
+    Lives as long as one search: a model whose weights are changed in place is asked anew by the next. A model that
+    somebody else made may be asked through a faster one that says the same; `assess` asks the model itself.
     """
 
     model: Model
     names: frozenset[str]  # its `identities`
 
     def __call__(self, x: Tensor) -> Tensor:
-        return checked_logits(self.model(x), len(x)).to(x.dtype)
+        return checked_logits(self.searched(x), len(x)).to(x.dtype)
+
+    @cached_property
+    def searched(self) -> Model:
+        return searched(self.model)
+
+    @cached_property
+    def surrogate(self) -> Model | None:
+        """What stands in for the gradient of a model that has none."""
+        return surrogate(self.model)
 
 
 def asked(model: Model) -> Asked:
@@ -39,3 +51,9 @@ def itself(model: Model) -> Model:
 
 def names_of(model: Model) -> frozenset[str]:
     return model.names if isinstance(model, Asked) else identities(model)
+
+
+def leading(model: Model) -> Model:
+    """The model that gradients are taken of: the model itself, or what stands in for one that has none."""
+    own = model.surrogate if isinstance(model, Asked) else surrogate(model)
+    return model if own is None else own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -33,6 +34,17 @@ def log_odds(model: Model, point: Tensor, target: Tensor, origin: Tensor | None 
     """log p/(1 − p) of the target's probability p: (n,). For two classes the same as `margin`."""
     own, others = _apart(model(point), target)
     return own - others.logsumexp(1)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """By how much a score exceeds what is asked of it."""
+
+    score: Score
+    least: float
+
+    def __call__(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
+        return self.score(model, point, target, point if origin is None else origin) - self.least
 
 
 def probability_gap(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:

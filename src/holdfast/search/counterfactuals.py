@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import Asked, asked, itself, names_of
+from holdfast.models.deployed import has_gradient
 from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.search.people import check_people, people_for
@@ -212,20 +213,34 @@ def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfac
     return replace(judged, found=judged.found & passes, unlikeness=unlikeness, implausible=valid & ~passes)
 
 
-def checked_question(model: Model, x: Tensor, target: Tensor, space: Space) -> tuple[Asked, Tensor, Tensor]:
+def checked_question(
+    model: Model, x: Tensor, target: Tensor, space: Space, gradient: bool = True
+) -> tuple[Asked, Tensor, Tensor]:
     """The model as a search asks it, the rows without their graph, the targets: if all belongs together.
 
-    Logits may have another dtype than the rows, such as float64; the search has them in that of the rows.
+    Logits may have another dtype than the rows, such as float64; the search has them in that of the rows. A search that
+    needs no ``gradient`` takes any model of `as_model`.
     """
     check_rows(x)
     check_tensor("target", target)
     check_space(space, x)
     asks = asked(model)
-    classes = check_model(asks.model, x)
+    classes = _checked_classes(asks, x, gradient)
     check_target(target, len(x), classes)
     check_people(asks, space, classes)
     LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
     return asks, x.detach(), target.to(x.device)
+
+
+def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
+    """How many classes the model has, if it can be searched."""
+    if has_gradient(asks.model):
+        return check_model(asks.searched, x)
+    if gradient:
+        raise ValueError(
+            f"this search needs gradients and {asks.model} has none; MinCost (min-l1, min-l2) and Margin need none"
+        )
+    return answer(asks.model, x[:64]).shape[1]
 
 
 def check_space(space: Space, x: Tensor) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from holdfast.models.asked import leading
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
 from holdfast.tabular.space import Space
@@ -83,11 +84,15 @@ def _threshold(size: Tensor, radius: Tensor) -> Tensor:
 
 
 def slope(score: Score, model: Model, point: Tensor, target: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
-    """The score of each point, and its gradient: (n,), (n, d)."""
+    """The score of each point, and its gradient: (n,), (n, d). A model without one is led by its surrogate's."""
+    leads = leading(model)
     with torch.enable_grad():
         point = point.detach().requires_grad_()
-        value = score(model, point, target, origin)
+        value = score(leads, point, target, origin)
         (gradient,) = torch.autograd.grad(value.sum(), point)
+    if leads is not model:
+        with torch.no_grad():
+            value = score(model, point.detach(), target, origin)
     return value.detach(), gradient
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.models.scores import log_odds
+from holdfast.models.scores import AtLeast, log_odds
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
@@ -43,11 +43,8 @@ class Margin:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        model, x, target = checked_question(model, x, target, space)
-
-        def sure_enough(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
-            return log_odds(model, point, target) - math.log(self.level / (1 - self.level))
-
+        model, x, target = checked_question(model, x, target, space, gradient=False)
+        sure_enough = AtLeast(log_odds, math.log(self.level / (1 - self.level)))
         with one_thread():
             point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
             with torch.no_grad():

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from holdfast.models.asked import itself
+from holdfast.models.deployed import has_gradient
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.search.believable import believable
@@ -19,6 +21,7 @@ from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shri
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search.proximal import Step, accelerated, falling_rate
+from holdfast.search.without_gradient import cheapest_without_gradient
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
@@ -74,7 +77,7 @@ class MinCost:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        model, x, target = checked_question(model, x, target, space)
+        model, x, target = checked_question(model, x, target, space, gradient=False)
         with one_thread():
             return assess(model, x, self.cheapest(model, x, target, space.to(x), margin), target, space)
 
@@ -83,6 +86,8 @@ class MinCost:
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
+            if not has_gradient(itself(model)):
+                return cheapest_without_gradient(task)
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
             return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 

@@ -1,0 +1,52 @@
+"""A small network that resembles a black box near the people it was made for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from holdfast.models.model import Model
+
+if TYPE_CHECKING:
+    from holdfast.models.deployed import Deployed
+
+HIDDEN = (64, 32)
+LARGEST = 20.0  # logit that is learned: beyond, a model is sure, and how sure says nothing
+MOST = 10_000  # rows that are learned from
+
+
+def surrogate_of(deployed: Deployed) -> Model:
+    """A network fitted to what the model says of the rows that the encoding knows."""
+    from sklearn.neural_network import MLPRegressor
+
+    known = deployed.encoding.known
+    if known is None:
+        raise ValueError(
+            f"{deployed} has no gradient, so a search needs rows to learn from; use Encoding.fit(table, schema) with a "
+            "table that has its label column, and not plausible=None"
+        )
+    x = deployed.encoding.encode(known.iloc[:MOST])
+    logits = deployed(x).clamp(-LARGEST, LARGEST)
+    centred = (logits - logits.mean(1, keepdim=True)).numpy()
+    network = MLPRegressor(hidden_layer_sizes=HIDDEN, early_stopping=True, max_iter=100, random_state=0)
+    network.fit(x.numpy(), centred if centred.shape[1] > 2 else centred[:, 1])
+    return _in_torch(network, centred.shape[1])
+
+
+def _in_torch(network: object, classes: int) -> Model:
+    layers: list[nn.Module] = []
+    for weight, bias in zip(network.coefs_, network.intercepts_, strict=True):  # type: ignore[attr-defined]
+        layer = nn.Linear(*weight.shape)
+        layer.weight.data = torch.from_numpy(np.ascontiguousarray(weight.T))
+        layer.bias.data = torch.from_numpy(bias)
+        layers += [layer, nn.ReLU()]
+    body = nn.Sequential(*layers[:-1]).requires_grad_(False)
+
+    def logits(x: Tensor) -> Tensor:
+        out: Tensor = body.to(x)(x)
+        return torch.cat([-out, out], 1) if classes == 2 else out
+
+    return logits

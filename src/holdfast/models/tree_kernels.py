@@ -1,0 +1,32 @@
+"""The loops over trees, compiled by numba. Arrays are those of `Ensemble.arrays`."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def leaf_of(node, cells, is_number, missing, feature, split, missing_left, left, right, sets):  # type: ignore[no-untyped-def]
+    """The leaf that one row (f,) reaches from a node."""
+    while feature[node] >= 0:
+        own = feature[node]
+        cell = cells[own]
+        if is_number[own]:
+            goes_left = missing_left[node] if cell == missing[own] else cell <= split[node]
+        else:
+            goes_left = sets[split[node], cell]
+        node = left[node] if goes_left else right[node]
+    return node
+
+
+@numba.njit(cache=True)
+def sums(cells, is_number, missing, feature, split, missing_left, left, right, value, roots, sets):  # type: ignore[no-untyped-def]
+    """The sum over trees of the values of the leaves that rows (n, f) reach: (n, o)."""
+    total = np.zeros((cells.shape[0], value.shape[1]))
+    for row in range(cells.shape[0]):
+        for root in roots:
+            leaf = leaf_of(root, cells[row], is_number, missing, feature, split, missing_left, left, right, sets)
+            for out in range(value.shape[1]):
+                total[row, out] += value[leaf, out]
+    return total
