@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.models import black_box, estimators
+from holdfast.models import black_box, estimators, torch_modules
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.tabular.encoding import Encoding
 
-READERS = (estimators, black_box)  # the first whose `knows(model)` is true reads the model
+READERS = (torch_modules, estimators, black_box)  # the first whose `knows(model)` is true reads the model
 
 
 def as_model(
@@ -21,7 +21,8 @@ def as_model(
 ) -> Deployed:
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
-    takes     "table" (a DataFrame in the user's units) or "encoded" (rows of the encoding)
+    takes     "table" (a DataFrame in the user's units), "encoded" (rows of the encoding) or "numbers" (the table's
+              columns as they are, one number each, in the order of the schema)
     outputs   what the model gives for a row: "probabilities", "logits" or "labels"
     classes   the class of each output, in order
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.models.ensemble import Ensemble
 
 Ask = Callable[[pd.DataFrame], NDArray[np.float64]]  # a table in the user's units -> (n, c) logits
-Takes = Literal["table", "encoded"]
+Takes = Literal["table", "encoded", "numbers"]
 Outputs = Literal["probabilities", "logits", "labels"]
 LEAST_PROBABILITY = 1e-12  # whose logarithm is taken: a model that is certain is as good as certain
 

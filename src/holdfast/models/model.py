@@ -120,14 +120,19 @@ def check_model(model: Model, x: Tensor) -> int:
 def differentiable_logits(model: Model, x: Tensor) -> Tensor:
     """What a model says of the first rows, if it has a gradient and always says the same: (at most 64, c)."""
     check_callable(model)
-    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
-        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
+    check_steady(model)
     rows = x[:64].detach().requires_grad_()
     with torch.enable_grad():
         logits = logits_from(model, rows)
     if len(rows) and not logits.requires_grad:
         raise ValueError("the model's output has no gradient; gradient searches need a model written in torch")
     return logits.detach()
+
+
+def check_steady(model: Any) -> None:
+    """Raise where a module would answer differently each time, or after other rows."""
+    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
+        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
 
 
 def _is_fickle(module: nn.Module) -> bool:
