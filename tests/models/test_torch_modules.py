@@ -108,7 +108,7 @@ def test_a_number_from_0_to_1_that_could_be_either_is_named(encoding):
 
     class Sure(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return 0.7 + 0 * x[:, 0]
+            return 0.7 + 0.001 * x[:, 0].tanh()
 
     with pytest.warns(UserWarning, match="read as a probability, though it may be a logit"):
         assert "one probability" in repr(as_model(Sure(), encoding))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from holdfast.models import black_box, estimators, torch_modules
+from holdfast.models import black_box, estimators, suspicions, torch_modules
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.tabular.encoding import Encoding
 
@@ -34,7 +35,10 @@ def as_model(
         return model
     for reader in READERS:
         if reader.knows(model):
-            read: Deployed = reader.deployed(model, encoding, How(takes, outputs, classes))
+            how = How(takes, outputs, classes)
+            read: Deployed = reader.deployed(model, encoding, how)
+            others = getattr(reader, "others", None)  # ways to ask the model otherwise, where the reader knows some
+            suspicions.warn_of(read, others and partial(others, read, how))
             return read
     raise TypeError(
         f"{type(model).__name__} cannot be asked: expected an object with predict_proba, decision_function or predict, "

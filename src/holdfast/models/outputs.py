@@ -152,7 +152,7 @@ class Squashing(TorchFunctionMode):
     NAMES = frozenset({"sigmoid", "special_expit", "softmax"})
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._last: tuple[Tensor, Tensor] | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Deployed, How, Takes
+from holdfast.models.deployed import Ask, Deployed, How, Takes
 from holdfast.models.feeding import Fed, fed, sample
 from holdfast.models.model import Model, check_steady
 from holdfast.models.outputs import Reading, Squashing, as_output, read_outputs
@@ -34,9 +36,7 @@ def of_module(model: nn.Module, encoding: Encoding, how: How, name: str) -> Depl
     table, labels = sample(encoding)
     given, output, squashed = _tried(model, encoding, how, table)
     classes = encoding.schema.classes
-    reading = read_outputs(
-        output, classes, said=how.outputs, order=how.classes, labels=labels, squashed=squashed
-    )
+    reading = read_outputs(output, classes, said=how.outputs, order=how.classes, labels=labels, squashed=squashed)
     has_gradient = given.encoded is not None and reading.kind != "labels"
     return Deployed(
         model,
@@ -47,7 +47,29 @@ def of_module(model: nn.Module, encoding: Encoding, how: How, name: str) -> Depl
     )
 
 
-def _ask(model: nn.Module, given: Fed, reading: Reading) -> Callable[[pd.DataFrame], NDArray[np.float64]]:
+def others(read: Deployed, how: How) -> dict[str, Ask]:
+    """The same module fed the table's numbers in the place of encoded rows, or the reverse, where it takes both."""
+    table, labels = sample(read.encoding)
+    found: dict[str, Ask] = {}
+    for takes in WAYS[:2]:
+        try:
+            given, output, squashed = _tried(read.own, read.encoding, replace(how, takes=takes), table)
+            with warnings.catch_warnings(action="ignore"):  # `deployed` has said it
+                reading = read_outputs(
+                    output,
+                    read.encoding.schema.classes,
+                    said=how.outputs,
+                    order=how.classes,
+                    labels=labels,
+                    squashed=squashed,
+                )
+        except ValueError:
+            continue
+        found[f"takes={takes!r}"] = _ask(read.own, given, reading)
+    return found
+
+
+def _ask(model: nn.Module, given: Fed, reading: Reading) -> Ask:
     def ask(table: pd.DataFrame) -> NDArray[np.float64]:
         check_steady(model)
         with torch.no_grad():
@@ -79,7 +101,7 @@ def _tried(model: nn.Module, encoding: Encoding, how: How, table: pd.DataFrame) 
             with torch.no_grad(), Squashing() as squashing:
                 output = as_output(model(given.table(table)))
             if not output.ndim or len(output) != len(table):
-                raise ValueError(f"it gave {tuple(output.shape)} for {len(table)} rows")  # noqa: TRY301
+                raise ValueError(f"it gave {tuple(output.shape)} for {len(table)} rows")
         except Exception as error:  # whatever a forward pass may raise
             said[takes] = error
             continue
@@ -89,7 +111,7 @@ def _tried(model: nn.Module, encoding: Encoding, how: How, table: pd.DataFrame) 
         f"{type(model).__name__} takes neither encoded rows ({encoding.width} numbers) nor the table's "
         f"{len(encoding.schema.features)} columns. It was tried with {tried or list(said)}. Wrap it in a function from "
         "a table to probabilities and pass that"
-    ) from list(said.values())[0]
+    ) from next(iter(said.values()))
 
 
 def first_weight(model: nn.Module) -> Tensor | None:
