@@ -56,8 +56,8 @@ def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
     if share > ZERO_SHARE:
         yield (
             f"the model has no gradient at {share:.0%} of the known rows, so a search finds no way from there: it is "
-            "so sure of them that its probabilities are exactly 0 or 1, or it gives everybody the same answer. Pass the "
-            "model without its last sigmoid or softmax, or in float64: model.double()"
+            "so sure of them that its probabilities are exactly 0 or 1, or it gives everybody the same answer. Pass "
+            "the model without its last sigmoid or softmax, or in float64: model.double()"
         )
 
 
