@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from holdfast.models import black_box, estimators, suspicions, torch_modules
+from holdfast.models import black_box, estimators, keras_models, suspicions, torch_modules
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.tabular.encoding import Encoding
 
-READERS = (torch_modules, estimators, black_box)  # the first whose `knows(model)` is true reads the model
+READERS = (keras_models, torch_modules, estimators, black_box)  # the first whose `knows(model)` is true reads the model
 
 
 def as_model(

@@ -63,7 +63,7 @@ def logits_from(model: Model, x: Tensor) -> Tensor:
 
 
 def _does_not_take(model: Model, x: Tensor) -> str:
-    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", _first_weight(model)
+    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
     if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
         return (
             f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
@@ -73,11 +73,12 @@ def _does_not_take(model: Model, x: Tensor) -> str:
 
 def dtype_of(model: Any) -> torch.dtype | None:
     """The dtype of a model's weights, where it shows some."""
-    weight = _first_weight(model)
+    weight = first_weight(model)
     return None if weight is None else weight.dtype
 
 
-def _first_weight(model: Any) -> Tensor | None:
+def first_weight(model: Any) -> Tensor | None:
+    """Of a module, or of what shows its weights."""
     shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None)
     several = shown if isinstance(shown, Iterator | tuple | list) else ()
     return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
