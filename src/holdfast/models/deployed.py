@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.inputs import as_fitted
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -58,7 +59,7 @@ class Deployed:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""
         if not len(x):
             return torch.zeros(0, len(self.encoding.schema.classes), dtype=torch.float64, device=x.device)
-        return torch.from_numpy(self.ask(self.encoding.decode(x))).to(x.device)
+        return torch.from_numpy(self.ask(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
 
     @property
     def searched(self) -> Model:

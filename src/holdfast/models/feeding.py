@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.deployed import Takes
+from holdfast.models.probing import FEW, random_rows, real_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 
@@ -104,11 +105,5 @@ def _check_numbers(encoding: Encoding) -> None:
 
 def sample(encoding: Encoding, most: int = MOST) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
-    known = encoding.known
-    if known is not None and len(known):
-        chosen = known.iloc[np.unique(np.linspace(0, len(known) - 1, min(most, len(known))).round().astype(np.int64))]
-        chosen = chosen.reset_index(drop=True)
-        return chosen[list(encoding.schema.names)], encoding.labels(chosen).numpy()
-    low, high = ((end - encoding.shift) / encoding.scale for end in (encoding.lower, encoding.upper))
-    drawn = np.random.default_rng(0).uniform(low, high, (min(most, 500), encoding.width))
-    return encoding.decode(torch.from_numpy(drawn)), None
+    real = real_rows(encoding, most)
+    return (encoding.decode(random_rows(encoding, FEW)), None) if real is None else real

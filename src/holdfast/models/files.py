@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import nn
 
-from holdfast.models.adapting import as_model
-from holdfast.models.deployed import Deployed, Outputs, Takes
-from holdfast.models.network_files import read_into, read_layers
+from holdfast.models.adapting import as_model, read_as
+from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.network_files import Layers, read_into, read_layers
 from holdfast.models.untrusted import (
     ZIP,
     RefusedError,
@@ -58,12 +58,11 @@ def read_model(
         raise refused(path, f"is a {suffix} file")
     if suffix not in FORMATS:
         raise ValueError(f"{path}: no model is read from a '{suffix}' file; the formats are {', '.join(FORMATS)}")
-    if suffix == ".safetensors":
-        own: Any = read_layers(path) if like is None else read_into(path, like)
-    else:
-        if like is not None:
-            raise ValueError(f"like= belongs to .safetensors files, which hold weights only; {path} needs none")
-        own = FORMATS[suffix](path, start)
+    if like is not None and suffix != ".safetensors":
+        raise ValueError(f"like= belongs to .safetensors files, which hold weights only; {path} needs none")
+    own = FORMATS[suffix](path, start) if like is None else read_into(path, like)
+    if isinstance(own, Layers):  # which `as_model` would leave as they are
+        return read_as(own, encoding, How(takes, outputs, classes))
     return as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
 
 

@@ -17,6 +17,7 @@ from holdfast.models.deployed import Ask, Deployed, How, Takes
 from holdfast.models.feeding import Fed, fed, sample
 from holdfast.models.model import Model, check_steady, first_weight
 from holdfast.models.outputs import Reading, Squashing, as_output, read_outputs
+from holdfast.models.probing import rows_to_compare
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
@@ -106,19 +107,14 @@ def of_translation(
 
 def says_the_same(exact: Model, ask: Ask, encoding: Encoding) -> bool:
     """Whether a translation agrees with the model: on known rows, and on as many with their columns shuffled apart."""
-    table, _ = sample(encoding, COMPARED // 2)
-    draw = np.random.default_rng(0)
-    apart = {name: table[name].iloc[draw.permutation(len(table))].reset_index(drop=True) for name in table}
-    for rows in (table, pd.DataFrame(apart)):
-        theirs = torch.from_numpy(ask(rows)).softmax(1)
-        try:
-            with torch.no_grad():
-                ours = exact(encoding.encode(rows)).double().cpu().softmax(1)
-        except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
-            return False
-        if not bool(((theirs - ours).abs() <= SAME).all()):
-            return False
-    return True
+    rows = rows_to_compare(encoding, COMPARED)
+    theirs = torch.from_numpy(ask(rows)).softmax(1)
+    try:
+        with torch.no_grad():
+            ours = exact(encoding.encode(rows)).double().cpu().softmax(1)
+    except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
+        return False
+    return bool(((theirs - ours).abs() <= SAME).all())
 
 
 def _used(call: Call, model: Any, encoding: Encoding, how: How, table: pd.DataFrame) -> tuple[Used, str]:
