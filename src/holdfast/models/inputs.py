@@ -193,7 +193,7 @@ class Inputs:
         assert self.encoding.known is not None
         return self.encoding.known[list(self.encoding.schema.names)].iloc[:1]
 
-    def at(self, values: Mapping[int, Sequence[Any]]) -> Matrix:
+    def at(self, values: Mapping[int, Sequence[Any] | Matrix]) -> Matrix:
         """The columns for given values of some features, one per row: (n, m). The other features are typical.
 
         Shorter lists are continued by their first value.
@@ -202,7 +202,7 @@ class Inputs:
         columns = {}
         for place, own in values.items():
             feature = self.encoding.schema.features[place]
-            columns[feature.name] = _column(feature, [*own, *[own[0]] * (rows - len(own))])
+            columns[feature.name] = _column(feature, own)[np.arange(rows) * (np.arange(rows) < len(own))]
         return self.transform(_repeated(self.typical, rows).assign(**columns))
 
     def of_levels(self, place: int) -> Matrix:
@@ -251,7 +251,7 @@ def _some_numbers(column: pd.Series[Any], feature: Feature) -> list[Any]:
     return [*some.tolist(), *([None] if feature.missing else [])]
 
 
-def _column(feature: Feature, values: Sequence[Any]) -> pd.api.extensions.ExtensionArray | NDArray[Any]:
+def _column(feature: Feature, values: Sequence[Any] | Matrix) -> Any:
     """Values of a feature as `Encoding.decode` gives them."""
     if not feature.is_numeric:
         return pd.array(list(values), dtype=object) if feature.missing else pd.Series(list(values)).array
