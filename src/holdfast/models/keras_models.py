@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Ask, Deployed, How
-from holdfast.models.torch_modules import of_module, of_translation, other_ways
+from holdfast.models.model import first_weight
+from holdfast.models.torch_modules import of_module, of_translation, other_ways, used_of
 from holdfast.tabular.encoding import Encoding
 
 ACTIVATIONS: dict[str, nn.Module | None] = {
@@ -36,11 +37,16 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     name = f"{type(model).__name__} of Keras on {backend}"
     if backend == "torch":
         return of_module(_call(model), model, encoding, how, name)
-    return of_translation(_call(model), model, encoding, how, name, translated(model))
+    used, about = used_of(_call(model), model, encoding, how, None)
+    return of_translation(used, f"{name}, {about}", translated(model))
 
 
 def others(read: Deployed, how: How) -> dict[str, Ask]:
-    return other_ways(_call(read.own), read, how)
+    return other_ways(_call(read.own), read, how, _like(read.own))
+
+
+def _like(model: Any) -> Tensor | None:
+    return first_weight(model) if isinstance(model, nn.Module) else None
 
 
 def _call(model: Any) -> Callable[[Any], Any]:
