@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.deployed import LEAST_PROBABILITY, Takes
+from holdfast.models.inputs import as_fitted
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 
@@ -32,7 +33,7 @@ class Feed:
 
     def __call__(self, table: pd.DataFrame) -> Any:
         if self.takes == "table":
-            own = table[list(self.columns)]
+            own = as_fitted(table, self.encoding)[list(self.columns)]
             return own.to_numpy() if self.as_array else own
         rows = self.encoding.encode(table).numpy()
         return rows if self.as_array else pd.DataFrame(rows, columns=list(self.columns))
