@@ -25,6 +25,9 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Compare = Callable[[Floats, Floats], Bools]  # numbers, thresholds -> goes left
 GRID = 1000  # values of a number among which a column must rise, or fall, throughout
+PROBES = 4000  # numbers of a feature that are asked about at once
+FURTHER = (-1e3, 1e3, -1e9, 1e9)  # spans beyond the data where splits are still looked for
+WHOLE = 2.0**53  # up to which every whole number is a float64
 MAGNITUDE = np.iinfo(np.int64).max  # the bits of a float64 but its sign
 
 
@@ -82,7 +85,7 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
     nodes.fix(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))
     for place, feature in enumerate(features):
         if not feature.is_numeric:
-            nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels(place))
+            nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels[place])
     number = np.array([feature.is_numeric for feature in features])
     own = np.flatnonzero(inner & (source >= 0) & number[source])
     edges = nodes.by_number(own, source, inputs)
@@ -111,9 +114,8 @@ class _Nodes:
         grown = self.grown
         with np.errstate(over="ignore", invalid="ignore"):
             left = grown.below(values, grown.threshold[nodes])
-        for place, node in enumerate(nodes.tolist()):
-            if node in grown.sets:
-                left[:, place] = np.isin(values[:, place], grown.sets[node]) == grown.sets_left
+        for place in np.flatnonzero(np.isin(nodes, list(grown.sets))).tolist():
+            left[:, place] = np.isin(values[:, place], grown.sets[int(nodes[place])]) == grown.sets_left
         return np.where(np.isnan(values), grown.missing_left[nodes], left)
 
     def fix(self, nodes: Ints, row: Floats) -> None:
@@ -125,15 +127,24 @@ class _Nodes:
         """Nodes of one feature of levels: rows (levels, m) are the columns for each."""
         if not len(nodes):
             return
-        left = self.left_of(nodes, rows[:, self.grown.column[nodes]])  # (levels, nodes)
-        self.goes[nodes] = np.where(left.all(axis=0), 1, np.where(left.any(axis=0), 0, -1))
-        found, which = np.unique(left.T, axis=0, return_inverse=True)
-        self.split[nodes] = len(self.sets) + which.reshape(-1)
+        some, which = self._alike(nodes)
+        left = self.left_of(some, rows[:, self.grown.column[some]])  # (levels, some)
+        self.goes[nodes] = np.where(left.all(axis=0), 1, np.where(left.any(axis=0), 0, -1))[which]
+        found, same = np.unique(left.T, axis=0, return_inverse=True)
+        self.split[nodes] = len(self.sets) + same.reshape(-1)[which]
         self.sets.extend(found)
+
+    def _alike(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """One node of each kind of test, and for every node which of them is like it."""
+        grown = self.grown
+        alone = np.where(np.isin(nodes, list(grown.sets)), nodes, -1)
+        test = [grown.column[nodes], grown.threshold[nodes], grown.missing_left[nodes], alone]
+        _, first, which = np.unique(np.stack(test, axis=1), axis=0, return_index=True, return_inverse=True)
+        return nodes[first], which.reshape(-1)
 
     def by_number(self, nodes: Ints, source: Ints, inputs: Inputs) -> tuple[Floats, ...]:
         """Nodes of all numeric features; gives the edges of every feature."""
-        if any(node in self.grown.sets for node in nodes.tolist()):
+        if np.isin(nodes, list(self.grown.sets)).any():
             raise UnreadableError(
                 "it splits a column of numbers by categories; make that column categorical in the schema"
             )
@@ -168,7 +179,7 @@ class _Nodes:
         for place in np.unique(source[nodes]).tolist():
             if features[place].missing:
                 own = source[nodes] == place
-                row = inputs.of_missing(place)[None]
+                row = inputs.of_missing[place][None]
                 left[own] = self.left_of(nodes[own], row[:, self.grown.column[nodes[own]]])[0]
         return left
 
@@ -234,55 +245,66 @@ class _Cuts:
 
     def found(self) -> tuple[Floats, Bools, Bools]:
         """The largest number on the side of the smallest (k,), and whether the smallest and the largest go left."""
+        start, end, first, last = self._between_known()
         whole = np.array([feature.kind == "integer" for feature in self.features])[self.source]
         low, high = (
-            np.where(whole, np.where(whole, ends, 0).astype(np.int64), _ordered(ends)) for ends in self._ends()
+            np.where(whole, np.where(whole, ends, 0).astype(np.int64), _ordered(ends)) for ends in (start, end)
         )
-        first, last = self._left(low, whole), self._left(high, whole)
-        while (open_ := (first != last) & (high - 1 > low)).any():
-            middle = np.where(open_, (low >> 1) + (high >> 1) + (low & high & 1), low)
-            as_first = self._left(middle, whole) == first
-            low, high = np.where(as_first, middle, low), np.where(open_ & ~as_first, middle, high)
+        parts = max(1, PROBES // int(np.bincount(self.source).max()))
+        which = np.arange(len(low))
+        while ((first != last) & (_apart(low, high) > 1)).any():
+            inside = _between(low, high, parts)  # (parts, k)
+            same = (self._left(np.where(whole, inside.astype(np.float64), _float(inside))) == first).sum(axis=0)
+            ladder = np.concatenate([low[None], inside, high[None]])
+            low, high = ladder[same, which], ladder[same + 1, which]
         return np.where(whole, low.astype(np.float64), _float(low)), first, last
 
-    def _left(self, place: Ints, whole: Bools) -> Bools:
-        """Whether numbers (k,), one for each split, go left there."""
-        raw = np.where(whole, place.astype(np.float64), _float(place))
+    def _left(self, raw: Floats) -> Bools:
+        """Whether numbers (n, k), n for each split, go left there."""
+        asked, rows = {}, np.empty(raw.shape, dtype=np.int64)
+        for place in np.unique(self.source).tolist():
+            own = np.flatnonzero(self.source == place)
+            asked[place] = raw[:, own].reshape(-1)
+            rows[:, own] = np.arange(len(asked[place])).reshape(len(raw), -1)
+        return self._below(self.inputs.at(asked)[rows, self.column])
+
+    def _below(self, values: Floats) -> Bools:
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.below(self._columns(raw), self.threshold)
+            return self.below(values, self.threshold)
 
-    def _columns(self, raw: Floats) -> Floats:
-        """The own column of every split for its own number: (k,)."""
-        source = self.source
-        order = np.argsort(source, kind="stable")
-        row = np.empty(len(raw), dtype=np.int64)  # of each number among those of its feature
-        asked: dict[int, Floats] = {}
-        for place, own in _runs(source[order], order):
-            row[own] = np.arange(len(own))
-            asked[place] = raw[own]
-        out: Floats = self.inputs.at(asked)[row, self.column]
-        return out
+    def _between_known(self) -> tuple[Floats, Floats, Bools, Bools]:
+        """The two numbers of a grid (k,) between which each split changes sides, and the sides of the grid's ends."""
+        used, row = np.unique(self.column, return_inverse=True)
+        raw, values, count = self._grids(used)
+        low, high = np.zeros(len(row), dtype=np.int64), count[row] - 1
+        first, last = self._below(values[row, low]), self._below(values[row, high])
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            same = self._below(values[row, middle]) == first
+            low, high = np.where(same, middle, low), np.where(same, high, np.maximum(middle, low + 1))
+        return raw[row, low], raw[row, high], first, last
 
-    def _ends(self) -> tuple[Floats, Floats]:
-        """The interval that each split is looked for in: (k,) twice. Beyond the data where the columns go on there."""
-        used = np.unique(self.source).tolist()
-        grids = {place: self._grid(place) for place in used}
+    def _grids(self, used: Ints) -> tuple[Floats, Floats, Ints]:
+        """For the columns that are used: numbers (c, most), what they become (c, most), and how many there are (c,)."""
+        places = np.unique(self.inputs.source[used]).tolist()
+        grids = {place: self._grid(place) for place in places}
         columns = self.inputs.at(grids)
-        rises: dict[int, Floats] = {}
-        for place, grid in grids.items():
-            steps = np.diff(columns[: len(grid)][:, self.inputs.source == place], axis=0)
-            if np.isnan(steps).any() or not ((steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)).all():
+        further = {place: self._further(place, grid) for place, grid in grids.items()}
+        beyond = self._beyond(further)
+        raw = np.zeros((len(used), max(map(len, grids.values())) + len(FURTHER)))
+        values, count = np.zeros_like(raw), np.zeros(len(used), dtype=np.int64)
+        for row, column in enumerate(used.tolist()):
+            place = int(self.inputs.source[column])
+            own = np.stack([grids[place], columns[: len(grids[place]), column]])
+            if not _one_way(own[1]):
                 name = self.features[place].name
                 raise UnreadableError(
                     f"what its trees see of column '{name}' neither rises nor falls with it throughout"
                 )
-            rises[place] = np.sign(steps.sum(axis=0))
-        low = {place: float(grid[0]) for place, grid in grids.items()}
-        high = {place: float(grid[-1]) for place, grid in grids.items()}
-        for times in (1e3, 1e9):
-            low |= self._further(low, high, -times, rises)
-            high |= self._further(high, low, times, rises)
-        return np.array([low[place] for place in self.source]), np.array([high[place] for place in self.source])
+            own = _stretched(own, np.stack([further[place][: len(beyond)], beyond[:, column]]))
+            count[row] = own.shape[1]
+            raw[row, : count[row]], values[row, : count[row]] = own
+        return raw, values, count
 
     def _grid(self, place: int) -> Floats:
         """Numbers of the data and of the encoding's bounds, in order."""
@@ -291,38 +313,53 @@ class _Cuts:
         known = np.unique(encoding.known[feature.name].dropna().to_numpy(dtype=np.float64))
         some = known[np.linspace(0, len(known) - 1, min(GRID, len(known))).astype(int)]
         column = encoding.places[place][1].start
-        ends = [encoding.lower[column], encoding.upper[column]]
+        ends = np.array([encoding.lower[column], encoding.upper[column]])
         return np.unique([*some, *(np.rint(ends) if feature.kind == "integer" else ends)])
 
-    def _further(
-        self, near: dict[int, float], far: dict[int, float], times: float, rises: dict[int, Floats]
-    ) -> dict[int, float]:
-        """Ends further out, of the features whose columns still go the same way there."""
-        ends = {}
-        for place, end in near.items():
-            span = abs(end - far[place]) or abs(end) or 1.0
-            moved = end + times * span
-            ends[place] = float(np.rint(np.clip(moved, -(2.0**53), 2.0**53)) if self._is_whole(place) else moved)
-        try:
-            columns = self.inputs.at({place: [near[place], end] for place, end in ends.items()})
-        except Exception:  # the user's own steps may refuse such numbers in whatever way they like
-            return {}
-        onward = np.sign(times)
-        found = {}
-        for place, end in ends.items():
-            step = np.diff(columns[:, self.inputs.source == place], axis=0)[0] * onward
-            if np.isfinite(step).all() and (step * rises[place] >= 0).all():
-                found[place] = end
-        return found
+    def _further(self, place: int, grid: Floats) -> Floats:
+        """Numbers beyond the data: (len(FURTHER),)."""
+        span = float(grid[-1] - grid[0]) or abs(float(grid[0])) or 1.0
+        ends = np.array([grid[0] + times * span if times < 0 else grid[-1] + times * span for times in FURTHER])
+        return np.rint(ends.clip(-WHOLE, WHOLE)) if self.features[place].kind == "integer" else ends
 
-    def _is_whole(self, place: int) -> bool:
-        return self.features[place].kind == "integer"
+    def _beyond(self, further: dict[int, Floats]) -> Floats:
+        """Their columns, as far as the user's own steps take such numbers: (at most len(FURTHER), m)."""
+        for most in (len(FURTHER), len(FURTHER) // 2):
+            try:
+                return self.inputs.at({place: own[:most] for place, own in further.items()})
+            except Exception:  # the steps may refuse a number in whatever way they like
+                continue
+        return np.zeros((0, len(self.inputs.source)))
 
 
-def _runs(sorted_: Ints, order: Ints) -> list[tuple[int, Ints]]:
-    """The numbers that have each value, of values in order."""
-    values, starts = np.unique(sorted_, return_index=True)
-    return list(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+def _one_way(values: Floats) -> bool:
+    """Whether numbers rise or fall throughout."""
+    steps = np.diff(values)
+    return bool(np.isfinite(values).all() and ((steps >= 0).all() or (steps <= 0).all()))
+
+
+def _stretched(grid: Floats, further: Floats) -> Floats:
+    """Numbers and what they become (2, n), with those beyond that still go the same way."""
+    for raw, value in further.T:
+        own = np.array([[raw], [value]])
+        longer = np.concatenate([own, grid] if raw < grid[0, 0] else [grid, own], axis=1)
+        if (raw < grid[0, 0] or raw > grid[0, -1]) and _one_way(longer[1]):
+            grid = longer
+    return grid
+
+
+def _apart(low: Ints, high: Ints) -> NDArray[np.uint64]:
+    """high − low, which may be too large for a number with a sign."""
+    apart: NDArray[np.uint64] = high.view(np.uint64) - low.view(np.uint64)
+    return apart
+
+
+def _between(low: Ints, high: Ints, parts: int) -> Ints:
+    """So many numbers in order from low to high (parts, k), one of them between the two where there is any."""
+    apart, whole = _apart(low, high), np.uint64(parts + 1)
+    step = np.arange(1, parts + 1, dtype=np.uint64)[:, None]
+    inside: Ints = (low.view(np.uint64) + apart // whole * step + apart % whole * step // whole).view(np.int64)
+    return inside
 
 
 def _ordered(numbers: Floats) -> Ints:
