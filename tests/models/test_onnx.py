@@ -24,6 +24,16 @@ skl2onnx = pytest.importorskip("skl2onnx")
 from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType  # noqa: E402
 
 
+def assembled(nodes, inputs, outputs, weights=()):
+    """A graph by hand; sizes by name."""
+    ends = [
+        [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, size]) for name, size in end.items()]
+        for end in (inputs, outputs)
+    ]
+    graph = onnx.helper.make_graph(nodes, "graph", *ends, weights)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
+
+
 def converted(model, *types, zipmap=True):
     with warnings.catch_warnings(action="ignore"):
         return skl2onnx.to_onnx(model, initial_types=list(types), options=None if zipmap else {"zipmap": False})
@@ -99,13 +109,15 @@ def test_a_module_of_torch_as_onnx_is_the_module(encoding, rows):
     torch.manual_seed(0)
     first, second = torch.nn.Linear(encoding.width, 6), torch.nn.Linear(6, 1)
     parts = {"w1": first.weight, "b1": first.bias, "w2": second.weight, "b2": second.bias}
-    steps = [("Gemm", ["x", "w1", "b1"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "w2", "b2"], "z")]
-    nodes = [onnx.helper.make_node(kind, given, [out], **({"transB": 1} if kind == "Gemm" else {})) for kind, given, out in steps]
-    nodes.append(onnx.helper.make_node("Sigmoid", ["z"], ["p"]))
-    infos = [onnx.helper.make_tensor_value_info(name, 1, [None, size]) for name, size in (("x", encoding.width), ("p", 1))]
+    node = onnx.helper.make_node
+    nodes = [
+        node("Gemm", ["x", "w1", "b1"], ["h"], transB=1),
+        node("Relu", ["h"], ["r"]),
+        node("Gemm", ["r", "w2", "b2"], ["z"], transB=1),
+        node("Sigmoid", ["z"], ["p"]),
+    ]
     weights = [onnx.numpy_helper.from_array(part.detach().numpy(), name) for name, part in parts.items()]
-    graph = onnx.helper.make_graph(nodes, "g", infos[:1], infos[1:], weights)
-    model = as_model(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), encoding)
+    model = as_model(assembled(nodes, {"x": encoding.width}, {"p": 1}, weights), encoding)
     z = second(first(rows[0]).relu()).detach()[:, 0]
     torch.testing.assert_close(model.exact(rows[0]), torch.stack([-z / 2, z / 2], 1), atol=1e-5, rtol=1e-4)
 
@@ -125,7 +137,6 @@ def test_numbers_from_other_files_are_refused(encoding, tmp_path, fitted):
 
 
 def test_inputs_that_are_no_columns_are_named(encoding):
-    infos = [onnx.helper.make_tensor_value_info(name, 1, [None, 1]) for name in ("income", "height", "sum")]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["income", "height"], ["sum"])], "g", infos[:2], infos[2:])
+    added = onnx.helper.make_node("Add", ["income", "height"], ["sum"])
     with pytest.raises(ValueError, match="inputs height, which are no columns of the schema"):
-        as_model(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), encoding)
+        as_model(assembled([added], {"income": 1, "height": 1}, {"sum": 1}), encoding)

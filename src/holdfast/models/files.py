@@ -84,14 +84,10 @@ def _onnx(path: Path, start: bytes) -> Any:
         raise damaged(path, ValueError("it is an archive"))
     onnx = _library("onnx", "onnx", path)
 
-    def read() -> Any:
-        model = onnx.load_model_from_string(path.read_bytes())
-        onnx.checker.check_model(model)
-        return model
-
-    model = _read(path, read)
+    model = _read(path, lambda: onnx.load_model_from_string(path.read_bytes()))
     if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in _initializers(model.graph)):
         raise RefusedError(f"{path} takes numbers from other files; save it as one: onnx.save(model, path)")
+    _read(path, lambda: onnx.checker.check_model(model))
     return model
 
 

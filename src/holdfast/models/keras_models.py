@@ -37,8 +37,9 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     name = f"{type(model).__name__} of Keras on {backend}"
     if backend == "torch":
         return of_module(_call(model), model, encoding, how, name)
-    used, about = used_of(_call(model), model, encoding, how, None)
-    return of_translation(used, f"{name}, {about}", translated(model))
+    in_torch = translated(model)
+    used, about = used_of(_call(model), model, encoding, how, None, in_torch)
+    return of_translation(used, f"{name}, {about}", in_torch)
 
 
 def others(read: Deployed, how: How) -> dict[str, Ask]:

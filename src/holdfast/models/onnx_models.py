@@ -39,8 +39,9 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     how = _in_their_order(own, encoding, how)
     if own.takes_table(encoding):
         how = replace(how, takes="table")
-    used, about = used_of(own.call, model, encoding, how, own.like)
-    read = of_translation(used, f"ONNX model, {about}", own.in_torch())
+    in_torch = own.in_torch()
+    used, about = used_of(own.call, model, encoding, how, own.like, in_torch)
+    read = of_translation(used, f"ONNX model, {about}", in_torch)
     if read.exact is not None:
         return read
     ensemble = _trees(own, read, used.given.takes, list(used.reading.order))
@@ -130,7 +131,13 @@ def session_of(graph: Any) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # its errors are raised: no need to print them too
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # those of onnxruntime have no class in common
+        raise ValueError(
+            f"onnxruntime {onnxruntime.__version__} cannot run the ONNX model: {error}; update onnxruntime, or export "
+            "the model for an older version of ONNX"
+        ) from error
 
 
 def without_dictionaries(model: Any) -> tuple[Any, tuple[Any, ...]]:

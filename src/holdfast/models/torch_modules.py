@@ -114,7 +114,9 @@ def says_the_same(exact: Model, ask: Ask, encoding: Encoding) -> bool:
     return bool(((theirs - ours).abs() <= SAME).all())
 
 
-def used_of(call: Call, model: Any, encoding: Encoding, how: How, like: Tensor | None) -> tuple[Used, str]:
+def used_of(
+    call: Call, model: Any, encoding: Encoding, how: How, like: Tensor | None, in_torch: nn.Module | None = None
+) -> tuple[Used, str]:
     """The first way to feed the network that it takes, and what its outputs then are, in words too."""
     table, labels = sample(encoding)
     said: dict[str, Exception] = {}
@@ -134,7 +136,7 @@ def used_of(call: Call, model: Any, encoding: Encoding, how: How, like: Tensor |
             said=how.outputs,
             order=how.classes,
             labels=labels,
-            squashed=squashing.before(output) is not None,
+            squashed=squashing.before(output) is not None or _squashes(in_torch, given, table),
         )
         return Used(call, model, encoding, given, reading), f"given {given.told}, gives {reading.told}"
     tried = "; ".join(f"takes={takes!r}: {str(error).splitlines()[0]}" for takes, error in said.items() if str(error))
@@ -143,3 +145,14 @@ def used_of(call: Call, model: Any, encoding: Encoding, how: How, like: Tensor |
         f"{len(encoding.schema.features)} columns. It was tried with {tried or list(said)}. Wrap it in a function from "
         "a table to probabilities and pass that"
     ) from next(iter(said.values()))
+
+
+def _squashes(in_torch: nn.Module | None, given: Fed, table: pd.DataFrame) -> bool:
+    """Whether the translation of a network ends in a sigmoid or softmax."""
+    if in_torch is None:
+        return False
+    try:
+        with torch.no_grad(), Squashing() as squashing:
+            return squashing.before(in_torch(given.table(table))) is not None
+    except Exception:  # it may be no translation, which is found out later
+        return False
