@@ -121,6 +121,26 @@ def test_a_model_of_scikit_learn(pipeline, encoding, rows, tmp_path):
     assert (read_model(path, encoding)(rows[0]).argmax(1).numpy() == (pipeline.predict(everything()) == "yes")).all()
 
 
+@pytest.mark.parametrize("suffix", ["ubj", "json"])
+def test_a_model_of_xgboost(suffix, encoding, rows, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    x, y = rows
+    own = xgboost.XGBClassifier(n_estimators=5, max_depth=3).fit(x.numpy(), y.numpy())
+    own.save_model(tmp_path / f"model.{suffix}")
+    model = read_model(tmp_path / f"model.{suffix}", encoding, takes="encoded")
+    np.testing.assert_allclose(model(x).softmax(1).numpy(), own.predict_proba(x.numpy()), atol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "model"])
+def test_a_model_of_lightgbm(suffix, encoding, rows, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y = rows
+    own = lightgbm.LGBMClassifier(n_estimators=5, min_child_samples=5, verbose=-1).fit(x.numpy(), y.numpy())
+    own.booster_.save_model(tmp_path / f"model.{suffix}")
+    model = read_model(tmp_path / f"model.{suffix}", encoding, takes="encoded")
+    np.testing.assert_allclose(model(x).softmax(1).numpy(), own.booster_.predict(x.numpy())[:, None] * [-1, 1] + [1, 0])
+
+
 @pytest.mark.parametrize("function", [print, os.system, np.save])
 def test_a_function_in_a_skops_file_is_refused(function, encoding, tmp_path):
     import skops.io

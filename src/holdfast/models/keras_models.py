@@ -37,8 +37,13 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     name = f"{type(model).__name__} of Keras on {backend}"
     if backend == "torch":
         return of_module(_call(model), model, encoding, how, name)
+    return of_another_backend(model, encoding, how, name)
+
+
+def of_another_backend(model: Any, encoding: Encoding, how: How, name: str) -> Deployed:
+    """Keras answers; its layers in torch are searched, where they are layers that are known here."""
     in_torch = translated(model)
-    used, about = used_of(_call(model), model, encoding, how, None, in_torch)
+    used, about = used_of(partial(_asked, model), model, encoding, how, None, in_torch)
     return of_translation(used, f"{name}, {about}", in_torch)
 
 
