@@ -234,7 +234,7 @@ def test_an_array_longer_than_the_file(tmp_path):
 @pytest.mark.parametrize("suffix", [".keras", ".skops"])
 def test_an_archive_that_unpacks_without_end(suffix, encoding, tmp_path):
     path = tmp_path / f"model{suffix}"
-    path.write_bytes(zipped(config__json=b"{}", schema__json=b"{}", part=bytes(200 << 20)))
+    path.write_bytes(zipped(config__json=b"{}", schema__json=b"{}", part=bytes(70 << 20)))
     with pytest.raises(RefusedError, match="would unpack to"):
         read_model(path, encoding)
 

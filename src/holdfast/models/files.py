@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +46,7 @@ def read_model(
     .ubj, .json     XGBoost: ``model.save_model("model.ubj")``
     .txt, .model    LightGBM: ``model.booster_.save_model("model.txt")``
     .onnx           from any library
-    .keras          Keras 3: ``model.save("model.keras")``
+    .keras          Keras 3: ``model.save("model.keras")``; on torch, unless KERAS_BACKEND names another backend
     .skops          scikit-learn: ``skops.io.dump(model, "model.skops")``
 
     Pickles (.pkl, .joblib, .pt and others) are refused, whatever their name: to read one is to run it.
@@ -104,6 +106,8 @@ def _initializers(graph: Any) -> list[Any]:
 
 def _keras(path: Path, start: bytes) -> Any:
     _check_is_archive(path, start, "config.json")
+    if "keras" not in sys.modules:
+        os.environ.setdefault("KERAS_BACKEND", "torch")  # which is here, and has gradients
     _library("keras", "keras", path)
     from holdfast.models.keras_files import read_keras
 
