@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from holdfast.models import black_box, estimators
@@ -31,10 +32,15 @@ def as_model(
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
     if isinstance(model, Deployed):
         return model
+    return read_as(model, encoding, How(takes, outputs, classes))
+
+
+def read_as(model: Any, encoding: Encoding, how: How) -> Deployed:
+    """The model, asked in a way that is known: as another like it is asked."""
     for reader in READERS:
         if reader.knows(model):
-            read: Deployed = reader.deployed(model, encoding, How(takes, outputs, classes))
-            return read
+            read: Deployed = reader.deployed(model, encoding, how)
+            return replace(read, how=how)
     raise TypeError(
         f"{type(model).__name__} cannot be asked: expected an object with predict_proba, decision_function or predict, "
         "a torch module, or a function from a table to probabilities"

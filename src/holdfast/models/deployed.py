@@ -33,6 +33,7 @@ class How:
     takes: Takes | None = None
     outputs: Outputs | None = None
     classes: tuple[Any, ...] | None = None
+    bare: bool = False  # only asked, never searched: no translation is made, which takes long for many models
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +54,7 @@ class Deployed:
     about: str  # what it is and how it is asked, in words
     exact: Model | None = None
     ensemble: Ensemble | None = None
+    how: How = How()  # as the user has said, so that a model like it can be read in the same way
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""

@@ -1,0 +1,67 @@
+"""Members that are estimators, as a store keeps them: the bytes of a skops file each, and how they are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from holdfast.families.architecture import State
+from holdfast.families.entries import StoreError
+from holdfast.families.packing import unpacked, versions
+from holdfast.families.table_models import TableModels, encoding_digest
+from holdfast.models.adapting import read_as
+from holdfast.models.deployed import How
+from holdfast.models.identity import remember_run
+from holdfast.tabular.encoding import Encoding
+
+if TYPE_CHECKING:
+    from holdfast.families.family import Family
+
+
+def as_tensor(contents: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(contents), dtype=torch.uint8)
+
+
+def as_bytes(tensor: Tensor) -> bytes:
+    return tensor.numpy().tobytes()
+
+
+def described(stack: TableModels) -> dict[str, Any]:
+    """What a manifest says of them: how they are asked, for which encoding, and by which versions they were fitted."""
+    how = stack.models[0].how if stack.models else How()
+    return {
+        "takes": how.takes,
+        "outputs": how.outputs,
+        "classes": None if how.classes is None else list(how.classes),
+        "encoding": encoding_digest(stack.encoding),
+        "refitted": stack.refitted,
+        "versions": versions(stack.models[0].own) if stack.models else {},
+    }
+
+
+def read_estimators(folder: Path, about: dict[str, Any], state: State, encoding: Encoding | None) -> TableModels:
+    """The members again, asked through an encoding like the one that they were made with."""
+    if encoding is None:
+        raise StoreError(
+            f"{folder} holds estimators, which are asked about tables in the user's units; pass the encoding that they "
+            "were made with: load_family(folder, encoding=encoding)"
+        )
+    if encoding_digest(encoding) != about["encoding"]:
+        raise StoreError(
+            f"{folder} holds estimators that were made with another encoding; fit it to the same table and schema, or "
+            "make the family again"
+        )
+    how = How(about["takes"], about["outputs"], None if about["classes"] is None else tuple(about["classes"]), bare=True)
+    members = [read_as(unpacked(as_bytes(state[str(place)])), encoding, how) for place in range(len(state))]
+    return TableModels(tuple(members), encoding, about["refitted"])
+
+
+def remember_runs(family: Family) -> None:
+    """So that a member which becomes the deployed model is known for what it is."""
+    for member, fingerprint in enumerate(family.fingerprints):
+        stack, place = family.found(family.places[member])
+        if isinstance(stack, TableModels):
+            remember_run(stack.models[place].own, fingerprint)
