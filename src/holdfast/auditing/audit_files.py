@@ -139,7 +139,7 @@ def audit_files(
             )
         people = _named(data.table, counterfactuals)
     if models:
-        base, family = read_models(models, deployed)
+        base, family = read_models(models, deployed, data.encoding)
     else:
         base, family = _deployed(data, _checked_recipe(recipe or data.recipe), deployed), None
     space = data.encoding.space if constrained else None
@@ -152,8 +152,10 @@ def audit_files(
     return FileAudit(imported, audit(imported.counterfactuals, family))
 
 
-def read_models(models: Sequence[str | Path], deployed: str | Path | None = None) -> tuple[Model, Family]:
-    """The deployed model and the retrained ones, from files."""
+def read_models(
+    models: Sequence[str | Path], deployed: str | Path | None = None, encoding: Encoding | None = None
+) -> tuple[Model, Family]:
+    """The deployed model and the retrained ones, from files; estimators need the encoding that they were made with."""
     folders = [Path(path) for path in models if Path(path).is_dir()]
     files = [Path(path) for path in models if not Path(path).is_dir()]
     if len(folders) > 1 or (folders and files):
@@ -166,7 +168,7 @@ def read_models(models: Sequence[str | Path], deployed: str | Path | None = None
                 "deployed model: --deployed FILE, or deployed=..."
             )
         return base, Family.from_models([read_perceptron(path) for path in files])
-    family = load_family(folders[0])
+    family = load_family(folders[0], encoding=encoding)
     places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
     if base is None and len(places) != 1:
         raise ValueError(

@@ -173,8 +173,8 @@ def parameters(
     """Somebody tuned the estimator that `refit` fits: its parameters drawn from what is given by their names.
 
     A tuple of two numbers is a range: whole numbers are drawn evenly, others evenly on a log scale where both ends are
-    above 0. A list is a choice: ``parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2), loss=["a", "b"])``. A step
-    of a pipeline has its name before two underscores, as scikit-learn writes it: ``logisticregression__C=(0.1, 10.0)``.
+    above 0. A list is a choice: ``parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2), loss=["a", "b"])``.
+    A step of a pipeline has its name before two underscores, as in scikit-learn: ``logisticregression__C=(0.1, 10.0)``.
     Members have seeds of their own, or two that draw the same would be one model.
     """
     if not ranges:

@@ -54,9 +54,9 @@ def written_for(own: Any, encoding: Encoding, how: How, deployed: Deployed | Non
     possible = [one for one in _all_ways(own, encoding) if how.takes is None or one.encoded == (how.takes == "encoded")]
     if not possible:
         raise ValueError(
-            f"{type(own).__name__} was fitted on {_count(own)} columns, but the schema has {len(encoding.schema.names)} "
-            f"and the encoding {encoding.width}; fit it on the table of the schema, table[list(schema.names)], or on "
-            "encoded rows"
+            f"{type(own).__name__} was fitted on {_count(own)} columns, but the schema has "
+            f"{len(encoding.schema.names)} and the encoding {encoding.width}; fit it on the table of the schema, "
+            "table[list(schema.names)], or on encoded rows"
         )
     if len(possible) == 1:
         return possible[0]

@@ -29,7 +29,9 @@ def packed(estimator: Any) -> bytes:
     except Exception as error:  # skops says in many ways that it does not know an object
         raise PackingError(f"skops cannot write {type(estimator).__name__}: {error}") from error
     if own:
-        raise PackingError(f"{type(estimator).__name__} holds {', '.join(own)}, which no library that is trusted defines")
+        raise PackingError(
+            f"{type(estimator).__name__} holds {', '.join(own)}, which no library that is trusted defines"
+        )
     return contents
 
 

@@ -119,9 +119,7 @@ class _Job:
         old = self.pool.old
         without_new = fingerprint_rows(self.rows[:old], self.labels[self.pool.y[:old].numpy()])
         return tuple(
-            fingerprint_run(
-                self.data if needs_more(change) else without_new, prepared(self.estimator, change), change
-            )
+            fingerprint_run(self.data if needs_more(change) else without_new, prepared(self.estimator, change), change)
             for change in self.retrainings
         )
 
@@ -132,9 +130,7 @@ class _Job:
         return place, prepared(self.estimator, change), self.rows, labels, rows_of(change, self.pool).numpy(), keep
 
 
-def _job(
-    model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining]
-) -> _Job:
+def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining]) -> _Job:
     """All that fitting needs, if it can be done."""
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
@@ -227,7 +223,9 @@ def _check_options(held_out: Any, store: Any, workers: Any, job: _Job) -> None:
 
 
 def _say_what_seeds_do(job: _Job) -> None:
-    same = [change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()]
+    same = [
+        change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()
+    ]
     if same and not seed_names(job.estimator):
         warnings.warn(
             f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
@@ -325,9 +323,7 @@ class _Made:
             if not self.contents:
                 check_room(self.entry.folder.parent, 2 * len(fitted.contents) * len(self.job.retrainings))
             self.contents[fitted.place] = fitted.contents
-            add_members(
-                self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]}
-            )
+            add_members(self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]})
 
     def _add(self, place: int, estimator: Any) -> None:
         self.models[place] = read_as(estimator, self.job.encoding, replace(self.job.how, bare=True))
@@ -335,7 +331,9 @@ class _Made:
     def family(self) -> Family:
         if not self.models:
             first = next(iter(self.failures.values()))
-            raise RuntimeError(f"none of {len(self.job.retrainings)} fits gave a model; the first said:\n{first.details}")
+            raise RuntimeError(
+                f"none of {len(self.job.retrainings)} fits gave a model; the first said:\n{first.details}"
+            )
         kept = sorted(self.models)
         family = Family(
             (TableModels(tuple(self.models[place] for place in kept), self.job.encoding, refitted=True),),
@@ -397,8 +395,8 @@ def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
     where = "held-out rows" if held_out is not None else "rows of the table that they were fitted on"
     if found.deployed_is_worse:
         warnings.warn(
-            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or may "
-            "come from other data; check what as_model says of it",
+            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
+            "may come from other data; check what as_model says of it",
             stacklevel=3,
         )
     elif found.reason:

@@ -96,7 +96,7 @@ def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) ->
         kinds=family.kinds,
         disagreement=differs.mean(1),
         among=_among(theirs, family.kinds),
-        same=~differs.any(1),
+        same=np.asarray(~differs.any(1)),
         central=np.array([_is_central(retraining) for retraining in family.retrainings]),
         deployed_accuracy=float(right),
         accuracy=all_right,
@@ -118,7 +118,7 @@ def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:
         said = classes[places]
         if len(places) > 1:
             agree = torch.zeros(len(places), dtype=torch.float64)
-            for one in said.unique().tolist():
+            for one in sorted(set(said.flatten().tolist())):
                 is_one = (said == one).double()
                 agree += (is_one * (is_one.sum(0) - 1)).sum(1)  # the others that say the same of a row, itself aside
             found[places] = 1 - (agree / (said.shape[1] * (len(places) - 1))).numpy()

@@ -2,9 +2,10 @@
 
 A family is a folder with two files: `family-<digest>.safetensors` (the stacked tensors; of estimators, the bytes of a
 skops file each) and `manifest.json` (recipe, members and their fingerprints, versions, the other file's name and
-checksum, its own checksum), written last. While it is being trained, members lie in `parts/` as their chunks finish. Every file appears whole or not at all, so a run that
-is killed at any moment loses only the chunks it was at, and one that saves a family over another leaves the old one or
-the new one. Since a member does not depend on its company, a resumed family ends with the same bytes.
+checksum, its own checksum), written last. While it is being trained, members lie in `parts/` as their chunks finish.
+Every file appears whole or not at all, so a run that is killed at any moment loses only the chunks it was at, and one
+that saves a family over another leaves the old one or the new one. Since a member does not depend on its company, a
+resumed family ends with the same bytes; estimators, whose files bear the time, with the same models.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from holdfast.families.entries import (
 )
 from holdfast.families.family import Family
 from holdfast.families.module import TorchModule
+from holdfast.families.packing import PackingError, packed
 from holdfast.families.perceptron import Network, Perceptron, aligned
 from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.packing import PackingError, packed
 from holdfast.families.stack import Members, Stack
 from holdfast.families.stored_estimators import as_tensor, described, read_estimators, remember_runs
 from holdfast.families.table_models import TableModels

@@ -54,7 +54,9 @@ def read_estimators(folder: Path, about: dict[str, Any], state: State, encoding:
             f"{folder} holds estimators that were made with another encoding; fit it to the same table and schema, or "
             "make the family again"
         )
-    how = How(about["takes"], about["outputs"], None if about["classes"] is None else tuple(about["classes"]), bare=True)
+    how = How(
+        about["takes"], about["outputs"], None if about["classes"] is None else tuple(about["classes"]), bare=True
+    )
     members = [read_as(unpacked(as_bytes(state[str(place)])), encoding, how) for place in range(len(state))]
     return TableModels(tuple(members), encoding, about["refitted"])
 
