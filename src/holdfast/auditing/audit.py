@@ -306,8 +306,8 @@ def _warn_of_equal_refits(result: Audit) -> None:
         if part.same.all():
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' answer exactly like the deployed model on every row: "
-                "this estimator does not notice such a change, as histogram boosting without early stopping or sampling "
-                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                "this estimator does not notice such a change, as boosting without sampling or early stopping does not "
+                "notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
                 stacklevel=4,
             )
 

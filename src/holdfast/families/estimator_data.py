@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,106 +14,51 @@ from numpy.typing import NDArray
 
 from holdfast.families.packing import versions
 from holdfast.families.recipe import Retraining
-from holdfast.models.deployed import Deployed, How
+from holdfast.models.asking import feed
+from holdfast.models.deployed import Deployed
+from holdfast.models.estimators import Question
 from holdfast.models.identity import is_estimator
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 from holdfast.utils.messages import plain
 
 Rows = pd.DataFrame | NDArray[Any]
-TRIED = 200  # rows that show which way of writing a table an estimator takes
 THREADS = ("n_jobs", "nthread", "num_threads")  # parameters that say how many cores are used
 ALGORITHM = 1  # of refitting; to be raised whenever it comes to give other models
 NOT_OWN = ("kind", "settings", "parameters", "init_seed", "order_seed")  # parts of a Retraining that parameters hold
 
 
-# ---- rows ----
-
-
-@dataclass(frozen=True)
-class Written:
-    """How a table is written for an estimator: in the user's units or encoded, as a frame or as an array."""
-
-    encoded: bool
-    names: tuple[str, ...]
-    array: bool
-
-    def rows(self, table: pd.DataFrame, encoding: Encoding) -> Rows:
-        frame = table
-        if self.encoded:
-            frame = pd.DataFrame(encoding.encode(table).numpy(), columns=list(encoding.columns))
-        frame = frame[list(self.names)]
-        return frame.to_numpy() if self.array else frame.reset_index(drop=True)
-
-
-def written_for(own: Any, encoding: Encoding, how: How, deployed: Deployed | None, table: pd.DataFrame) -> Written:
-    """As the estimator was fitted. Where that could be one of several, the one for which it answers as when asked."""
-    if deployed is None:
-        encoded = how.takes == "encoded"
-        return Written(encoded, encoding.columns if encoded else encoding.schema.names, array=encoded)
-    possible = [one for one in _all_ways(own, encoding) if how.takes is None or one.encoded == (how.takes == "encoded")]
-    if not possible:
-        raise ValueError(
-            f"{type(own).__name__} was fitted on {_count(own)} columns, but the schema has "
-            f"{len(encoding.schema.names)} and the encoding {encoding.width}; fit it on the table of the schema, "
-            "table[list(schema.names)], or on encoded rows"
-        )
-    if len(possible) == 1:
-        return possible[0]
-    some = table.iloc[:TRIED]
-    wanted = deployed.ask(encoding.decode(encoding.encode(some))).argmax(1)
-    labels = own_labels(own, encoding, how)
-    return max(possible, key=lambda one: _agreement(own, one.rows(some, encoding), labels[wanted]))
-
-
-def _all_ways(own: Any, encoding: Encoding) -> list[Written]:
-    count, names, known = _count(own), encoding.schema.names, _names(own)
-    frames = [Written(False, names, False), Written(True, encoding.columns, False)]
-    arrays = [Written(True, encoding.columns, True), Written(False, names, True)]
-    fitting = [one for one in frames if known is not None and set(known) <= set(one.names)]
-    if known is not None and fitting:
-        return [Written(one.encoded, known, False) for one in fitting]
-    return [one for one in ((*arrays,) if count else (*frames, *arrays)) if count in (None, len(one.names))]
-
-
-def _names(own: Any) -> tuple[str, ...] | None:
-    found = getattr(own, "feature_names_in_", None)
-    return None if found is None else tuple(map(str, found))
-
-
-def _count(own: Any) -> int | None:
-    found = getattr(own, "n_features_in_", None)
-    return None if found is None else int(found)
-
-
-def _agreement(own: Any, rows: Rows, labels: NDArray[Any]) -> float:
-    try:
-        return float(np.mean(np.asarray(own.predict(rows)) == labels))
-    except Exception:  # whatever an estimator raises for rows that it does not take
-        return -1.0
-
-
-# ---- labels ----
+# ---- rows and labels ----
 
 
 def is_fitted(estimator: Any) -> bool:
     return hasattr(estimator, "classes_")
 
 
-def own_labels(own: Any, encoding: Encoding, how: How) -> NDArray[Any]:
+def question_of(model: Deployed) -> Question:
+    """How the estimator is asked, which is also how it was fitted."""
+    if not isinstance(model.ask, Question):
+        raise TypeError(f"{model} is no estimator; train it again with a function of your own, Family.from_training")
+    return model.ask
+
+
+def asked_like(question: Question, estimator: Any, encoding: Encoding) -> Deployed:
+    """A refit, asked as the deployed model is. Only asked: what helps a search is made when one is wanted."""
+    own = replace(question, model=estimator, shift=0.0)  # a threshold is the deployed model's; `predict` knows its own
+    return Deployed(estimator, encoding, own, f"{own.name}, {own}")
+
+
+def own_labels(question: Question | None, encoding: Encoding) -> NDArray[Any]:
     """The estimator's own label of each of the schema's classes, in their order."""
-    wanted = encoding.schema.classes
-    if not is_fitted(own):
-        return np.array(wanted)
-    labels = np.asarray(own.classes_)
-    called = list(how.classes) if how.classes is not None else [plain(label) for label in labels]
-    missing = [label for label in wanted if label not in called]
-    if missing or len(called) != len(labels):
-        raise ValueError(
-            f"{type(own).__name__} was fitted on the labels {[plain(label) for label in labels]}, and the schema's "
-            f"classes are {list(wanted)}; say which is which: as_model(model, encoding, classes=(...))"
-        )
-    return labels[[called.index(label) for label in wanted]]
+    if question is None:
+        return np.array(encoding.schema.classes)
+    return np.asarray(question.model.classes_)[list(question.classes.places)]
+
+
+def rows_for(question: Question | None, table: pd.DataFrame, encoding: Encoding) -> Rows:
+    """The table as the estimator was fitted on it; one that was not gets the schema's columns."""
+    given: Rows = (feed(encoding, "table", as_array=False) if question is None else question.feed)(table)
+    return given.reset_index(drop=True) if isinstance(given, pd.DataFrame) else given
 
 
 # ---- the estimator of a member ----

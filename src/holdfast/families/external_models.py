@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import nn
 
 from holdfast.families.perceptron import Network
@@ -26,6 +21,7 @@ from holdfast.families.table_models import together
 from holdfast.families.training_data import Pool, rows_of
 from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
+from holdfast.models.network_files import read_into, read_layers
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
 
@@ -126,72 +122,19 @@ def _no_model(given: Any) -> str:
 def read_perceptron(path: str | Path) -> Network:
     """The network of a safetensors file of linear layers, named as torch does: ``….weight`` (out, in) and ``….bias``.
 
-    Layers are taken in the order of the numbers in their names. A file does not say which function lies between
-    layers: max(0, z) is taken. For another, use `Family.from_models(files, like=module)`.
+    One that `save_model` wrote is the network that was saved, with its fingerprint. Of another file, layers are taken
+    in the order of the numbers in their names, with max(0, z) between them. For another function, use
+    `Family.from_models(files, like=module)`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
+    layers = read_layers(path)
     try:
-        tensors = safetensors.torch.load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a valid safetensors file: {error}") from error
-    names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
-    expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
-    if set(tensors) != expected:
-        odd = sorted(set(tensors) ^ expected)
-        raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
-    if not names:
-        raise _no_layers(path, "it holds no tensors")
-    weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
-    shapes = [tuple(weight.shape) for weight in weights]
-    if any(len(shape) != 2 or 0 in shape for shape in shapes) or any(
-        one[0] != other[1] for one, other in pairwise(shapes)
-    ):
-        raise _no_layers(path, f"their weights have the shapes {shapes}")
-    for name, shape, bias in zip(names, shapes, biases, strict=True):
-        if tuple(bias.shape) != shape[:1]:
-            raise _no_layers(
-                path, f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
-            )
-    _check_numbers(path, tensors)
-    return Network(tuple(weight.T.contiguous() for weight in weights), tuple(biases), Retraining(kind="own"))
-
-
-def _check_numbers(path: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Rows are encoded as float32, and a model of another dtype does not take them."""
-    for name in sorted(tensors, key=_by_numbers):
-        if tensors[name].dtype != torch.float32:
-            raise ValueError(
-                f"{path}: {name} is {tensors[name].dtype}, expected torch.float32 as rows are encoded; save "
-                "module.float() instead"
-            )
-        if not bool(tensors[name].isfinite().all()):
-            raise ValueError(f"{path}: {name} holds numbers that are not finite; the training of this model has failed")
-
-
-def _no_layers(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path} does not hold linear layers one after another: {reason}; load the module yourself and use "
-        "Family.from_models(files, like=module)"
-    )
-
-
-def _by_numbers(name: str) -> list[tuple[int, str]]:
-    """'layer.10' after 'layer.2'."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+        retraining = Retraining(kind="own") if layers.retraining is None else Retraining(**layers.retraining)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} says of its network what this version does not know: {error}") from error
+    return Network(layers.weights, layers.biases, retraining, layers.fingerprint)
 
 
 def _loaded(path: str | Path, like: nn.Module | None) -> Model:
     if like is None:
         raise ValueError(f"{path} holds weights only; pass the module that they belong to: like=module")
-    if not isinstance(like, nn.Module):
-        raise TypeError(f"like must be the nn.Module that the weights belong to, got {type(like).__name__}")
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
-    module = copy.deepcopy(like)
-    try:
-        module.load_state_dict(safetensors.torch.load_file(path))
-    except (SafetensorError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the weights of {type(like).__name__}: {error}") from error
-    return module.eval()
+    return read_into(path, like)

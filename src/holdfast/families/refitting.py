@@ -21,14 +21,15 @@ from torch import Tensor
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.estimator_data import (
     Rows,
-    Written,
+    asked_like,
     fingerprint_rows,
     fingerprint_run,
     is_fitted,
     own_labels,
     prepared,
+    question_of,
+    rows_for,
     seed_names,
-    written_for,
 )
 from holdfast.families.external_models import Failure
 from holdfast.families.family import Family
@@ -104,7 +105,6 @@ class _Job:
     estimator: Any
     deployed: Deployed | None  # None where the estimator has not been fitted
     encoding: Encoding
-    how: How
     retrainings: tuple[Retraining, ...]
     rows: Rows  # old ones, then new ones
     labels: NDArray[Any]  # the estimator's own, one for each class of the schema
@@ -134,7 +134,7 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     """All that fitting needs, if it can be done."""
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
-    how = model.how if isinstance(model, Deployed) else How()
+    question = None if deployed is None else question_of(deployed)
     retrainings = _checked_changes(changes)
     for name, given in {"table": table, "new": new}.items():
         if not isinstance(given, pd.DataFrame) and not (name == "new" and given is None):
@@ -144,10 +144,8 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
     for change in retrainings:
         _check_change(change, own, pool)
-    written: Written = written_for(own, encoding, how, deployed, table)
-    job = _Job(
-        own, deployed, encoding, how, retrainings, written.rows(whole, encoding), own_labels(own, encoding, how), pool
-    )
+    rows, labels = rows_for(question, whole, encoding), own_labels(question, encoding)
+    job = _Job(own, deployed, encoding, retrainings, rows, labels, pool)
     _say_what_seeds_do(job)
     return job
 
@@ -168,7 +166,7 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, De
             f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
             f"encoding=..., got {encoding!r}"
         )
-    return encoding, read_as(own, encoding, How(bare=True)) if is_fitted(own) else None
+    return encoding, read_as(own, encoding, How()) if is_fitted(own) else None
 
 
 def _checked_changes(changes: Any) -> tuple[Retraining, ...]:
@@ -284,6 +282,7 @@ class _Made:
         self.contents: dict[int, bytes] = {}
         self.failures: dict[int, Failure] = {}
         self.warned: dict[int, str] = {}
+        self.question = None if job.deployed is None else question_of(job.deployed)
         known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
@@ -326,7 +325,9 @@ class _Made:
             add_members(self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]})
 
     def _add(self, place: int, estimator: Any) -> None:
-        self.models[place] = read_as(estimator, self.job.encoding, replace(self.job.how, bare=True))
+        if self.question is None:  # what was not fitted is asked as its first refit can be
+            self.question = question_of(read_as(estimator, self.job.encoding, How()))
+        self.models[place] = asked_like(self.question, estimator, self.job.encoding)
 
     def family(self) -> Family:
         if not self.models:

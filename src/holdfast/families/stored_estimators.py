@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.families.architecture import State
 from holdfast.families.entries import StoreError
+from holdfast.families.estimator_data import asked_like
 from holdfast.families.packing import unpacked, versions
 from holdfast.families.table_models import TableModels, encoding_digest
-from holdfast.models.adapting import read_as
-from holdfast.models.deployed import How
+from holdfast.models.asking import Classes, Feed
+from holdfast.models.estimators import Question
 from holdfast.models.identity import remember_run
 from holdfast.tabular.encoding import Encoding
 
@@ -31,15 +33,35 @@ def as_bytes(tensor: Tensor) -> bytes:
 
 def described(stack: TableModels) -> dict[str, Any]:
     """What a manifest says of them: how they are asked, for which encoding, and by which versions they were fitted."""
-    how = stack.models[0].how if stack.models else How()
+    asked = stack.models[0].ask if stack.models else None
     return {
-        "takes": how.takes,
-        "outputs": how.outputs,
-        "classes": None if how.classes is None else list(how.classes),
+        "asked": _plain(asked) if isinstance(asked, Question) else None,
         "encoding": encoding_digest(stack.encoding),
         "refitted": stack.refitted,
         "versions": versions(stack.models[0].own) if stack.models else {},
     }
+
+
+def _plain(question: Question) -> dict[str, Any]:
+    own = {name: getattr(question, name) for name in ("name", "outputs", "pairs", "decides", "settles")}
+    given, classes = question.feed, question.classes
+    feeding = {"takes": given.takes, "columns": list(given.columns), "as_array": given.as_array}
+    return {**own, **feeding, "places": list(classes.places), "note": classes.note}
+
+
+def _question(about: dict[str, Any], encoding: Encoding, own: Any) -> Question:
+    classes = Classes(encoding, tuple(np.asarray(own.classes_).tolist()), tuple(about["places"]), about["note"])
+    given = Feed(encoding, about["takes"], tuple(about["columns"]), about["as_array"])
+    return Question(
+        own,
+        about["name"],
+        given,
+        about["outputs"],
+        classes,
+        pairs=about["pairs"],
+        decides=about["decides"],
+        settles=about["settles"],
+    )
 
 
 def read_estimators(folder: Path, about: dict[str, Any], state: State, encoding: Encoding | None) -> TableModels:
@@ -54,10 +76,8 @@ def read_estimators(folder: Path, about: dict[str, Any], state: State, encoding:
             f"{folder} holds estimators that were made with another encoding; fit it to the same table and schema, or "
             "make the family again"
         )
-    how = How(
-        about["takes"], about["outputs"], None if about["classes"] is None else tuple(about["classes"]), bare=True
-    )
-    members = [read_as(unpacked(as_bytes(state[str(place)])), encoding, how) for place in range(len(state))]
+    estimators = [unpacked(as_bytes(state[str(place)])) for place in range(len(state))]
+    members = [asked_like(_question(about["asked"], encoding, own), own, encoding) for own in estimators]
     return TableModels(tuple(members), encoding, about["refitted"])
 
 

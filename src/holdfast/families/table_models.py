@@ -11,8 +11,9 @@ from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models
-from holdfast.models.adapting import read_as
-from holdfast.models.deployed import Deployed, How
+from holdfast.models.deployed import Deployed
+from holdfast.models.estimators import Question, deployed_by
+from holdfast.models.inputs import as_fitted
 from holdfast.models.model import Model, checked_logits
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
@@ -51,17 +52,14 @@ class TableModels:
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
         """A member as `as_model` reads it: with whatever helps a search."""
         member = self.models[place]
-        if not member.how.bare:
-            return member
-        how = member.how
-        return read_as(member.own, self.encoding, How(how.takes, how.outputs, how.classes))
+        return deployed_by(member.ask, self.encoding) if self.refitted and isinstance(member.ask, Question) else member
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         if not len(x):
             yield torch.zeros(len(self), 0, self.classes, dtype=torch.float64, device=x.device)
             return
         odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
-        table = self.encoding.decode(x.masked_fill(odd[:, None], 0.0))
+        table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
         for model in self.models:
             logits = checked_logits(torch.from_numpy(model.ask(table)), len(x)).to(x.device)
             yield logits.masked_fill(odd[:, None], torch.nan)[None]

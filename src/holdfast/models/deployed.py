@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.inputs import as_fitted
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.models.ensemble import Ensemble
 
 Ask = Callable[[pd.DataFrame], NDArray[np.float64]]  # a table in the user's units -> (n, c) logits
-Takes = Literal["table", "encoded"]
+Takes = Literal["table", "encoded", "numbers"]
 Outputs = Literal["probabilities", "logits", "labels"]
 LEAST_PROBABILITY = 1e-12  # whose logarithm is taken: a model that is certain is as good as certain
 
@@ -33,7 +34,6 @@ class How:
     takes: Takes | None = None
     outputs: Outputs | None = None
     classes: tuple[Any, ...] | None = None
-    bare: bool = False  # only asked, never searched: no translation is made, which takes long for many models
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,13 +54,12 @@ class Deployed:
     about: str  # what it is and how it is asked, in words
     exact: Model | None = None
     ensemble: Ensemble | None = None
-    how: How = How()  # as the user has said, so that a model like it can be read in the same way
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""
         if not len(x):
             return torch.zeros(0, len(self.encoding.schema.classes), dtype=torch.float64, device=x.device)
-        return torch.from_numpy(self.ask(self.encoding.decode(x))).to(x.device)
+        return torch.from_numpy(self.ask(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
 
     @property
     def searched(self) -> Model:
