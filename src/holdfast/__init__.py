@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.families.recipe import PAPER_RECIPES as PAPER_RECIPES
     from holdfast.families.recipe import Recipe as Recipe
     from holdfast.families.recipe import Retraining as Retraining
+    from holdfast.families.refitting import refit as refit
     from holdfast.families.store import load_family as load_family
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
@@ -106,6 +107,7 @@ _HOMES = {
     "families.family": ("Family",),
     "families.perceptron": ("Network",),
     "families.recipe": ("PAPER_RECIPES", "Recipe", "Retraining"),
+    "families.refitting": ("refit",),
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
     "models.adapting": ("as_model",),

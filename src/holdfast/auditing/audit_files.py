@@ -156,7 +156,7 @@ def audit_files(
 def read_models(
     models: Sequence[str | Path], deployed: str | Path | None = None, encoding: Encoding | None = None
 ) -> tuple[Model, Family]:
-    """The deployed model and the retrained ones, from files. Those of other libraries need the encoding of the rows."""
+    """The deployed model and the retrained ones, from files; estimators need the encoding that they were made with."""
     folders = [Path(path) for path in models if Path(path).is_dir()]
     files = [Path(path) for path in models if not Path(path).is_dir()]
     if len(folders) > 1 or (folders and files):
@@ -169,7 +169,7 @@ def read_models(
                 "deployed model: --deployed FILE, or deployed=..."
             )
         return base, Family.from_models([_read(path, encoding) for path in files])
-    family = load_family(folders[0])
+    family = load_family(folders[0], encoding=encoding)
     places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
     if base is None and len(places) != 1:
         raise ValueError(

@@ -16,7 +16,8 @@ from torch import nn
 
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
-from holdfast.families.stack import Models
+from holdfast.families.stack import Members
+from holdfast.families.table_models import together
 from holdfast.families.training_data import Pool, rows_of
 from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
@@ -36,7 +37,7 @@ class Failure:
     details: str  # the whole traceback
 
 
-Gathered = tuple[Models, tuple[Retraining, ...], tuple[Failure, ...]]
+Gathered = tuple[Members, tuple[Retraining, ...], tuple[Failure, ...]]
 
 
 def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like: nn.Module | None) -> Gathered:
@@ -48,7 +49,7 @@ def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like
             f"expected one model or more and a kind for each, got {len(loaded)} models, {len(kinds)} kinds"
         )
     # Numbered, so that no two count as the same retraining.
-    return Models(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
+    return together(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
 
 
 def call(function: Training, changes: Sequence[Retraining], rows: int, workers: int | None, progress: bool) -> Gathered:
@@ -82,7 +83,7 @@ def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures:
             stacklevel=4,
         )
     kept = sorted(models)
-    return Models(tuple(models[place] for place in kept)), tuple(changes[place] for place in kept), failed
+    return together([models[place] for place in kept]), tuple(changes[place] for place in kept), failed
 
 
 def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:
@@ -90,14 +91,15 @@ def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int)
         with one_thread():
             model = function(rows, seed)
         if not callable(model):
-            raise TypeError(f"the training returned {type(model).__name__}; expected a function from rows to logits")
+            raise TypeError(f"the training returned {_no_model(model)}")
         return place, model, "", ""
     except Exception as error:
         return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
 def _check_rows_only(change: Retraining, rows: int) -> None:
-    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or change.settings:
+    tuned = change.settings or change.parameters
+    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or tuned:
         raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
     if change.left_out is not None and not 0 <= change.left_out < rows:
         raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
@@ -105,8 +107,16 @@ def _check_rows_only(change: Retraining, rows: int) -> None:
 
 def _ready(model: Model) -> Model:
     if not callable(model):
-        raise TypeError(f"{type(model).__name__} cannot be called; a model takes rows and returns logits, in torch")
+        raise TypeError(_no_model(model))
     return model.eval() if isinstance(model, nn.Module) else model
+
+
+def _no_model(given: Any) -> str:
+    """What is wrong with something that cannot be called."""
+    name = type(given).__name__
+    if callable(getattr(given, "predict", None)):
+        return f"{name} cannot be called with encoded rows; as_model({name.lower()}, encoding) makes a model of it"
+    return f"{name} cannot be called; a model takes rows and returns logits, in torch"
 
 
 def read_perceptron(path: str | Path) -> Network:

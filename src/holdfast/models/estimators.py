@@ -45,12 +45,16 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.translation import exact_of
-
     name = name_of(model)
     _check_kind(model, name)
-    question = _question(model, encoding, how, name)
-    about = f"{name}, {question}"
+    return deployed_by(_question(model, encoding, how, name), encoding)
+
+
+def deployed_by(question: Question, encoding: Encoding) -> Deployed:
+    """The model that is asked in this way, with whatever helps a search."""
+    from holdfast.models.translation import exact_of
+
+    model, about = question.model, f"{question.name}, {question}"
     exact = exact_of(model, encoding, question)
     if exact is not None:
         return Deployed(model, encoding, question, f"{about}; searched by its gradient", exact=exact)
@@ -310,7 +314,9 @@ def _plain(values: Any) -> tuple[Any, ...]:
 
 def _check_kind(model: Any, name: str) -> None:
     if isinstance(model, type):
-        raise TypeError(f"{model.__name__} is a class; pass a fitted {model.__name__}(), such as {model.__name__}().fit(x, y)")
+        raise TypeError(
+            f"{model.__name__} is a class; pass a fitted {model.__name__}(), such as {model.__name__}().fit(x, y)"
+        )
     kind = _kind(model)
     if kind in ("regressor", "clusterer", "outlier_detector", "density_estimator"):
         raise ValueError(
