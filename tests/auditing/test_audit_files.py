@@ -131,6 +131,8 @@ def test_models_of_another_library_in_files(german, tmp_path):
     result = audit_files(data, points, people=asked, models=files[1:], deployed=files[0])
     assert result.audit.success == found.success
     assert 0 < result.audit.rate < 1
+    with pytest.raises(ValueError, match="a model agrees with itself"):
+        audit_files(data, points, people=asked, models=files[:2], deployed=files[0])
 
 
 def test_without_models_networks_are_retrained(german, tmp_path):

@@ -79,7 +79,7 @@ def test_a_module_is_read_into_one_like_it(encoding, rows, tmp_path):
     path = save_model(network, tmp_path / "module.safetensors")
     model = read_model(path, encoding, like=module)
     torch.testing.assert_close(model(rows[0]).float(), network(rows[0]).detach())
-    assert identities(model) == identities(network)
+    assert identities(model) >= identities(network)
     with pytest.raises(ValueError, match="like=module"):
         read_model(path, encoding)
 

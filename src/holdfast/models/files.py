@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import sys
@@ -14,7 +15,9 @@ from torch import nn
 
 from holdfast.models.adapting import as_model, read_as
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.identity import remember_run
 from holdfast.models.network_files import Layers, read_into, read_layers
+from holdfast.models.skops_files import foreign_types, loaded
 from holdfast.models.untrusted import (
     ZIP,
     RefusedError,
@@ -28,7 +31,6 @@ from holdfast.tabular.encoding import Encoding
 from holdfast.utils.files import as_path
 
 PROGRAMS = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".h5", ".hdf5", ".sav", ".dill", ".ckpt")
-TRUSTED = ("sklearn.", "numpy.", "scipy.", "xgboost.", "lightgbm.")  # whose types a .skops file may hold
 
 
 def read_model(
@@ -65,7 +67,9 @@ def read_model(
     own = FORMATS[suffix](path, start) if like is None else read_into(path, like)
     if isinstance(own, Layers):  # which `as_model` would leave as they are
         return read_as(own, encoding, How(takes, outputs, classes))
-    return as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
+    read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
+    remember_run(read, f"file:{hashlib.sha256(path.read_bytes()).hexdigest()}")  # so that no file audits itself
+    return read
 
 
 def _trees(path: Path, start: bytes) -> Any:
@@ -118,23 +122,15 @@ def _skops(path: Path, start: bytes) -> Any:
     _check_is_archive(path, start, "schema.json")
     with zipfile.ZipFile(path) as archive:
         check_json(path, archive.read("schema.json"))
-    skops = _library("skops.io", "", path)
-    # The bytes that were looked at are the bytes that are read.
-    contents = path.read_bytes()
-    unknown = _read(path, lambda: skops.get_untrusted_types(data=contents))
-    odd = [name for name in unknown if not _is_trusted(name)]
+    _library("skops.io", "", path)
+    contents = path.read_bytes()  # what is looked at is what is read
+    odd = _read(path, lambda: foreign_types(contents))
     if odd:
         raise RefusedError(
             f"{path} holds {', '.join(odd[:5])}; from a file, only types of scikit-learn, numpy, scipy, XGBoost and "
             "LightGBM are read: load it yourself, skops.io.load(path, trusted=[...]), and pass the object to as_model"
         )
-    return _read(path, lambda: skops.loads(contents, trusted=unknown))
-
-
-def _is_trusted(name: str) -> bool:
-    """A class of a library that models are made with: a function of theirs could be asked to do anything."""
-    last = name.rpartition(".")[2].lstrip("_")
-    return name.startswith(TRUSTED) and last[:1].isupper()
+    return _read(path, lambda: loaded(contents))
 
 
 def _check_is_archive(path: Path, start: bytes, holding: str) -> None:
