@@ -37,13 +37,16 @@ if TYPE_CHECKING:
     from holdfast.families.recipe import PAPER_RECIPES as PAPER_RECIPES
     from holdfast.families.recipe import Recipe as Recipe
     from holdfast.families.recipe import Retraining as Retraining
+    from holdfast.families.refitting import refit as refit
     from holdfast.families.store import load_family as load_family
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
     from holdfast.models.adapting import as_model as as_model
+    from holdfast.models.files import read_model as read_model
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
+    from holdfast.models.network_files import save_model as save_model
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -104,11 +107,14 @@ _HOMES = {
     "families.family": ("Family",),
     "families.perceptron": ("Network",),
     "families.recipe": ("PAPER_RECIPES", "Recipe", "Retraining"),
+    "families.refitting": ("refit",),
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
     "models.adapting": ("as_model",),
+    "models.files": ("read_model",),
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
+    "models.network_files": ("save_model",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
     "search.methods": ("METHODS",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,8 @@ class Audit:
     counterfactuals: Counterfactuals
     kinds: tuple[str, ...]  # (k,)
     before: Tensor | None = None  # (k, n) what every member says of the rows themselves
+    surrogates: str = ""  # why the members stand in for retrainings of the deployed model, where they do
+    refitted: bool = False  # the members are refits of an estimator, some of which may answer like the deployed model
 
     def __post_init__(self) -> None:
         check_answer(self.counterfactuals)
@@ -104,6 +106,15 @@ class Audit:
             return float("nan")
         return _mean((self.before != deployed).cpu().numpy())
 
+    @cached_property
+    def same(self) -> NDArray[np.bool_]:
+        """Which members answer exactly like the deployed model, on every row and every counterfactual found: (k,)."""
+        answer = self.counterfactuals
+        if answer.before is None or self.before is None:
+            return np.zeros(len(self.kinds), dtype=bool)
+        held = (self.predictions == answer.target)[:, answer.found].all(1)
+        return (held & (self.before == answer.before).all(1)).cpu().numpy()
+
     undone = renamed("undone", "invalidated")
     end_to_end = renamed("end_to_end", "found_and_held")
     clean = renamed("clean", "baseline_flips")
@@ -143,13 +154,14 @@ class Audit:
         if not places:
             raise ValueError(f"no member of kind '{kind}'; there are {', '.join(dict.fromkeys(self.kinds))}")
         before = None if self.before is None else self.before[places]
-        return Audit(self.predictions[places], self.counterfactuals, (kind,) * len(places), before)
+        return replace(self, predictions=self.predictions[places], kinds=(kind,) * len(places), before=before)
 
     def of_rows(self, rows: Tensor | slice) -> Audit:
         """The audit of some rows: their numbers, or a mask (n,)."""
         rows = checked_choice(rows, len(self.counterfactuals))
         before = None if self.before is None else self.before[:, rows]
-        return Audit(self.predictions[:, rows], self.counterfactuals[rows], self.kinds, before)
+        answer = self.counterfactuals[rows]
+        return replace(self, predictions=self.predictions[:, rows], counterfactuals=answer, before=before)
 
     @property
     def by_class(self) -> dict[int, Audit]:
@@ -170,7 +182,12 @@ class Audit:
         limits = {"new_rows_low": low, "new_rows_high": high}
         return counts | _rate_and_limits(part) | limits | {
             "spread": part.spread, "found_and_held": part.found_and_held, "baseline_flips": part.baseline_flips
-        }  # fmt: skip
+        } | self._stand_in  # fmt: skip
+
+    @property
+    def _stand_in(self) -> dict[str, str]:
+        """A column of its own where the members are surrogates, so that no table hides it."""
+        return {"surrogates": self.surrogates} if self.surrogates else {}
 
     def table(self, network: Layers | None = None) -> pd.DataFrame:
         """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
@@ -210,6 +227,7 @@ class Audit:
                 "spread": _or_none(part.spread),
                 "found_and_held": _or_none(part.found_and_held),
                 "baseline_flips": _or_none(part.baseline_flips),
+                **self._stand_in,
             }
             for kind, part in self.by_kind.items()
         ]
@@ -225,16 +243,24 @@ class Audit:
         return spread
 
     def __repr__(self) -> str:
-        lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained models:"]
+        by = f", by surrogates: {self.surrogates}" if self.surrogates else ":"
+        lines = [f"Audit of {self.counterfactuals}, {len(self.kinds)} retrained models{by}"]
         if not self.invalidated.size:
             return "\n".join([*lines, "  nothing was found, so there is nothing to invalidate"])
         lines += [f"  {kind}: {_sentence(part)}" for kind, part in self.by_kind.items()]
         flips = self.baseline_flips
         baseline = "" if np.isnan(flips) else f"; without any counterfactual, {flips:.1%} of rows change class"
-        return "\n".join([*lines, f"  found and held: {self.found_and_held:.1%} of all pairs{baseline}"])
+        lines.append(f"  found and held: {self.found_and_held:.1%} of all pairs{baseline}")
+        if self.refitted and self.same.any():
+            lines.append(f"  {self._said_of_same()}")
+        return "\n".join(lines)
+
+    def _said_of_same(self) -> str:
+        return f"{int(self.same.sum())} of {len(self.kinds)} refits answer exactly like the deployed model on every row"
 
     def _repr_html_(self) -> str:
-        return f"{as_html(self.summary())}<p><small>{NOTE}</small></p>"
+        same = f" {self._said_of_same()}." if self.refitted and self.same.any() else ""
+        return f"{as_html(self.summary())}<p><small>{NOTE}{same}</small></p>"
 
 
 def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
@@ -247,7 +273,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     LOG.info("auditing %s with %s", counterfactuals, family)
     asked = torch.cat([counterfactuals.point, counterfactuals.origin])
     after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
-    result = Audit(after, counterfactuals, family.kinds, before)
+    result = Audit(after, counterfactuals, family.kinds, before, family.surrogates, family.refitted)
     _warn_of_odd_answers(result, family)
     LOG.info("audited %d counterfactuals with %d models", len(counterfactuals), len(family))
     return result
@@ -263,15 +289,27 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
     answer = result.counterfactuals
     if answer.before is None or result.before is None or not bool(answer.found.any()):
         return
-    held = (result.predictions == answer.target)[:, answer.found].all(1)
-    alike = held & (result.before == answer.before).all(1)
-    same = [member for member in family.external if alike[member]]
+    if family.refitted:
+        _warn_of_equal_refits(result)
+    same = [member for member in family.external if result.same[member]]
     if same:
         warnings.warn(
             f"members {same} of {family} answer like the deployed model on every row; if they are copies of it, the "
             "audit says nothing (a deterministic learner may give the same model again)",
             stacklevel=3,
         )
+
+
+def _warn_of_equal_refits(result: Audit) -> None:
+    """That some refits answer alike is a result; where all of a kind do, the kind has nothing to say."""
+    for kind, part in result.by_kind.items():
+        if part.same.all():
+            warnings.warn(
+                f"all {len(part.kinds)} refits of kind '{kind}' answer exactly like the deployed model on every row: "
+                "this estimator does not notice such a change, as boosting without sampling or early stopping does not "
+                "notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                stacklevel=4,
+            )
 
 
 def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:

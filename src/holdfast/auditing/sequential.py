@@ -116,6 +116,8 @@ def _joined(parts: list[Audit], width: float, confidence: float) -> Sequential:
         parts[0].counterfactuals,
         tuple(kind for part in parts for kind in part.kinds),
         torch.cat([part.before for part in parts if part.before is not None]),
+        "; ".join(dict.fromkeys(part.surrogates for part in parts if part.surrogates)),
+        all(part.refitted for part in parts),
     )
     low, high = running_interval(whole.per_member, confidence)
     return Sequential(whole, low, high, width, confidence)

@@ -130,6 +130,8 @@ def _as_audit(table: pd.DataFrame, about: dict[str, Any]) -> Audit:
         ),
         kinds,
         classes("member_before") if known["members"] else None,
+        about.get("surrogates", ""),
+        about.get("refitted", False),
     )
 
 
@@ -187,7 +189,7 @@ def _about(audit: Audit, digest: str) -> dict[str, Any]:
         ],
         "kinds": list(audit.kinds),
         "seen": sorted(name for name in answer.seen if not name.startswith(OBJECT)),
-    }
+    } | ({"surrogates": audit.surrogates, "refitted": audit.refitted} if audit.refitted or audit.surrogates else {})
 
 
 def _file(digest: str) -> str:
@@ -222,4 +224,6 @@ def _complete(about: dict[str, Any]) -> bool:
         and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in words)
         and isinstance(known, dict)
         and all(type(known.get(name)) is bool for name in ("deployed", "members"))
+        and isinstance(about.get("surrogates", ""), str)
+        and isinstance(about.get("refitted", False), bool)
     )

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -164,6 +165,55 @@ def hyperparameters(
             settings.append(("weight_decay", _log_uniform(draw, *weight_decay)))
         members.append(replace(base, settings=tuple(settings), kind="hyperparameters"))
     return members
+
+
+def parameters(
+    n: int, /, *, start: int = 0, base: Retraining = BASE, **ranges: Sequence[float] | Sequence[Any]
+) -> list[Retraining]:
+    """Somebody tuned the estimator that `refit` fits: its parameters drawn from what is given by their names.
+
+    A tuple of two numbers is a range: whole numbers are drawn evenly, others evenly on a log scale where both ends are
+    above 0. A list is a choice: ``parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2), loss=["a", "b"])``.
+    A step of a pipeline has its name before two underscores, as in scikit-learn: ``logisticregression__C=(0.1, 10.0)``.
+    Members have seeds of their own, or two that draw the same would be one model.
+    """
+    if not ranges:
+        raise ValueError("name a parameter to vary: parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2))")
+    for name, given in ranges.items():
+        _check_choices(name, given)
+    _check_base(base)
+    members = []
+    for seed in _seeds(n, start):
+        draw = random.Random(seed)
+        drawn = tuple((name, _one_of(draw, given)) for name, given in ranges.items())
+        own = replace(base, init_seed=base.init_seed + 1 + seed, order_seed=base.order_seed + 1 + seed)
+        members.append(replace(own, parameters=drawn, kind="parameters"))
+    return members
+
+
+def _one_of(draw: random.Random, given: Sequence[Any]) -> Any:
+    if not _is_range(given):
+        return draw.choice(list(given))
+    low, high = given
+    if isinstance(low, Integral) and isinstance(high, Integral):
+        return draw.randint(int(low), int(high))
+    return _log_uniform(draw, low, high) if low > 0 else draw.uniform(low, high)
+
+
+def _is_range(given: Any) -> bool:
+    """Two numbers, as a tuple: a list of two is a choice between them."""
+    return isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_choices(name: str, given: Any) -> None:
+    if isinstance(given, str) or not isinstance(given, (tuple, list, range)) or not len(given):
+        raise TypeError(f"{name} must be a range (low, high) or a list of values, got {given!r}")
+    if _is_range(given) and given[0] > given[1]:
+        raise ValueError(f"{name} must be a range from low to high, got {given!r}")
 
 
 def architecture(

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import copy
-import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import nn
 
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
-from holdfast.families.stack import Models
+from holdfast.families.stack import Members
+from holdfast.families.table_models import together
 from holdfast.families.training_data import Pool, rows_of
 from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model
+from holdfast.models.network_files import read_into, read_layers
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
 
@@ -40,7 +37,7 @@ class Failure:
     details: str  # the whole traceback
 
 
-Gathered = tuple[Models, tuple[Retraining, ...], tuple[Failure, ...]]
+Gathered = tuple[Members, tuple[Retraining, ...], tuple[Failure, ...]]
 
 
 def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like: nn.Module | None) -> Gathered:
@@ -52,7 +49,7 @@ def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like
             f"expected one model or more and a kind for each, got {len(loaded)} models, {len(kinds)} kinds"
         )
     # Numbered, so that no two count as the same retraining.
-    return Models(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
+    return together(loaded), tuple(Retraining(data_seed=place, kind=name) for place, name in enumerate(kinds)), ()
 
 
 def call(function: Training, changes: Sequence[Retraining], rows: int, workers: int | None, progress: bool) -> Gathered:
@@ -86,7 +83,7 @@ def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures:
             stacklevel=4,
         )
     kept = sorted(models)
-    return Models(tuple(models[place] for place in kept)), tuple(changes[place] for place in kept), failed
+    return together([models[place] for place in kept]), tuple(changes[place] for place in kept), failed
 
 
 def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:
@@ -94,14 +91,15 @@ def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int)
         with one_thread():
             model = function(rows, seed)
         if not callable(model):
-            raise TypeError(f"the training returned {type(model).__name__}; expected a function from rows to logits")
+            raise TypeError(f"the training returned {_no_model(model)}")
         return place, model, "", ""
     except Exception as error:
         return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
 def _check_rows_only(change: Retraining, rows: int) -> None:
-    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or change.settings:
+    tuned = change.settings or change.parameters
+    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or tuned:
         raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
     if change.left_out is not None and not 0 <= change.left_out < rows:
         raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
@@ -109,79 +107,34 @@ def _check_rows_only(change: Retraining, rows: int) -> None:
 
 def _ready(model: Model) -> Model:
     if not callable(model):
-        raise TypeError(f"{type(model).__name__} cannot be called; a model takes rows and returns logits, in torch")
+        raise TypeError(_no_model(model))
     return model.eval() if isinstance(model, nn.Module) else model
+
+
+def _no_model(given: Any) -> str:
+    """What is wrong with something that cannot be called."""
+    name = type(given).__name__
+    if callable(getattr(given, "predict", None)):
+        return f"{name} cannot be called with encoded rows; as_model({name.lower()}, encoding) makes a model of it"
+    return f"{name} cannot be called; a model takes rows and returns logits, in torch"
 
 
 def read_perceptron(path: str | Path) -> Network:
     """The network of a safetensors file of linear layers, named as torch does: ``….weight`` (out, in) and ``….bias``.
 
-    Layers are taken in the order of the numbers in their names. A file does not say which function lies between
-    layers: max(0, z) is taken. For another, use `Family.from_models(files, like=module)`.
+    One that `save_model` wrote is the network that was saved, with its fingerprint. Of another file, layers are taken
+    in the order of the numbers in their names, with max(0, z) between them. For another function, use
+    `Family.from_models(files, like=module)`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
+    layers = read_layers(path)
     try:
-        tensors = safetensors.torch.load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a valid safetensors file: {error}") from error
-    names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
-    expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
-    if set(tensors) != expected:
-        odd = sorted(set(tensors) ^ expected)
-        raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
-    if not names:
-        raise _no_layers(path, "it holds no tensors")
-    weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
-    shapes = [tuple(weight.shape) for weight in weights]
-    if any(len(shape) != 2 or 0 in shape for shape in shapes) or any(
-        one[0] != other[1] for one, other in pairwise(shapes)
-    ):
-        raise _no_layers(path, f"their weights have the shapes {shapes}")
-    for name, shape, bias in zip(names, shapes, biases, strict=True):
-        if tuple(bias.shape) != shape[:1]:
-            raise _no_layers(
-                path, f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
-            )
-    _check_numbers(path, tensors)
-    return Network(tuple(weight.T.contiguous() for weight in weights), tuple(biases), Retraining(kind="own"))
-
-
-def _check_numbers(path: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Rows are encoded as float32, and a model of another dtype does not take them."""
-    for name in sorted(tensors, key=_by_numbers):
-        if tensors[name].dtype != torch.float32:
-            raise ValueError(
-                f"{path}: {name} is {tensors[name].dtype}, expected torch.float32 as rows are encoded; save "
-                "module.float() instead"
-            )
-        if not bool(tensors[name].isfinite().all()):
-            raise ValueError(f"{path}: {name} holds numbers that are not finite; the training of this model has failed")
-
-
-def _no_layers(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path} does not hold linear layers one after another: {reason}; load the module yourself and use "
-        "Family.from_models(files, like=module)"
-    )
-
-
-def _by_numbers(name: str) -> list[tuple[int, str]]:
-    """'layer.10' after 'layer.2'."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+        retraining = Retraining(kind="own") if layers.retraining is None else Retraining(**layers.retraining)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} says of its network what this version does not know: {error}") from error
+    return Network(layers.weights, layers.biases, retraining, layers.fingerprint)
 
 
 def _loaded(path: str | Path, like: nn.Module | None) -> Model:
     if like is None:
         raise ValueError(f"{path} holds weights only; pass the module that they belong to: like=module")
-    if not isinstance(like, nn.Module):
-        raise TypeError(f"like must be the nn.Module that the weights belong to, got {type(like).__name__}")
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
-    module = copy.deepcopy(like)
-    try:
-        module.load_state_dict(safetensors.torch.load_file(path))
-    except (SafetensorError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the weights of {type(like).__name__}: {error}") from error
-    return module.eval()
+    return read_into(path, like)

@@ -16,7 +16,9 @@ from holdfast.families import external_models
 from holdfast.families.external_models import Failure, Training
 from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
+from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
+from holdfast.families.table_models import TableModels
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, as_groups, merge_logits
 from holdfast.models.model import Model, check_callable, classes_of
@@ -36,10 +38,11 @@ class Family:
     places: tuple[int, ...]  # of each member among all stacks, one after another
     groups: Groups | None = None  # classes merged, as `merged` does for one model
     fingerprints: tuple[str, ...] = ()  # one per member, where they are known
-    accuracy: tuple[float, ...] | None = None  # of each member on rows held out
+    accuracy: tuple[float, ...] | None = None  # of each member on rows held out; `refit` without such: on its table
     recipe: Recipe | None = None
     data: str | None = None  # fingerprint of the rows there were
     failures: tuple[Failure, ...] = ()  # members that are not there because their training raised
+    surrogates: str = ""  # why members stand in for retrainings of the deployed model, where they do not resemble it
 
     @classmethod
     def from_models(
@@ -52,8 +55,7 @@ class Family:
         if not isinstance(kind, (str, Sequence)):
             raise TypeError(f"kind must be a word, or one for each model, got {kind!r}")
         members, retrainings, _ = external_models.gather(models, kind, like)
-        names = tuple(identity(model) for model in members.models)
-        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names)
+        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=_names(members))
 
     @classmethod
     def from_training(
@@ -71,7 +73,7 @@ class Family:
         """
         _check_training(function, changes, rows, workers)
         members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
-        names = tuple(identity(model) for model in members.models)
+        names = _names(members)
         return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names, failures=failures)
 
     def __len__(self) -> int:
@@ -116,11 +118,11 @@ class Family:
         place = _checked_places([place], len(self), "a member is chosen by a whole number or a slice")[0]
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
-        stack, number = self._found(self.places[place])
+        stack, number = self.found(self.places[place])
         fingerprint = self.fingerprints[place] if self.fingerprints else None
         return stack.model(number, self.retrainings[place], fingerprint)
 
-    def _found(self, place: int) -> tuple[Members, int]:
+    def found(self, place: int) -> tuple[Members, int]:
         """Which stack a place is in, and where."""
         for stack in self.stacks:
             if place < len(stack):
@@ -170,9 +172,19 @@ class Family:
         """Members that were made elsewhere."""
         own, start = set(), 0
         for stack in self.stacks:
-            own |= set(range(start, start + len(stack))) if isinstance(stack, Models) else set()
+            made = isinstance(stack, Models) or (isinstance(stack, TableModels) and not stack.refitted)
+            own |= set(range(start, start + len(stack))) if made else set()
             start += len(stack)
         return tuple(member for member, place in enumerate(self.places) if place in own)
+
+    @property
+    def refitted(self) -> bool:
+        """Whether `refit` has made the members: retrainings of an estimator, which may well answer alike."""
+        return all(isinstance(stack, TableModels) and stack.refitted for stack in self.stacks)
+
+    def resemblance(self, deployed: Model, x: Tensor, y: Tensor | None = None) -> Resemblance:
+        """Whether the deployed model could be one of the members, by what all of them say of rows x (and labels y)."""
+        return resemblance(self, deployed, x, y)
 
     def merged(self, groups: Groups) -> Family:
         """The same networks with classes merged: what `merged` is to one model."""
@@ -217,7 +229,12 @@ class Family:
         names = [stack.name for stack in self.stacks]
         shape = names[0] if len(names) == 1 else f"{len(names)} shapes from {names[0]} to {names[-1]}"
         failed = f"; {len(self.failures)} failed" if self.failures else ""
-        return f"Family({shape}: {counted(self.kinds) or 'empty'}{failed})"
+        stand_in = "; surrogates" if self.surrogates else ""
+        return f"Family({shape}: {counted(self.kinds) or 'empty'}{failed}{stand_in})"
+
+
+def _names(members: Members) -> tuple[str, ...]:
+    return tuple(identity(members.model(place, Retraining(), None)) for place in range(len(members)))
 
 
 def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:

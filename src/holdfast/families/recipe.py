@@ -88,6 +88,7 @@ class Retraining:
     settings: tuple[tuple[str, Any], ...] = ()  # of the recipe, where they differ: (("epochs", 80),)
     data_seed: int = 0
     kind: str = "base"
+    parameters: tuple[tuple[str, Any], ...] = ()  # of an estimator, where they differ: (("max_depth", 3),)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -119,6 +120,11 @@ class Retraining:
             yield f"tilt must be a column and a finite strength, such as (2, 0.5), got {self.tilt!r}"
         if not _are_settings(self.settings):
             yield f"settings must be pairs of a recipe's field and a value, (('epochs', 80),), got {self.settings!r}"
+        if not _are_parameters(self.parameters):
+            yield (
+                "parameters must be pairs of the name of an estimator's parameter and a number, a word, True, False or "
+                f"None, (('max_depth', 3),), got {self.parameters!r}"
+            )
 
     def recipe(self, base: Recipe) -> Recipe:
         """The recipe this member is trained by."""
@@ -154,6 +160,15 @@ def _are_settings(settings: Any) -> bool:
     known = {field.name for field in fields(Recipe)}
     pairs = isinstance(settings, (tuple, list)) and all(isinstance(s, (tuple, list)) and len(s) == 2 for s in settings)
     return pairs and all(isinstance(name, str) and name in known for name, _ in settings)
+
+
+def _are_parameters(parameters: Any) -> bool:
+    several = isinstance(parameters, (tuple, list))
+    pairs = several and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in parameters)
+    return pairs and all(
+        isinstance(name, str) and (value is None or isinstance(value, (bool, Integral, Real, str)))
+        for name, value in parameters
+    )
 
 
 def counted(kinds: Sequence[str]) -> str:

@@ -1,10 +1,11 @@
 """Families on disk: trained once, found again by what they are made of, resumed where they were cut off.
 
-A family is a folder with two files: `family-<digest>.safetensors` (the stacked tensors) and `manifest.json` (recipe,
-members and their fingerprints, versions, the other file's name and checksum, its own checksum), written last. While it
-is being trained, members lie in `parts/` as their chunks finish. Every file appears whole or not at all, so a run that
-is killed at any moment loses only the chunks it was at, and one that saves a family over another leaves the old one or
-the new one. Since a member does not depend on its company, a resumed family ends with the same bytes.
+A family is a folder with two files: `family-<digest>.safetensors` (the stacked tensors; of estimators, the bytes of a
+skops file each) and `manifest.json` (recipe, members and their fingerprints, versions, the other file's name and
+checksum, its own checksum), written last. While it is being trained, members lie in `parts/` as their chunks finish.
+Every file appears whole or not at all, so a run that is killed at any moment loses only the chunks it was at, and one
+that saves a family over another leaves the old one or the new one. Since a member does not depend on its company, a
+resumed family ends with the same bytes; estimators, whose files bear the time, with the same models.
 """
 
 from __future__ import annotations
@@ -40,16 +41,23 @@ from holdfast.families.entries import (
 )
 from holdfast.families.family import Family
 from holdfast.families.module import TorchModule
+from holdfast.families.packing import PackingError, packed
 from holdfast.families.perceptron import Network, Perceptron, aligned
 from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Stack
+from holdfast.families.stack import Members, Stack
+from holdfast.families.stored_estimators import as_tensor, described, read_estimators, remember_runs
+from holdfast.families.table_models import TableModels
 from holdfast.families.training_data import Pool
+from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
+from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 from holdfast.utils.files import appearing, as_path, only_writer, sweep, write_text
 from holdfast.utils.sealing import sealed
 
 LOG = logging.getLogger(__name__)
+NOT_OWN = ("kind", "settings", "parameters")  # what a network's fingerprint has elsewhere, or not at all
+ESTIMATORS = "estimators"  # begins the description of members that `refit` has made
 PADDED = 3  # the algorithm's number for perceptrons that are trained with wider layers
 
 
@@ -69,7 +77,7 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
 
     ``network`` describes the recipe's own module, if it has one.
     """
-    own = {name: value for name, value in asdict(retraining).items() if name not in ("kind", "settings")}
+    own = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
     recipe = retraining.recipe(recipe)
     sizes = (0, *recipe.hidden, 0)
     algorithm = ALGORITHM if network is not None or aligned(sizes) == sizes else PADDED
@@ -97,12 +105,25 @@ def save_family(family: Family, folder: str | Path) -> Path:
     folder = as_path(folder, "a folder")
     if family.groups is not None:
         raise ValueError("save the family before merging its classes; merging again after loading costs nothing")
-    stacks = [stack for stack in family.stacks if isinstance(stack, Stack)]
-    if len(stacks) < len(family.stacks):
+    return _save(family, folder, [_tensors(family, stack) for stack in family.stacks])
+
+
+def _tensors(family: Family, stack: Members) -> State:
+    """What is kept of some members: the tensors of networks, the skops files of estimators as bytes."""
+    if isinstance(stack, Stack):
+        return stack.state
+    if not isinstance(stack, TableModels):
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
-    named = {f"{place}/{name}": tensor for place, stack in enumerate(stacks) for name, tensor in stack.state.items()}
+    try:
+        return {str(place): as_tensor(packed(model.own)) for place, model in enumerate(stack.models)}
+    except PackingError as error:
+        raise ValueError(f"{family} cannot be kept: {error}; save its models where they were made") from error
+
+
+def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
+    named = {f"{place}/{name}": tensor for place, state in enumerate(states) for name, tensor in state.items()}
     contents = safetensors.torch.save(_on_cpu(named))
-    manifest = _manifest(family, stacks, hashlib.sha256(contents).hexdigest())
+    manifest = _manifest(family, hashlib.sha256(contents).hexdigest())
     with only_writer(folder / "manifest.json", wait=True):
         sweep(folder, "family-*", age=0)
         with appearing(folder / manifest["file"]) as file:
@@ -114,7 +135,8 @@ def save_family(family: Family, folder: str | Path) -> Path:
     return folder
 
 
-def _manifest(family: Family, stacks: Sequence[Stack], digest: str) -> dict[str, Any]:
+def _manifest(family: Family, digest: str) -> dict[str, Any]:
+    own = {"estimators": [described(stack) for stack in family.stacks if isinstance(stack, TableModels)]}
     return {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
@@ -122,23 +144,30 @@ def _manifest(family: Family, stacks: Sequence[Stack], digest: str) -> dict[str,
         "sha256": digest,
         "recipe": None if family.recipe is None else _plain(family.recipe),
         "data": family.data,
-        "networks": [stack.architecture.description for stack in stacks],
+        "networks": [_description(stack) for stack in family.stacks],
         "places": list(family.places),
         "members": [
             {"fingerprint": fingerprint, **_settings(retraining)}
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
-    }
+    } | ({**own, "surrogates": family.surrogates} if own["estimators"] else {})
+
+
+def _description(stack: Members) -> str:
+    return stack.architecture.description if isinstance(stack, Stack) else f"{ESTIMATORS}: {stack.name}"
 
 
 def load_family(
-    folder: str | Path, network: nn.Module | Callable[[], nn.Module] | None = None, like: Tensor | None = None
+    folder: str | Path,
+    network: nn.Module | Callable[[], nn.Module] | None = None,
+    like: Tensor | None = None,
+    encoding: Encoding | None = None,
 ) -> Family:
     """Read a family back, after checking that both files are whole and belong together.
 
     A family of torch modules needs the ``network`` of its recipe again, since code is not kept, and rows ``like``
-    those it was trained on.
+    those it was trained on. A family of estimators needs the ``encoding`` that it was made with.
     """
     folder = as_path(folder, "a folder that save_family has written")
     architectures = None
@@ -146,10 +175,14 @@ def load_family(
         if like is None:
             raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
         architectures = {(): TorchModule.of(network, like)}
-    return _read(folder, architectures or {}, like)
+    if encoding is not None and not isinstance(encoding, Encoding):
+        raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
+    return _read(folder, architectures or {}, like, encoding)
 
 
-def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None) -> Family:
+def _read(
+    folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None, encoding: Encoding | None = None
+) -> Family:
     LOG.info("reading the networks of %s", folder)
     manifest = read_manifest(folder)
     path = folder / manifest.get("file", "family.safetensors")
@@ -161,7 +194,7 @@ def _read(folder: Path, architectures: Mapping[Any, Architecture], like: Tensor 
         )
     known = {architecture.description: architecture for architecture in architectures.values()}
     try:
-        return _family(folder, manifest, safetensors.torch.load(contents), known, like)
+        return _family(folder, manifest, safetensors.torch.load(contents), known, like, encoding)
     except StoreError:
         raise
     except (SafetensorError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
@@ -176,17 +209,21 @@ def _family(
     tensors: Mapping[str, Tensor],
     known: Mapping[str, Architecture],
     like: Tensor | None,
+    encoding: Encoding | None,
 ) -> Family:
     states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
     for name, tensor in tensors.items():
         place, _, own = name.partition("/")
         states[int(place)][own] = tensor if like is None else tensor.to(like.device)
+    abouts = iter(manifest.get("estimators", ()))
     stacks = tuple(
-        Stack(_architecture(folder, description, known, state), state)
+        read_estimators(folder, next(abouts), state, encoding)
+        if description.startswith(ESTIMATORS)
+        else Stack(_architecture(folder, description, known, state), state)
         for description, state in zip(manifest["networks"], states, strict=True)
     )
     fingerprints = tuple(member["fingerprint"] for member in manifest["members"])
-    return Family(
+    family = Family(
         stacks,
         retrainings=tuple(_retraining(member) for member in manifest["members"]),
         places=tuple(manifest["places"]),
@@ -194,7 +231,10 @@ def _family(
         accuracy=None if manifest["accuracy"] is None else tuple(manifest["accuracy"]),
         recipe=None if manifest["recipe"] is None else Recipe(**_untangled(manifest["recipe"])),
         data=manifest["data"],
+        surrogates=manifest.get("surrogates", ""),
     )
+    remember_runs(family)
+    return family
 
 
 def _architecture(folder: Path, description: str, known: Mapping[str, Architecture], state: State) -> Architecture:
@@ -212,12 +252,16 @@ def _architecture(folder: Path, description: str, known: Mapping[str, Architectu
 
 
 def load_entry(
-    entry: Entry, fingerprints: Sequence[str], architectures: Mapping[Any, Architecture], like: Tensor
+    entry: Entry,
+    fingerprints: Sequence[str],
+    architectures: Mapping[Any, Architecture],
+    like: Tensor | None,
+    encoding: Encoding | None = None,
 ) -> Family:
     """The finished family of an entry, if it is the one asked for."""
     remove = f"holdfast families remove {entry.folder.name} --store {entry.folder.parent}"
     try:
-        family = _read(entry.folder, architectures, like)
+        family = _read(entry.folder, architectures, like, encoding)
     except StoreError as error:
         raise StoreError(f"{error}. To train it again, remove it first: {remove}") from error
     if family.fingerprints != tuple(fingerprints):
@@ -252,10 +296,13 @@ def add_members(entry: Entry, fingerprints: Sequence[str], state: State) -> None
         _drop_parts(entry)
 
 
-def finish_entry(entry: Entry, family: Family) -> None:
-    """Keep it whole, unless another process has done so meanwhile, and drop the parts."""
+def finish_entry(entry: Entry, family: Family, states: Sequence[State] | None = None) -> None:
+    """Keep it whole, unless another process has done so meanwhile, and drop the parts.
+
+    ``states`` are what is kept of the members, where the caller has it at hand.
+    """
     if not entry.complete:
-        save_family(family, entry.folder)
+        save_family(family, entry.folder) if states is None else _save(family, entry.folder, states)
     _drop_parts(entry)
 
 
@@ -312,4 +359,6 @@ def _as_tuple(value: Any) -> Any:
 
 
 def _padded(family: Family) -> Sequence[str | None]:
-    return family.fingerprints or (None,) * len(family)
+    """Fingerprints, where they mean something in another process."""
+    kept = [None if name.startswith(OBJECT) else name for name in family.fingerprints]
+    return kept or (None,) * len(family)

@@ -273,6 +273,11 @@ def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]
 
 def _check_member(job: _Job, member: int) -> None:
     retraining, recipe, architecture = job.retrainings[member], job.own_recipe(member), job.architecture(member)
+    if retraining.parameters:
+        raise ValueError(
+            f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
+            "changes.hyperparameters"
+        )
     if retraining.continued and job.base is None:
         raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
     if retraining.continued and job.base is not None:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, get_args
 
-from holdfast.models import black_box, estimators
+from torch import Tensor
+
+from holdfast.models import (
+    black_box,
+    estimators,
+    keras_models,
+    onnx_models,
+    suspicions,
+    torch_modules,
+    trees_lightgbm,
+    trees_xgboost,
+)
+from holdfast.models.asked import Asked
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
-READERS = (estimators, black_box)  # the first whose `knows(model)` is true reads the model
+# The first whose `knows(model)` is true reads the model.
+READERS = (keras_models, torch_modules, onnx_models, trees_xgboost, trees_lightgbm, estimators, black_box)
 
 
 def as_model(
@@ -21,21 +37,52 @@ def as_model(
 ) -> Deployed:
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
-    takes     "table" (a DataFrame in the user's units) or "encoded" (rows of the encoding)
+    takes     "table" (a DataFrame in the user's units), "encoded" (rows of the encoding) or "numbers" (the table's
+              columns as they are, one number each, in the order of the schema)
     outputs   what the model gives for a row: "probabilities", "logits" or "labels"
     classes   the class of each output, in order
 
-    What is left out is found out from the model, and printing the result says it.
+    What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
+    holdfast trained and a `Merged` of them are models of encoded rows already, and come back as they are.
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if isinstance(model, Deployed):
-        return model
+    if isinstance(model, Deployed) or _is_ours(model):
+        return model  # type: ignore[no-any-return]
+    how = How(takes, outputs, classes)
+    _check_how(how)
+    read = read_as(model, encoding, how)
+    others = getattr(_reader(model), "others", None)  # ways to ask the model otherwise, where its reader knows some
+    suspicions.warn_of(read, others and partial(others, read, how))
+    return read
+
+
+def read_as(model: Any, encoding: Encoding, how: How) -> Deployed:
+    """The model, asked in a way that is known: as another like it is asked."""
+    read: Deployed = _reader(model).deployed(model, encoding, how)
+    return read
+
+
+def _reader(model: Any) -> Any:
     for reader in READERS:
         if reader.knows(model):
-            read: Deployed = reader.deployed(model, encoding, How(takes, outputs, classes))
-            return read
+            return reader
     raise TypeError(
         f"{type(model).__name__} cannot be asked: expected an object with predict_proba, decision_function or predict, "
         "a torch module, or a function from a table to probabilities"
     )
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether it takes encoded rows already."""
+    layers = [getattr(model, name, None) for name in ("weights", "biases")]
+    is_network = all(isinstance(each, tuple) and each and isinstance(each[0], Tensor) for each in layers)
+    return isinstance(model, (Merged, Asked)) or is_network
+
+
+def _check_how(how: How) -> None:
+    for name, value, words in (("takes", how.takes, get_args(Takes)), ("outputs", how.outputs, get_args(Outputs))):
+        if value is not None and value not in words:
+            raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, words))}, or leave it out")
+    if how.classes is not None and (isinstance(how.classes, str) or not isinstance(how.classes, Sequence)):
+        raise TypeError(f"classes is {how.classes!r}; give the class of each output in order, such as ('bad', 'good')")

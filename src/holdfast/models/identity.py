@@ -9,37 +9,73 @@ import itertools
 import types
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from holdfast.models.deployed import Deployed
+
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
 
 _tokens: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+_runs: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # a model -> the training that made it
 
 
 def identities(model: Any) -> frozenset[str]:
     """Names under which a model is known: its fingerprint, a digest of its weights, or else the object itself.
 
     Two models share a name where they are the same object, where they hold the same weights (a module, its layers as a
-    `Network`, a function around either), or where one has the fingerprint of the other.
+    `Network`, a function around either), or where one has the fingerprint of the other. Estimators that hold no
+    tensors are the same where they are one object or come from one training run: two that were fitted apart may answer
+    alike, and are two.
     """
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
     names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}
+    names |= {run for run in map(known_run, held) if run is not None}
     if networks:
         return frozenset(names | {_digest([weight for part in networks for weight in _weights(part)], "")})
+    estimators = [part for part in held if is_estimator(part)]
+    objects = {_token(part) for part in estimators}
     tensors = [part for part in held if isinstance(part, Tensor)]
-    return frozenset({_digest(tensors, _code(held)) if tensors else _token(model)})
+    if tensors:
+        return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
+    return frozenset(names | (objects or {_token(_unwrapped(model))}))
 
 
 def identity(model: Any) -> str:
     """One of the names: that of the weights, where the model has some."""
     return min(identities(model), key=lambda name: (not name.startswith("weights:"), name))
+
+
+def known_run(model: Any) -> str | None:
+    """The fingerprint of the training that made an estimator, or of the file that it was read from, where known."""
+    try:
+        return _runs.get(model)
+    except TypeError:  # no weak references to it, or no hash
+        return None
+
+
+def remember_run(model: Any, fingerprint: str) -> None:
+    """Which training made an estimator, or which file it was read from, for as long as it lives."""
+    with suppress(TypeError):
+        _runs[model] = fingerprint
+
+
+def is_estimator(part: Any) -> bool:
+    """Whether it is fitted, and predicts, by the conventions of scikit-learn."""
+    needed = ("fit", "predict", "get_params")
+    return not isinstance(part, (type, Tensor)) and all(callable(getattr(part, name, None)) for name in needed)
+
+
+def _unwrapped(model: Any) -> Any:
+    """The user's object; two wrappers around one are one model."""
+    return model.own if isinstance(model, Deployed) else model
 
 
 def _is_network(part: Any) -> bool:
@@ -57,14 +93,16 @@ def _held(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
         return
     seen.add(id(value))
     yield value
-    if not _is_network(value):
+    if not _is_network(value) and not is_estimator(value):
         for part in _parts(value):
             yield from _held(part, depth - 1, seen)
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """An object's attributes, a function's closure, a partial's arguments."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, Deployed):
+        yield value.own
+    elif isinstance(value, (tuple, list)):
         yield from value
     elif isinstance(value, dict):
         yield from value.values()

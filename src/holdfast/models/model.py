@@ -63,21 +63,25 @@ def logits_from(model: Model, x: Tensor) -> Tensor:
 
 
 def _does_not_take(model: Model, x: Tensor) -> str:
-    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", _first_weight(model)
+    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
     if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
         return (
             f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
         )
-    return f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on"
+    return (
+        f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on. A function of "
+        "a table, or a model of another library, is asked through hf.as_model(model, encoding)"
+    )
 
 
 def dtype_of(model: Any) -> torch.dtype | None:
     """The dtype of a model's weights, where it shows some."""
-    weight = _first_weight(model)
+    weight = first_weight(model)
     return None if weight is None else weight.dtype
 
 
-def _first_weight(model: Any) -> Tensor | None:
+def first_weight(model: Any) -> Tensor | None:
+    """Of a module, or of what shows its weights."""
     shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None)
     several = shown if isinstance(shown, Iterator | tuple | list) else ()
     return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
@@ -102,7 +106,9 @@ def checked_logits(logits: Tensor, rows: int) -> Tensor:
 
 def check_callable(model: Any, name: str = "model", takes: str = "rows -> logits in torch") -> None:
     if not callable(model):
-        raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}")
+        predicts = any(hasattr(model, word) for word in ("predict_proba", "decision_function", "predict"))
+        wrapped = f"; hf.as_model({name}, encoding) makes that of a {type(model).__name__}" if predicts else ""
+        raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}{wrapped}")
 
 
 def check_model(model: Model, x: Tensor) -> int:
@@ -120,14 +126,19 @@ def check_model(model: Model, x: Tensor) -> int:
 def differentiable_logits(model: Model, x: Tensor) -> Tensor:
     """What a model says of the first rows, if it has a gradient and always says the same: (at most 64, c)."""
     check_callable(model)
-    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
-        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
+    check_steady(model)
     rows = x[:64].detach().requires_grad_()
     with torch.enable_grad():
         logits = logits_from(model, rows)
     if len(rows) and not logits.requires_grad:
         raise ValueError("the model's output has no gradient; gradient searches need a model written in torch")
     return logits.detach()
+
+
+def check_steady(model: Any) -> None:
+    """Raise where a module would answer differently each time, or after other rows."""
+    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
+        raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
 
 
 def _is_fickle(module: nn.Module) -> bool:

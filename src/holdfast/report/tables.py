@@ -68,14 +68,27 @@ def family_text(entry: Entry) -> Text:
     text = family_line(entry).append(f"\nfolder    {entry.folder}")
     if not entry.complete:
         return text
-    family = load_family(entry.folder)
     manifest = read_manifest(entry.folder)
+    if manifest.get("estimators"):
+        return text.append(_estimators_text(manifest))
+    family = load_family(entry.folder)
     text.append(f"\nnetworks  {family}\nrecipe    {family.recipe}\ndata      {(family.data or '-')[:20]}")
     text.append(f"\ntorch     {manifest['torch']}")
     if family.accuracy is not None:
         low, high = min(family.accuracy), max(family.accuracy)
         text.append(f"\naccuracy  {low:.1%} to {high:.1%}; did not learn: {list(family.suspects) or 'none'}")
     return text
+
+
+def _estimators_text(manifest: dict[str, Any]) -> str:
+    """Of estimators, which are asked through an encoding that is not kept: what their manifest says."""
+    versions = ", ".join(f"{name} {number}" for name, number in manifest["estimators"][0]["versions"].items())
+    lines = [f"{', '.join(manifest['networks'])}", f"data      {(manifest['data'] or '-')[:20]}", versions]
+    if manifest["accuracy"]:
+        lines.append(f"accuracy  {min(manifest['accuracy']):.1%} to {max(manifest['accuracy']):.1%}")
+    if manifest.get("surrogates"):
+        lines.append(f"surrogates: {manifest['surrogates']}")
+    return "".join(f"\n{line}" for line in lines)
 
 
 def story_text(story: Story, chosen: str) -> Group:

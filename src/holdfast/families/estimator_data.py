@@ -1,0 +1,143 @@
+"""An estimator's rows and labels, as it takes them, and the name of a training run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast.families.packing import versions
+from holdfast.families.recipe import Retraining
+from holdfast.models.asking import feed
+from holdfast.models.deployed import Deployed
+from holdfast.models.estimators import Question
+from holdfast.models.identity import is_estimator
+from holdfast.tabular.encoding import Encoding
+from holdfast.utils.digests import digest
+from holdfast.utils.messages import plain
+
+Rows = pd.DataFrame | NDArray[Any]
+THREADS = ("n_jobs", "nthread", "num_threads")  # parameters that say how many cores are used
+ALGORITHM = 1  # of refitting; to be raised whenever it comes to give other models
+NOT_OWN = ("kind", "settings", "parameters", "init_seed", "order_seed")  # parts of a Retraining that parameters hold
+
+
+# ---- rows and labels ----
+
+
+def is_fitted(estimator: Any) -> bool:
+    return hasattr(estimator, "classes_")
+
+
+def question_of(model: Deployed) -> Question:
+    """How the estimator is asked, which is also how it was fitted."""
+    if not isinstance(model.ask, Question):
+        raise TypeError(f"{model} is no estimator; train it again with a function of your own, Family.from_training")
+    return model.ask
+
+
+def asked_like(question: Question, estimator: Any, encoding: Encoding) -> Deployed:
+    """A refit, asked as the deployed model is. Only asked: what helps a search is made when one is wanted."""
+    own = replace(question, model=estimator, shift=0.0)  # a threshold is the deployed model's; `predict` knows its own
+    return Deployed(estimator, encoding, own, f"{own.name}, {own}")
+
+
+def own_labels(question: Question | None, encoding: Encoding) -> NDArray[Any]:
+    """The estimator's own label of each of the schema's classes, in their order."""
+    if question is None:
+        return np.array(encoding.schema.classes)
+    return np.asarray(question.model.classes_)[list(question.classes.places)]
+
+
+def rows_for(question: Question | None, table: pd.DataFrame, encoding: Encoding) -> Rows:
+    """The table as the estimator was fitted on it; one that was not gets the schema's columns."""
+    given: Rows = (feed(encoding, "table", as_array=False) if question is None else question.feed)(table)
+    return given.reset_index(drop=True) if isinstance(given, pd.DataFrame) else given
+
+
+# ---- the estimator of a member ----
+
+
+def prepared(estimator: Any, retraining: Retraining) -> Any:
+    """A clone with the parameters of one member: its own, and every seed moved on. It works on one core."""
+    from sklearn.base import clone
+
+    own = clone(estimator)
+    own.set_params(**dict(retraining.parameters))
+    given = own.get_params(deep=True)
+    seeds = {name: _moved(given[name], retraining.init_seed) for name in seed_names(own)}
+    threads = {name: 1 for name in given if name.rpartition("__")[2] in THREADS}
+    return own.set_params(**seeds, **threads)
+
+
+def seed_names(estimator: Any) -> list[str]:
+    """Every random_state there is, those of the parts included."""
+    return [name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] == "random_state"]
+
+
+def _moved(seed: Any, by: int) -> int:
+    """The deployed model's own seed, or 0 where it has none, and as much more as the member says."""
+    own = plain(seed)
+    return ((own if isinstance(own, int) else 0) + by) % 2**31
+
+
+# ---- the name of a training run ----
+
+
+def fingerprint_rows(rows: Rows, labels: NDArray[Any]) -> str:
+    """Of all that an estimator is fitted on."""
+    hashed = hashlib.sha256()
+    for part in _parts(rows):
+        hashed.update(part)
+    hashed.update(repr([plain(label) for label in labels.tolist()]).encode())
+    return hashed.hexdigest()
+
+
+def _parts(rows: Rows) -> Iterator[bytes]:
+    yield repr((type(rows).__name__, rows.shape)).encode()
+    columns = rows.items() if isinstance(rows, pd.DataFrame) else enumerate(rows.T)
+    for name, column in columns:
+        values = np.asarray(column)
+        yield f"{name} {column.dtype}".encode()
+        yield values.tobytes() if values.dtype.kind in "biuf" else repr(values.tolist()).encode()
+
+
+def fingerprint_run(data: str, estimator: Any, retraining: Retraining) -> str:
+    """The same for the same training: libraries, class and parameters of the prepared estimator, rows and labels.
+
+    Whether two runs give models that answer alike is another matter.
+    """
+    own = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
+    seed = None if seed_names(estimator) else retraining.init_seed  # it changes nothing, but it is another run
+    return digest([ALGORITHM, versions(estimator), data, _described(estimator), own, seed])
+
+
+def _described(value: Any) -> Any:
+    """A parameter as JSON can say it; the same for equal ones."""
+    if is_estimator(value) or hasattr(value, "get_params"):
+        given = value.get_params(deep=False)
+        own = {name: _described(part) for name, part in given.items() if name not in THREADS}
+        return {"class": _full_name(type(value)), "parameters": own}
+    if isinstance(value, dict):
+        return {"dictionary": [[_described(key), _described(part)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        parts = [_described(part) for part in value]
+        return sorted(parts, key=json.dumps) if isinstance(value, (set, frozenset)) else parts
+    if isinstance(value, np.ndarray):
+        return {"array": [str(value.dtype), value.tolist()]}
+    own = plain(value)
+    if own is None or isinstance(own, (bool, int, float, str)):
+        return own
+    if isinstance(value, type) or callable(value):
+        return {"function": _full_name(value)}
+    return {"other": [_full_name(type(value)), repr(value)]}
+
+
+def _full_name(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"

@@ -1,0 +1,417 @@
+"""Retrain the user's own estimator: cloned, changed, and fitted again for every member."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.families.entries import Entry, check_room
+from holdfast.families.estimator_data import (
+    Rows,
+    asked_like,
+    fingerprint_rows,
+    fingerprint_run,
+    is_fitted,
+    own_labels,
+    prepared,
+    question_of,
+    rows_for,
+    seed_names,
+)
+from holdfast.families.external_models import Failure
+from holdfast.families.family import Family
+from holdfast.families.packing import PackingError, packed, unpacked
+from holdfast.families.recipe import Retraining
+from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
+from holdfast.families.stored_estimators import as_bytes, as_tensor, remember_runs
+from holdfast.families.table_models import TableModels, encoding_digest
+from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
+from holdfast.families.workers import cores, in_workers
+from holdfast.models.adapting import read_as
+from holdfast.models.deployed import Deployed, How
+from holdfast.models.identity import is_estimator
+from holdfast.tabular.encoding import Encoding
+from holdfast.utils.messages import did_you_mean, some
+from holdfast.utils.progress import bar
+from holdfast.utils.settings import check_whole
+from holdfast.utils.threads import one_thread
+
+LOG = logging.getLogger(__name__)
+SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
+COMPARED = 1000  # rows on which the members are compared with the deployed model
+
+
+def refit(
+    model: Any,
+    table: pd.DataFrame,
+    changes: Sequence[Retraining],
+    *,
+    encoding: Encoding | None = None,
+    new: pd.DataFrame | None = None,
+    held_out: pd.DataFrame | None = None,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Family:
+    """Fit the user's own estimator again, once for every change, on the table that it was fitted on.
+
+    ``model`` is what `as_model` made of an estimator by scikit-learn's conventions (pipelines, XGBClassifier,
+    LGBMClassifier), or the estimator itself and its ``encoding``. Each member is a clone of it, never the estimator
+    itself. A seed s adds s to every ``random_state``, those of a pipeline's steps included; where it is None, it counts
+    as 0. Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters.
+
+    ``table`` has the columns and the label; ``new`` rows are for changes that append some, ``held_out`` rows for the
+    accuracy of each member. With a ``store`` (a folder) the family is kept and found again, and after an interruption
+    only the rest is fitted. Members are fitted in ``workers`` processes, by default one per core where there is enough
+    to do. Those whose fitting raises are left out and reported in ``failures``.
+
+    If the members do not resemble the deployed model, ``surrogates`` says why, and so does every audit with them.
+    """
+    job = _job(model, encoding, table, new, changes)
+    _check_options(held_out, store, workers, job)
+    fingerprints = job.fingerprints
+    entry = None if store is None else Entry.of(store, fingerprints)
+    if entry is not None and entry.complete:
+        LOG.info("found %d models in %s", len(fingerprints), entry.folder)
+        family = load_entry(entry, fingerprints, {}, None, job.encoding)
+        return _judged(replace(family, retrainings=job.retrainings), job, held_out)
+    if entry is not None:
+        check_room(entry.folder.parent, 0)
+    made = _Made(job, entry)
+    made.fit(workers, progress)
+    family = _judged(made.family(), job, held_out)
+    made.keep(family)
+    return family
+
+
+# ---- what there is to fit ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    estimator: Any
+    deployed: Deployed | None  # None where the estimator has not been fitted
+    encoding: Encoding
+    retrainings: tuple[Retraining, ...]
+    rows: Rows  # old ones, then new ones
+    labels: NDArray[Any]  # the estimator's own, one for each class of the schema
+    pool: Pool
+
+    @cached_property
+    def data(self) -> str:
+        return fingerprint_rows(self.rows, self.labels[self.pool.y.numpy()])
+
+    @cached_property
+    def fingerprints(self) -> tuple[str, ...]:
+        old = self.pool.old
+        without_new = fingerprint_rows(self.rows[:old], self.labels[self.pool.y[:old].numpy()])
+        return tuple(
+            fingerprint_run(self.data if needs_more(change) else without_new, prepared(self.estimator, change), change)
+            for change in self.retrainings
+        )
+
+    def task(self, place: int, keep: bool) -> tuple[Any, ...]:
+        """What `_fit` gets."""
+        change = self.retrainings[place]
+        labels = self.labels[labels_of(change, self.pool).numpy()]
+        return place, prepared(self.estimator, change), self.rows, labels, rows_of(change, self.pool).numpy(), keep
+
+
+def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining]) -> _Job:
+    """All that fitting needs, if it can be done."""
+    own = model.own if isinstance(model, Deployed) else model
+    encoding, deployed = _read(model, own, encoding)
+    question = None if deployed is None else question_of(deployed)
+    retrainings = _checked_changes(changes)
+    for name, given in {"table": table, "new": new}.items():
+        if not isinstance(given, pd.DataFrame) and not (name == "new" and given is None):
+            raise TypeError(f"{name} must be a table with the columns of the schema, got {type(given).__name__}")
+    whole = table if new is None else pd.concat([table, new], ignore_index=True)
+    y = encoding.labels(whole)
+    pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
+    for change in retrainings:
+        _check_change(change, own, pool)
+    rows, labels = rows_for(question, whole, encoding), own_labels(question, encoding)
+    job = _Job(own, deployed, encoding, retrainings, rows, labels, pool)
+    _say_what_seeds_do(job)
+    return job
+
+
+def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
+    if not is_estimator(own):
+        raise TypeError(
+            f"refit clones and fits an estimator by scikit-learn's conventions, got {type(own).__name__}; train such "
+            "a model again with a function of your own, Family.from_training, or bring models that exist, "
+            "Family.from_models"
+        )
+    if isinstance(model, Deployed):
+        if encoding is not None and encoding_digest(encoding) != encoding_digest(model.encoding):
+            raise ValueError(f"{model} was read with another encoding than the one given; leave encoding out")
+        return model.encoding, model
+    if not isinstance(encoding, Encoding):
+        raise TypeError(
+            f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
+            f"encoding=..., got {encoding!r}"
+        )
+    return encoding, read_as(own, encoding, How()) if is_fitted(own) else None
+
+
+def _checked_changes(changes: Any) -> tuple[Retraining, ...]:
+    several = isinstance(changes, Iterable) and not isinstance(changes, str)
+    found = tuple(changes) if several else ()
+    if not several or not all(isinstance(change, Retraining) for change in found):
+        raise TypeError(f"changes must be a list of Retrainings, such as seeds(100), got {changes!r}")
+    if not found:
+        raise ValueError("changes is empty, so there is nothing to fit; try seeds(100)")
+    return found
+
+
+def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
+    """Before any work: what makes no sense for an estimator, or asks for what is not there."""
+    if change.continued or change.top_only:
+        raise ValueError(
+            f"{change} trains a network further, and an estimator is fitted anew; use changes.append with new=table"
+        )
+    if change.weight_noise:
+        raise ValueError(f"{change} disturbs the weights of a network; {type(own).__name__} is fitted as it is")
+    if change.settings:
+        raise ValueError(
+            f"{change} changes a Recipe; vary the parameters of {type(own).__name__} with changes.parameters, such as "
+            "changes.parameters(50, max_depth=(3, 6))"
+        )
+    known = own.get_params(deep=True)
+    for name, _ in change.parameters:
+        if name not in known:
+            raise ValueError(
+                f"{type(own).__name__} has no parameter '{name}'{did_you_mean(name, known)}; it has "
+                f"{some(sorted(known), 12)}"
+            )
+    if change.appended and not pool.new:
+        raise ValueError(f"{change} appends new rows but there are none; pass refit(..., new=table)")
+    if replace(change, kind="base", data_seed=0, order_seed=0) == Retraining():
+        raise ValueError(
+            f"{change} changes nothing, so it would be the deployed model again, which must not audit itself; "
+            "try seeds(100)"
+        )
+    check_material(change, pool)
+
+
+def _check_options(held_out: Any, store: Any, workers: Any, job: _Job) -> None:
+    if workers is not None:
+        check_whole("workers", workers, least=1)
+    if store is not None and not isinstance(store, (str, Path)):
+        raise TypeError(f"store must be a folder, got {store!r}")
+    if held_out is not None:
+        if not isinstance(held_out, pd.DataFrame):
+            raise TypeError(f"held_out must be a table with its label, got {type(held_out).__name__}")
+        job.encoding.labels(held_out)
+
+
+def _say_what_seeds_do(job: _Job) -> None:
+    same = [
+        change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()
+    ]
+    if same and not seed_names(job.estimator):
+        warnings.warn(
+            f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
+            "which differ in their seed alone, are the same model again; other changes say more, such as "
+            "changes.bootstrap",
+            stacklevel=4,
+        )
+
+
+# ---- fitting ----
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What came of one member."""
+
+    place: int
+    estimator: Any = None
+    contents: bytes = b""  # of its skops file, where it is to be kept
+    unkept: str = ""  # why it cannot be
+    error: str = ""
+    details: str = ""
+    warned: tuple[str, ...] = ()
+
+
+def _fit(
+    place: int, estimator: Any, rows: Rows, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool
+) -> _Fitted:
+    from threadpoolctl import threadpool_limits
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            own, wanted = labels[chosen], len(np.unique(labels))
+            if len(np.unique(own)) < wanted:
+                raise ValueError(f"its rows have {len(np.unique(own))} of {wanted} classes")
+            with one_thread(), threadpool_limits(1):
+                estimator.fit(rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen], own)
+        except Exception as error:  # whatever somebody's estimator raises
+            return _Fitted(place, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+    warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
+    if not keep:
+        return _Fitted(place, estimator, warned=warned)
+    try:
+        return _Fitted(place, estimator, packed(estimator), warned=warned)
+    except PackingError as error:
+        return _Fitted(place, estimator, unkept=str(error), warned=warned)
+
+
+class _Made:
+    """Members as they come in, from the store or newly fitted."""
+
+    def __init__(self, job: _Job, entry: Entry | None) -> None:
+        self.job, self.entry = job, entry
+        self.models: dict[int, Deployed] = {}
+        self.contents: dict[int, bytes] = {}
+        self.failures: dict[int, Failure] = {}
+        self.warned: dict[int, str] = {}
+        self.question = None if job.deployed is None else question_of(job.deployed)
+        known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
+        for place, name in enumerate(job.fingerprints):
+            if name in known:
+                self.contents[place] = as_bytes(known[name]["skops"])
+                self._add(place, unpacked(self.contents[place]))
+
+    def fit(self, workers: int | None, progress: bool) -> None:
+        count = len(self.job.retrainings)
+        missing = [place for place in range(count) if place not in self.models]
+        LOG.info("fitting %d of %d models", len(missing), count)
+        with bar(f"Fitting {count} models", count, progress) as advance:
+            advance(count - len(missing))
+            for fitted in _fitted(self.job, missing, workers, self.entry is not None):
+                self._take(fitted)
+                advance(1)
+        _say_what_went_wrong(self)
+
+    def _take(self, fitted: _Fitted) -> None:
+        change = self.job.retrainings[fitted.place]
+        if fitted.estimator is None:
+            self.failures[fitted.place] = Failure(change, fitted.error, fitted.details)
+            return
+        if fitted.warned:
+            self.warned[fitted.place] = fitted.warned[0]
+        if fitted.unkept and self.entry is not None:
+            warnings.warn(
+                f"the family is not kept in {self.entry.folder.parent}: {fitted.unkept}; fitting goes on",
+                stacklevel=5,
+            )
+            self.entry = None
+        try:
+            self._add(fitted.place, fitted.estimator)
+        except Exception as error:  # an estimator that cannot be asked
+            self.failures[fitted.place] = Failure(change, f"{type(error).__name__}: {error}", traceback.format_exc())
+            return
+        if self.entry is not None:
+            if not self.contents:
+                check_room(self.entry.folder.parent, 2 * len(fitted.contents) * len(self.job.retrainings))
+            self.contents[fitted.place] = fitted.contents
+            add_members(self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]})
+
+    def _add(self, place: int, estimator: Any) -> None:
+        if self.question is None:  # what was not fitted is asked as its first refit can be
+            self.question = question_of(read_as(estimator, self.job.encoding, How()))
+        self.models[place] = asked_like(self.question, estimator, self.job.encoding)
+
+    def family(self) -> Family:
+        if not self.models:
+            first = next(iter(self.failures.values()))
+            raise RuntimeError(
+                f"none of {len(self.job.retrainings)} fits gave a model; the first said:\n{first.details}"
+            )
+        kept = sorted(self.models)
+        family = Family(
+            (TableModels(tuple(self.models[place] for place in kept), self.job.encoding, refitted=True),),
+            tuple(self.job.retrainings[place] for place in kept),
+            tuple(range(len(kept))),
+            fingerprints=tuple(self.job.fingerprints[place] for place in kept),
+            data=self.job.data,
+            failures=tuple(self.failures[place] for place in sorted(self.failures)),
+        )
+        remember_runs(family)
+        return family
+
+    def keep(self, family: Family) -> None:
+        """Whole, if no member failed: else its parts stay, and the next run tries those again."""
+        if self.entry is not None and not self.failures:
+            finish_entry(
+                self.entry, family, [{str(place): as_tensor(self.contents[place]) for place in sorted(self.models)}]
+            )
+
+
+def _fitted(job: _Job, places: Sequence[int], workers: int | None, keep: bool) -> Iterator[_Fitted]:
+    """Every one of these members, as they come: here while that takes no longer than starting processes would."""
+    rest = list(places)
+    most = workers or cores()
+    started = time.perf_counter()
+    while rest and (most == 1 or (workers is None and time.perf_counter() - started < SMALL)):
+        yield _fit(*job.task(rest.pop(0), keep))
+    if rest:
+        yield from in_workers(_fit, (job.task(place, keep) for place in rest), min(most, len(rest)))
+
+
+def _say_what_went_wrong(made: _Made) -> None:
+    count = len(made.job.retrainings)
+    if made.failures and made.models:
+        first = made.failures[min(made.failures)]
+        warnings.warn(
+            f"{len(made.failures)} of {count} fits failed and are left out, the first with: {first.error}; see "
+            ".failures",
+            stacklevel=4,
+        )
+    if made.warned:
+        warnings.warn(
+            f"{len(made.warned)} of {count} members warned while they were fitted, the first with: "
+            f"{made.warned[min(made.warned)]}",
+            stacklevel=4,
+        )
+
+
+# ---- are they like the deployed model? ----
+
+
+def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
+    """With the accuracy of each member, and whether the members resemble the deployed model."""
+    x, y = _compared_rows(job, held_out)
+    family = replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
+    if job.deployed is None:
+        return family
+    found = family.resemblance(job.deployed, x, y)
+    where = "held-out rows" if held_out is not None else "rows of the table that they were fitted on"
+    if found.deployed_is_worse:
+        warnings.warn(
+            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
+            "may come from other data; check what as_model says of it",
+            stacklevel=3,
+        )
+    elif found.reason:
+        warnings.warn(
+            f"the members are surrogates: {found.reason} ({where}); fit them on the data and with the parameters of "
+            "the deployed model. Every audit with them says so",
+            stacklevel=3,
+        )
+    return replace(family, surrogates=found.reason)
+
+
+def _compared_rows(job: _Job, held_out: pd.DataFrame | None) -> tuple[Tensor, Tensor]:
+    if held_out is not None:
+        return job.encoding.encode(held_out), job.encoding.labels(held_out)
+    old = job.pool.old
+    chosen = torch.linspace(0, old - 1, min(old, COMPARED)).round().long()
+    return job.pool.x[chosen], job.pool.y[chosen]

@@ -1,0 +1,135 @@
+"""Whether retrained models are retrainings of the deployed one, or merely stand in for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.model import Model, predict_or_none
+
+if TYPE_CHECKING:
+    from holdfast.families.family import Family
+
+Floats = NDArray[np.float64]
+APART = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
+WORSE = 0.02  # of accuracy, likewise
+FEWEST = 3  # members that show how far members differ
+
+
+@dataclass(frozen=True, eq=False)
+class Resemblance:
+    """The deployed model beside its retrainings, by the classes that they give the same rows.
+
+    A retraining is drawn like the deployed model itself. So the deployed model's mean disagreement with the members
+    should lie among the members' own: each one's mean disagreement with the others of its kind. It does not where it is
+    above the largest of these by more than one percentage point and two standard errors of a share of so many rows.
+    """
+
+    rows: int
+    kinds: tuple[str, ...]  # (k,)
+    disagreement: Floats  # (k,) of the deployed model with each member
+    among: Floats  # (k,) of each member with the others of its kind, on average; NaN where there are none
+    same: NDArray[np.bool_]  # (k,) which members answer exactly like the deployed model
+    central: NDArray[np.bool_]  # (k,) which are drawn around the deployed model, not away from it
+    deployed_accuracy: float  # NaN without labels
+    accuracy: Floats  # (k,)
+
+    @property
+    def reason(self) -> str:
+        """Why the members are not like the deployed model; empty where they are."""
+        return self._worse("deployed") or self._apart() or self._worse("members")
+
+    def _apart(self) -> str:
+        for kind in dict.fromkeys(self.kinds):
+            own = np.array([name == kind for name in self.kinds]) & self.central
+            if own.sum() < FEWEST:
+                continue
+            apart, most = float(self.disagreement[own].mean()), float(self.among[own].max())
+            if apart > most + APART + 2 * self._error(apart):
+                return (
+                    f"the deployed model gives {apart:.1%} of {self.rows} rows another class than its retrainings "
+                    f"({kind}) do, which differ by at most {most:.1%} from one another"
+                )
+        return ""
+
+    def _worse(self, who: str) -> str:
+        own = self.accuracy[self.central] if self.central.any() else self.accuracy
+        if np.isnan(self.deployed_accuracy) or not len(own):
+            return ""
+        beyond = WORSE + 2 * self._error(self.deployed_accuracy)
+        low, high = float(own.min()), float(own.max())
+        wrong = self.deployed_accuracy < low - beyond if who == "deployed" else self.deployed_accuracy > high + beyond
+        if not wrong:
+            return ""
+        return (
+            f"the deployed model is right for {self.deployed_accuracy:.1%} of {self.rows} rows, its retrainings for "
+            f"{low:.1%} to {high:.1%}"
+        )
+
+    @property
+    def deployed_is_worse(self) -> bool:
+        """By far: as where it gets wrong columns, columns that are scaled twice, or was trained on other data."""
+        return bool(self._worse("deployed"))
+
+    def _error(self, share: float) -> float:
+        return sqrt(share * (1 - share) / max(self.rows, 1))
+
+    def __repr__(self) -> str:
+        alike = f"{int(self.same.sum())} of {len(self.kinds)} answer like it on all {self.rows} rows"
+        return f"Resemblance({self.reason or 'the members resemble the deployed model'}; {alike})"
+
+
+def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) -> Resemblance:
+    if not len(x) or not len(family):
+        raise ValueError(f"expected one row and one member or more, got {len(x)} rows and {family}")
+    own, theirs = predict_or_none(deployed, x).cpu(), family.predict(x).cpu()
+    differs = (theirs != own).numpy()
+    right, all_right = (np.nan, np.full(len(family), np.nan)) if y is None else _shares(own, theirs, y.cpu())
+    return Resemblance(
+        rows=len(x),
+        kinds=family.kinds,
+        disagreement=differs.mean(1),
+        among=_among(theirs, family.kinds),
+        same=np.asarray(~differs.any(1)),
+        central=np.array([_is_central(retraining) for retraining in family.retrainings]),
+        deployed_accuracy=float(right),
+        accuracy=all_right,
+    )
+
+
+def _shares(own: Tensor, theirs: Tensor, y: Tensor) -> tuple[float, Floats]:
+    return float((own == y).double().mean()), (theirs == y).double().mean(1).numpy()
+
+
+def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:
+    """Each member's mean disagreement with the others of its kind: (k,).
+
+    Counted by class and row, so that the work grows with the members and not with their pairs.
+    """
+    found = np.full(len(kinds), np.nan)
+    for kind in dict.fromkeys(kinds):
+        places = [place for place, name in enumerate(kinds) if name == kind]
+        said = classes[places]
+        if len(places) > 1:
+            agree = torch.zeros(len(places), dtype=torch.float64)
+            for one in sorted(set(said.flatten().tolist())):
+                is_one = (said == one).double()
+                agree += (is_one * (is_one.sum(0) - 1)).sum(1)  # the others that say the same of a row, itself aside
+            found[places] = 1 - (agree / (said.shape[1] * (len(places) - 1))).numpy()
+    return found
+
+
+def _is_central(retraining: Any) -> bool:
+    """Whether such a retraining is drawn around the deployed model: other seeds, or rows of the same population.
+
+    New rows, a shifted population, noisy labels and other parameters move all members to one side.
+    """
+    moved = (retraining.appended, retraining.label_noise, retraining.weight_noise, retraining.continued)
+    tuned = retraining.settings or retraining.parameters
+    return not (any(moved) or tuned or retraining.tilt is not None or retraining.window is not None)

@@ -1,0 +1,91 @@
+"""Members that are asked about tables: a user's own models, which see the same rows decoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.families.recipe import Retraining
+from holdfast.families.stack import Members, Models
+from holdfast.models.deployed import Deployed
+from holdfast.models.estimators import Question, deployed_by
+from holdfast.models.inputs import as_fitted
+from holdfast.models.model import Model, checked_logits
+from holdfast.tabular.encoding import Encoding
+from holdfast.utils.digests import digest
+
+
+@dataclass(frozen=True, eq=False)
+class TableModels:
+    """Models of one encoding, each asked about the table that the rows decode to."""
+
+    models: tuple[Deployed, ...]
+    encoding: Encoding
+    refitted: bool = False  # by `refit`: known to be retrainings, and not copies of one another
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def name(self) -> str:
+        kinds = dict.fromkeys(_last_name(model.own) for model in self.models)
+        return ", ".join(kinds) or "own models"
+
+    @property
+    def features(self) -> int:
+        return self.encoding.width
+
+    @property
+    def classes(self) -> int:
+        return len(self.encoding.schema.classes)
+
+    def asked_classes(self, x: Tensor) -> list[int]:
+        return [self.classes] * len(self)
+
+    def chosen(self, places: Sequence[int]) -> TableModels:
+        return TableModels(tuple(self.models[place] for place in places), self.encoding, self.refitted)
+
+    def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
+        """A member as `as_model` reads it: with whatever helps a search."""
+        member = self.models[place]
+        return deployed_by(member.ask, self.encoding) if self.refitted and isinstance(member.ask, Question) else member
+
+    def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
+        if not len(x):
+            yield torch.zeros(len(self), 0, self.classes, dtype=torch.float64, device=x.device)
+            return
+        odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
+        table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
+        for model in self.models:
+            logits = checked_logits(torch.from_numpy(model.ask(table)), len(x)).to(x.device)
+            yield logits.masked_fill(odd[:, None], torch.nan)[None]
+
+
+def together(models: Sequence[Model]) -> Members:
+    """Models as members that are asked together: those that are asked about tables of one encoding decode it once."""
+    tabular = [model for model in models if isinstance(model, Deployed)]
+    if not tabular or len(tabular) < len(models) or len({encoding_digest(m.encoding) for m in tabular}) > 1:
+        return Models(tuple(models))
+    return TableModels(tuple(tabular), tabular[0].encoding)
+
+
+def encoding_digest(encoding: Encoding) -> str:
+    """The same for encodings that encode alike."""
+    numbers = [np.asarray(part, dtype=np.float64).tobytes().hex() for part in _numbers(encoding)]
+    levels = [[repr(value) for value in feature.values] for feature in encoding.schema.features]
+    kinds = [feature.kind for feature in encoding.schema.features]
+    return digest([encoding.columns, kinds, levels, [repr(label) for label in encoding.schema.classes], numbers])
+
+
+def _numbers(encoding: Encoding) -> tuple[object, ...]:
+    return encoding.shift, encoding.scale, encoding.fill
+
+
+def _last_name(own: object) -> str:
+    """What a model is: of a pipeline, its last step."""
+    steps = getattr(own, "steps", None)
+    return type(steps[-1][1] if isinstance(steps, list) and steps else own).__name__

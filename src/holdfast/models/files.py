@@ -1,0 +1,172 @@
+"""A model from a file: data is read, programs are not. What a file holds is seen by its bytes, not by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from holdfast.models.adapting import as_model, read_as
+from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.identity import remember_run
+from holdfast.models.network_files import Layers, read_into, read_layers
+from holdfast.models.skops_files import foreign_types, loaded
+from holdfast.models.untrusted import (
+    ZIP,
+    RefusedError,
+    check_content,
+    check_json,
+    check_ubjson,
+    damaged,
+    refused,
+)
+from holdfast.tabular.encoding import Encoding
+from holdfast.utils.files import as_path
+
+PROGRAMS = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".h5", ".hdf5", ".sav", ".dill", ".ckpt")
+
+
+def read_model(
+    path: str | Path,
+    encoding: Encoding,
+    like: nn.Module | None = None,
+    *,
+    takes: Takes | None = None,
+    outputs: Outputs | None = None,
+    classes: tuple[Any, ...] | None = None,
+) -> Deployed:
+    """The model of a file, as `as_model` makes one of an object. The last three arguments are those of `as_model`.
+
+    .safetensors    a network of `save_model`; linear layers with max(0, z) between; weights of a module ``like`` this
+    .ubj, .json     XGBoost: ``model.save_model("model.ubj")``
+    .txt, .model    LightGBM: ``model.booster_.save_model("model.txt")``
+    .onnx           from any library
+    .keras          Keras 3: ``model.save("model.keras")``; on torch, unless KERAS_BACKEND names another backend
+    .skops          scikit-learn: ``skops.io.dump(model, "model.skops")``
+
+    Pickles (.pkl, .joblib, .pt and others) are refused, whatever their name: to read one is to run it.
+    """
+    path = as_path(path, "a file with a model")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
+    suffix = path.suffix.lower()
+    start = check_content(path)
+    if suffix in PROGRAMS:
+        raise refused(path, f"is a {suffix} file")
+    if suffix not in FORMATS:
+        raise ValueError(f"{path}: no model is read from a '{suffix}' file; the formats are {', '.join(FORMATS)}")
+    if like is not None and suffix != ".safetensors":
+        raise ValueError(f"like= belongs to .safetensors files, which hold weights only; {path} needs none")
+    own = FORMATS[suffix](path, start) if like is None else read_into(path, like)
+    if isinstance(own, Layers):  # which `as_model` would leave as they are
+        return read_as(own, encoding, How(takes, outputs, classes))
+    read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
+    remember_run(read, f"file:{hashlib.sha256(path.read_bytes()).hexdigest()}")  # so that no file audits itself
+    return read
+
+
+def _trees(path: Path, start: bytes) -> Any:
+    """XGBoost's JSON and UBJSON begin with a brace, LightGBM's text with the word tree."""
+    contents = path.read_bytes()
+    if start.startswith(b"tree"):
+        lightgbm = _library("lightgbm", "trees", path)
+        return _read(path, lambda: lightgbm.Booster(model_str=contents.decode()))
+    if not start.startswith(b"{"):
+        raise damaged(path, ValueError("it begins neither as a model of XGBoost nor as one of LightGBM"))
+    (check_json if start[1:2] in b'"} \t\r\n' else check_ubjson)(path, contents)
+    xgboost = _library("xgboost", "trees", path)
+    return _read(path, lambda: xgboost.Booster(model_file=bytearray(contents)))
+
+
+def _onnx(path: Path, start: bytes) -> Any:
+    if start.startswith(ZIP):
+        raise damaged(path, ValueError("it is an archive"))
+    onnx = _library("onnx", "onnx", path)
+
+    model = _read(path, lambda: onnx.load_model_from_string(path.read_bytes()))
+    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in _initializers(model.graph)):
+        raise RefusedError(f"{path} takes numbers from other files; save it as one: onnx.save(model, path)")
+    _read(path, lambda: onnx.checker.check_model(model))
+    return model
+
+
+def _initializers(graph: Any) -> list[Any]:
+    """Every tensor of a graph, and of the graphs and constants inside its nodes."""
+    found = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            found += [*attribute.tensors, attribute.t]
+            for inner in (*attribute.graphs, attribute.g):
+                found += _initializers(inner) if inner.node else []
+    return found
+
+
+def _keras(path: Path, start: bytes) -> Any:
+    _check_is_archive(path, start, "config.json")
+    if "keras" not in sys.modules:
+        os.environ.setdefault("KERAS_BACKEND", "torch")  # which is here, and has gradients
+    _library("keras", "keras", path)
+    from holdfast.models.keras_files import read_keras
+
+    return _read(path, lambda: read_keras(path))
+
+
+def _skops(path: Path, start: bytes) -> Any:
+    _check_is_archive(path, start, "schema.json")
+    with zipfile.ZipFile(path) as archive:
+        check_json(path, archive.read("schema.json"))
+    _library("skops.io", "", path)
+    contents = path.read_bytes()  # what is looked at is what is read
+    odd = _read(path, lambda: foreign_types(contents))
+    if odd:
+        raise RefusedError(
+            f"{path} holds {', '.join(odd[:5])}; from a file, only types of scikit-learn, numpy, scipy, XGBoost and "
+            "LightGBM are read: load it yourself, skops.io.load(path, trusted=[...]), and pass the object to as_model"
+        )
+    return _read(path, lambda: loaded(contents))
+
+
+def _check_is_archive(path: Path, start: bytes, holding: str) -> None:
+    if not start.startswith(ZIP):
+        raise damaged(path, ValueError("it is no archive"))
+    with zipfile.ZipFile(path) as archive:
+        if holding not in archive.namelist():
+            raise damaged(path, ValueError(f"it holds no {holding}"))
+
+
+def _library(name: str, extra: str, path: Path) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        wanted = f"'holdfast[{extra}]'" if extra else package
+        raise ImportError(f"{path} needs {package}: pip install {wanted}") from error
+
+
+def _read(path: Path, read: Callable[[], Any]) -> Any:
+    """What a library reads from a file that may be anything."""
+    try:
+        return read()
+    except (RefusedError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # each library has errors of its own
+        raise damaged(path, error) from error
+
+
+FORMATS: dict[str, Callable[[Path, bytes], Any]] = {
+    ".safetensors": lambda path, start: read_layers(path),
+    ".ubj": _trees,
+    ".json": _trees,
+    ".txt": _trees,
+    ".model": _trees,
+    ".onnx": _onnx,
+    ".keras": _keras,
+    ".skops": _skops,
+}

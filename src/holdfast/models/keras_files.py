@@ -1,0 +1,97 @@
+"""Files of Keras 3: only layers that are arithmetic are read, whatever Keras itself would load."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from holdfast.models.untrusted import RefusedError, check_json, check_size, damaged
+
+CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
+
+MODELS = frozenset({"Functional", "Model", "Sequential"})
+LAYERS = frozenset({
+    "Activation", "ActivityRegularization", "Add", "AlphaDropout", "Average", "BatchNormalization", "CategoryEncoding",
+    "Concatenate", "Dense", "Discretization", "Dot", "Dropout", "ELU", "Embedding", "Flatten", "GaussianDropout",
+    "GaussianNoise", "GroupNormalization", "Identity", "InputLayer", "LayerNormalization", "LeakyReLU", "Maximum",
+    "Minimum", "Multiply", "Normalization", "PReLU", "Permute", "RMSNormalization", "ReLU", "RepeatVector", "Rescaling",
+    "Reshape", "Softmax", "SpectralNormalization", "Subtract", "UnitNormalization",
+})  # fmt: skip
+VALUES = frozenset({"DTypePolicy", "__keras_tensor__", "__numpy__", "__tensor__"})
+ARITHMETIC = ("keras.initializers", "keras.regularizers", "keras.constraints")  # modules with nothing else in them
+
+
+def read_keras(path: Path) -> Any:
+    """The model of a .keras file, if it is layers of numbers and nothing else."""
+    with zipfile.ZipFile(path) as archive:
+        config, weights, metadata = (archive.read(name) for name in (CONFIG, WEIGHTS, METADATA))
+    check_json(path, config)
+    check_json(path, metadata)
+    described = json.loads(config)
+    described.pop("compile_config", None)  # how it was trained
+    for part in _described(described):
+        _check_known(path, part)
+    _check_weights(path, weights)
+    import keras
+
+    with tempfile.TemporaryDirectory() as folder:  # what was looked at is what is read
+        checked = Path(folder, "model.keras")
+        with zipfile.ZipFile(checked, "w") as archive:
+            for name, contents in ((CONFIG, json.dumps(described)), (WEIGHTS, weights), (METADATA, metadata)):
+                archive.writestr(name, contents)
+        with warnings.catch_warnings(action="ignore"):  # that it was saved with an optimizer, which is left out
+            return keras.saving.load_model(checked, compile=False, safe_mode=True)
+
+
+def _described(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object that a description asks Keras to make."""
+    if isinstance(value, dict):
+        if "class_name" in value:
+            yield value
+        for one in value.values():
+            yield from _described(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _described(one)
+
+
+def _check_known(path: Path, part: dict[str, Any]) -> None:
+    name, module, registered = (part.get(key) for key in ("class_name", "module", "registered_name"))
+    own = module is None or (isinstance(module, str) and (module == "keras" or module.startswith("keras.")))
+    known = name in MODELS | LAYERS | VALUES or module in ARITHMETIC
+    if not (own and known and (registered is None or registered == name)) or not isinstance(name, str):
+        raise RefusedError(
+            f"{path} holds {name!r} of {module or registered!r}, which is no layer that holdfast reads from a file: it "
+            "could run a program of its own. If you trust the file, load it yourself, keras.saving.load_model(path), "
+            "and pass the model to as_model"
+        )
+
+
+def _check_weights(path: Path, contents: bytes) -> None:
+    """Raise where weights are taken from elsewhere, or are far more than the file can hold."""
+    import h5py
+
+    size = 0
+    with h5py.File(BytesIO(contents), "r") as file:
+        groups = [file]
+        while groups:
+            group = groups.pop()
+            for name in group:
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise RefusedError(f"{path}: its weights are taken from another place, {name!r}")
+                value = group[name]
+                if isinstance(value, h5py.Group):
+                    groups.append(value)
+                elif value.external or value.is_virtual or value.dtype.hasobject:
+                    raise RefusedError(f"{path}: its weights are taken from another file, or are no numbers: {name!r}")
+                else:
+                    size += value.nbytes
+            if len(groups) > 10_000:
+                raise damaged(path, ValueError("its weights have no end"))
+    check_size(path, size)
