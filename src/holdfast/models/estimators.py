@@ -201,8 +201,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str) -> F
         told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
         label = f" '{encoding.schema.label}' is the label." if encoding.schema.label in unknown else ""
         raise ValueError(
-            f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or fit "
-            "the model to the schema's columns"
+            f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or "
+            "fit the model to the schema's columns"
         )
     return feed(encoding, "table", as_array=False, columns=names)
 
@@ -310,7 +310,9 @@ def _plain(values: Any) -> tuple[Any, ...]:
 
 def _check_kind(model: Any, name: str) -> None:
     if isinstance(model, type):
-        raise TypeError(f"{model.__name__} is a class; pass a fitted {model.__name__}(), such as {model.__name__}().fit(x, y)")
+        raise TypeError(
+            f"{model.__name__} is a class; pass a fitted {model.__name__}(), such as {model.__name__}().fit(x, y)"
+        )
     kind = _kind(model)
     if kind in ("regressor", "clusterer", "outlier_detector", "density_estimator"):
         raise ValueError(
