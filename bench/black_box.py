@@ -5,8 +5,8 @@ from a table to probabilities, so that nobody can look inside. DiCE runs in an e
 function through a socket; what it may change is said as in `schema_dice.py`, and its random and its genetic search are
 asked for four counterfactuals each. `calls_theirs` is how many rows it asks about for each person, without what it asks
 before the first. Ours (`MinCost(norm=1)`, any valid point) gets as many for each person and in `calls_ours` counts all
-it asks, the rows that it learns from for all people included. All points are judged by the same `assess`; costs (l1) are
-means over the rows that both found, and `cost_ratio` is ours over theirs.
+it asks, the rows that it learns from for all people included. All points are judged by the same `assess`; costs (l1)
+are means over the rows that both found, and `cost_ratio` is ours over theirs.
 
 The network is searched by its gradient too, through its exact translation: `cost_ratio` in the second table is what the
 same search costs when it may only ask, over what it costs with the gradient. Without DiCE's environment (make fidelity

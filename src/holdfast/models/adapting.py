@@ -7,13 +7,18 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from holdfast.models import black_box, estimators
+from holdfast.models import black_box, estimators, trees_lightgbm, trees_xgboost
 from holdfast.models.asked import Asked
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
-READERS = (estimators, black_box)  # the first whose `knows(model)` is true reads the model
+READERS = (
+    trees_xgboost,
+    trees_lightgbm,
+    estimators,
+    black_box,
+)  # the first whose `knows(model)` is true reads the model
 
 
 def as_model(

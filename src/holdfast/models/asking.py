@@ -240,8 +240,8 @@ def check_repeatable(ask: Callable[[pd.DataFrame], Floats], table: pd.DataFrame,
     if apart.any():
         raise ValueError(
             f"{name} answers the same rows differently when it is asked again, or among other rows "
-            f"({int(apart.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: fix "
-            "its random state, and let no row depend on the others"
+            f"({int(apart.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: "
+            "fix its random state, and let no row depend on the others"
         )
 
 

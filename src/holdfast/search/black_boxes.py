@@ -194,7 +194,7 @@ class _Search:
             self._ask_best(going[wanted], snapped, -some.cost(snapped).double(), AT_ONCE)
 
     def _round(self, going: Tensor, turn: int) -> Tensor:
-        """Ask about the most promising points around the best, around another or home, and donors; who had any: (m,)."""
+        """Ask about the most promising points around the best, another and home, and donors; who had any: (m,)."""
         task = self.task.of(going)
         others = [self.elite[going, 1 + turn % (ELITE - 1)], task.origin]
         points, valid = [], []
