@@ -68,15 +68,17 @@ class Classes:
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
-            raise ValueError(f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed")
+            raise ValueError(
+                f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed"
+            )
         output = {value: place for place, value in enumerate(self.own)}
         wanted = {place: number for number, place in enumerate(self.places)}
         found = [wanted.get(output.get(plain(label), -1), -1) for label in labels.tolist()]
         if -1 in found:
             odd = labels[found.index(-1)]
             raise ValueError(
-                f"{name} gives the label {plain(odd)!r}, which is none of its classes {_shown(self.own)}; pass classes=, "
-                "the class of each output in order"
+                f"{name} gives the label {plain(odd)!r}, which is none of its classes {_shown(self.own)}; pass "
+                "classes=, the class of each output in order"
             )
         return np.array(found, dtype=np.int64)
 
@@ -205,8 +207,8 @@ def _widened(values: Floats, classes: Classes, name: str, both: Callable[[Floats
     if values.ndim == 2 and values.shape[1] == count:
         return values
     raise ValueError(
-        f"{name} gives {1 if values.ndim == 1 else values.shape[1]} numbers for each row, but there are {count} classes; "
-        "a model of one label with one output for each class is needed"
+        f"{name} gives {1 if values.ndim == 1 else values.shape[1]} numbers for each row, but there are {count} "
+        "classes; a model of one label with one output for each class is needed"
     )
 
 
@@ -239,9 +241,9 @@ def check_repeatable(ask: Callable[[pd.DataFrame], Floats], table: pd.DataFrame,
     apart = np.abs(again - logits[half]) > SAME * (1 + np.abs(logits[half]))
     if apart.any():
         raise ValueError(
-            f"{name} answers the same rows differently when it is asked again, or among other rows ({int(apart.any(axis=1).sum())} "
-            f"of {len(half)} rows); a model must give a row the same answer always: fix its random state, and let no row "
-            "depend on the others"
+            f"{name} answers the same rows differently when it is asked again, or among other rows "
+            f"({int(apart.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: "
+            "fix its random state, and let no row depend on the others"
         )
 
 
@@ -255,8 +257,8 @@ def check_order(classes: Classes, found: NDArray[np.int64], labels: NDArray[np.i
     if other > right + 0.1 and other > 0.5:
         told = tuple(ours[place] for place in in_order)
         raise ValueError(
-            f"{name} has the classes {_shown(classes.own)}: as {ours}, the schema's order, it is right for {right:.0%} of "
-            f"the known rows, as {told} for {other:.0%}; pass classes={told} or classes={ours}"
+            f"{name} has the classes {_shown(classes.own)}: as {ours}, the schema's order, it is right for {right:.0%} "
+            f"of the known rows, as {told} for {other:.0%}; pass classes={told} or classes={ours}"
         )
 
 

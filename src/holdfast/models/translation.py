@@ -194,7 +194,9 @@ def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Co
     return Columns(*map(_tensor, parts), tuple(ordered))
 
 
-def _changed(encoding: Encoding, home: pd.DataFrame) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
+def _changed(
+    encoding: Encoding, home: pd.DataFrame
+) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
     """Of every feature: its columns, the raw numbers that it is set to (None: levels as one-hot), and those rows."""
     for feature, place in encoding.places:
         if feature.is_numeric:

@@ -43,20 +43,12 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
             f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
         )
     encoded = None if how.takes is None else how.takes == "encoded"
-    given = question(_Named(model), encoding, encoded)
+    given = question(model, encoding, encoded)
     places = places_of(how.classes, encoding)
     ask = partial(_ask, model, given, places)
     ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
     way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
     return Deployed(model, encoding, ask, f"xgboost.Booster, asked for margins, {way}", ensemble=ensemble)
-
-
-class _Named:
-    """A booster with the names that estimators have for what they were fitted on."""
-
-    def __init__(self, booster: Any) -> None:
-        self.n_features_in_ = booster.num_features()
-        self.feature_names_in_ = booster.feature_names
 
 
 def _ask(booster: Any, given: Any, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
