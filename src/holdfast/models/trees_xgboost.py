@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from holdfast.models.cuts import Bools
 from holdfast.models.deployed import Deployed, How
 from holdfast.models.ensemble import Floats
-from holdfast.models.grown import Bools, Grown, UnreadableError, joined
+from holdfast.models.grown import Grown, UnreadableError, joined
 from holdfast.models.inputs import numbers, question
 from holdfast.tabular.encoding import Encoding
 
@@ -147,4 +148,4 @@ def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
 def _numbers(rows: Any, missing: float) -> Floats:
     """What a sparse matrix leaves out is missing to XGBoost, and so is one number that a classifier can be told."""
     matrix = numbers(rows, absent=np.nan)
-    return matrix if np.isnan(missing) else np.where(matrix == missing, np.nan, matrix)
+    return matrix if np.isnan(missing) else np.where(matrix.astype(np.float32) == np.float32(missing), np.nan, matrix)
