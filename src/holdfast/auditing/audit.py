@@ -303,11 +303,12 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
 def _warn_of_equal_refits(result: Audit) -> None:
     """That some refits answer alike is a result; where all of a kind do, the kind has nothing to say."""
     for kind, part in result.by_kind.items():
-        if part.same.all():
+        if len(part.kinds) > 1 and part.same.all():
             warnings.warn(
-                f"all {len(part.kinds)} refits of kind '{kind}' answer exactly like the deployed model on every row: "
-                "this estimator does not notice such a change, as boosting without sampling or early stopping does not "
-                "notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                f"all {len(part.kinds)} refits of kind '{kind}' answer exactly like the deployed model on every row, so "
+                "their rate says little: some estimators do not notice such a change, as boosting without sampling or "
+                "early stopping does not notice a seed. Audit with a change of the rows as well, such as "
+                "changes.bootstrap",
                 stacklevel=4,
             )
 
