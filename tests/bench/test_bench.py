@@ -33,7 +33,7 @@ TABLES = {
     "audit": "An audit of drawn networks of HELOC's shape",
     "believable": "Real people as a yardstick",
     "certificates": "Moving to where more is proved, in the same ball",
-    "coverage": "New rows too: 95 % intervals",
+    "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",
     "many_rows": "Many rows of german",
     "matched": "At SNS's price",
