@@ -26,13 +26,14 @@ BARE = {
     "xgboost": lambda: xgboost.XGBClassifier(n_estimators=10, num_parallel_tree=2, subsample=0.8, n_jobs=1),
     "lightgbm": lambda: lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1),
 }
+MISSING = [pytest.param(False, id="full", marks=pytest.mark.slow), pytest.param(True, id="missing")]
 
 
 def fitted(model, table: pd.DataFrame, encoding: Encoding):
     return model.fit(table[list(encoding.schema.names)], table[encoding.schema.label])
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["full", "missing"])
+@pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("name", BARE)
 @pytest.mark.parametrize("data", ["breast_cancer", pytest.param("wine", marks=pytest.mark.slow)])
 def test_bare_classifiers(data, name, missing):
@@ -71,7 +72,7 @@ def falling(rows):
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", ["boosting", "xgboost"])
+@pytest.mark.parametrize("name", ["xgboost", pytest.param("boosting", marks=pytest.mark.slow)])
 def test_steps_that_rise_or_fall(step, name):
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -116,7 +117,7 @@ def counted(missing: bool) -> tuple[pd.DataFrame, Encoding]:
     return table, Encoding.fit(table, schema)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["full", "missing"])
+@pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("name", ["xgboost sparse", "xgboost missing=0", "lightgbm zero_as_missing", "bins"])
 def test_numbers_that_change_sides_several_times(name, missing):
     """A 0 that a sparse matrix leaves out is missing to XGBoost; a bin is left on both sides."""
@@ -156,13 +157,13 @@ def test_numbers_on_a_threshold_and_one_float_beside_it(library):
     table, encoding = numbers("breast_cancer")
     name = {"xgboost": "xgboost", "lightgbm": "lightgbm", "sklearn": "tree"}[library]
     model = fitted(BARE[name](), table, encoding)
+    own = read(model, encoding)
     for column, cuts in thresholds(model, library).items():
         near = [cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf)]
         single = cuts.astype(np.float32)
         near += [single, np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))]
         values = np.concatenate([each.astype(np.float64) for each in near])
         rows = table.iloc[np.arange(len(values)) * 7 % len(table)].reset_index(drop=True).assign(**{column: values})
-        own = read(model, encoding) if "own" not in locals() else own  # noqa: F821
         ours = shares(own.logits(own.raw(own.cells(rows))))
         np.testing.assert_allclose(ours, shares(asking(model, encoding)(rows)), rtol=0, atol=1e-6)
 

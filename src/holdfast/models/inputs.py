@@ -109,10 +109,28 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
         encoded = _is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
-    if names is None or not set(names) <= set(encoding.schema.names):
+    known = {_underscored(name): name for name in encoding.schema.names}
+    if names is None or not {_underscored(name) for name in names} <= set(known):
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    return lambda table: as_fitted(table, encoding)[names]
+    order = [known[_underscored(name)] for name in names]
+    if type(own).__module__.startswith(("xgboost", "lightgbm")):
+        return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
+    return lambda table: as_fitted(table, encoding)[order]
+
+
+def _underscored(name: str) -> str:
+    """As LightGBM keeps names."""
+    return name.replace(" ", "_")
+
+
+def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+    """Text as the categories that pandas makes of it: what a library of boosted trees must have been given."""
+    if encoding.known is None:
+        return table
+    text = [name for name in table if not isinstance(table[name].dtype, (np.dtype, pd.CategoricalDtype))]
+    text += [name for name in table if table[name].dtype == np.dtype(object)]
+    return table.assign(**{str(name): _cast(table[name], encoding.known[name].astype("category")) for name in text})
 
 
 def _encoded(encoding: Encoding, names: list[str] | None) -> See:
