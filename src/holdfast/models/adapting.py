@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
-from holdfast.models import black_box, estimators
+from torch import Tensor
+
+from holdfast.models import black_box, estimators, trees_lightgbm, trees_xgboost
+from holdfast.models.asked import Asked
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
-READERS = (estimators, black_box)  # the first whose `knows(model)` is true reads the model
+READERS = (
+    trees_xgboost,
+    trees_lightgbm,
+    estimators,
+    black_box,
+)  # the first whose `knows(model)` is true reads the model
 
 
 def as_model(
@@ -25,12 +35,14 @@ def as_model(
     outputs   what the model gives for a row: "probabilities", "logits" or "labels"
     classes   the class of each output, in order
 
-    What is left out is found out from the model, and printing the result says it.
+    What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
+    holdfast trained and a `Merged` of them are models of encoded rows already, and come back as they are.
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if isinstance(model, Deployed):
-        return model
+    if isinstance(model, Deployed) or _is_ours(model):
+        return model  # type: ignore[no-any-return]
+    _check_how(How(takes, outputs, classes))
     for reader in READERS:
         if reader.knows(model):
             read: Deployed = reader.deployed(model, encoding, How(takes, outputs, classes))
@@ -39,3 +51,18 @@ def as_model(
         f"{type(model).__name__} cannot be asked: expected an object with predict_proba, decision_function or predict, "
         "a torch module, or a function from a table to probabilities"
     )
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether it takes encoded rows already."""
+    layers = [getattr(model, name, None) for name in ("weights", "biases")]
+    is_network = all(isinstance(each, tuple) and each and isinstance(each[0], Tensor) for each in layers)
+    return isinstance(model, (Merged, Asked)) or is_network
+
+
+def _check_how(how: How) -> None:
+    for name, value, words in (("takes", how.takes, get_args(Takes)), ("outputs", how.outputs, get_args(Outputs))):
+        if value is not None and value not in words:
+            raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, words))}, or leave it out")
+    if how.classes is not None and (isinstance(how.classes, str) or not isinstance(how.classes, Sequence)):
+        raise TypeError(f"classes is {how.classes!r}; give the class of each output in order, such as ('bad', 'good')")

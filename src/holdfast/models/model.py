@@ -68,7 +68,10 @@ def _does_not_take(model: Model, x: Tensor) -> str:
         return (
             f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
         )
-    return f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on"
+    return (
+        f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on. A function "
+        "of a table, or a model of another library, is asked through hf.as_model(model, encoding)"
+    )
 
 
 def dtype_of(model: Any) -> torch.dtype | None:
@@ -102,7 +105,9 @@ def checked_logits(logits: Tensor, rows: int) -> Tensor:
 
 def check_callable(model: Any, name: str = "model", takes: str = "rows -> logits in torch") -> None:
     if not callable(model):
-        raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}")
+        predicts = any(hasattr(model, word) for word in ("predict_proba", "decision_function", "predict"))
+        wrapped = f"; hf.as_model({name}, encoding) makes that of a {type(model).__name__}" if predicts else ""
+        raise TypeError(f"the {name} is a {type(model).__name__}, which cannot be called; pass {takes}{wrapped}")
 
 
 def check_model(model: Model, x: Tensor) -> int:

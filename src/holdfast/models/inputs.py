@@ -1,0 +1,330 @@
+"""What a fitted estimator sees of a table, and which of its numbers come from which feature of the schema."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast.tabular.encoding import Encoding, Matrix
+from holdfast.tabular.feature import Feature
+
+Transform = Callable[[pd.DataFrame], Matrix]  # a table in the user's units -> (n, m) as the final estimator sees it
+See = Callable[[pd.DataFrame], Any]  # the same before it becomes numbers: a table, an array or a sparse matrix
+PEOPLE = 8  # known rows in which every feature is changed in turn
+NUMBERS = 32  # values of a number that are tried in each of them
+LARGE = 20_000_000  # numbers of a matrix that are made at once
+
+
+def as_fitted(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+    """The table with the dtypes of the rows that the encoding knows: categories, truth values, floats.
+
+    A value that the dtype cannot hold leaves its column as it is, so that the model can say what it thinks of it.
+    """
+    if encoding.known is None:
+        return table
+    wanted = encoding.known.dtypes
+    changed = {
+        name: _cast(table[name], encoding.known[name])
+        for name in encoding.schema.names
+        if table[name].dtype != wanted[name] or pd.api.types.is_object_dtype(wanted[name])
+    }
+    return table.assign(**changed) if changed else table
+
+
+def _cast(column: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
+    missing = column.isna()
+    if pd.api.types.is_object_dtype(like.dtype):
+        gone = like[like.isna()]
+        empty = gone.iloc[0] if len(gone) else np.nan  # an encoder may tell None from NaN
+        return column.astype(object).where(~missing, empty) if missing.any() else column.astype(object)
+    try:
+        cast = column.astype(like.dtype)
+    except (TypeError, ValueError):
+        return column
+    return cast if _same(column, cast) else column
+
+
+def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
+    """Whether a cast lost nothing. Floats may be rounded: so they are when the model is asked about a real table."""
+    if not (column.notna() == cast.notna()).all():
+        return False
+    whole = pd.api.types.is_integer_dtype(cast.dtype) or pd.api.types.is_bool_dtype(cast.dtype)
+    return not whole or bool((column == cast).fillna(True).all())
+
+
+def split(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[Transform, Any]:
+    """What the last step of a fitted estimator sees of a table, as numbers, and that last step.
+
+    A pipeline's earlier steps are asked; a bare estimator sees the columns that it was fitted on, in their order. A
+    model of encoded rows sees those; ``encoded`` says so where the number of columns does not.
+    """
+    see, final = seen(own, encoding, encoded)
+    return lambda table: numbers(see(table)), final
+
+
+def seen(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[See, Any]:
+    """As `split`, but as the steps before hand it over: a table, an array or a sparse matrix."""
+    own = chosen(own)
+    given = question(own, encoding, encoded)
+    before, final = _steps(own)
+    if not before:
+        return given, final
+
+    def see(table: pd.DataFrame) -> Any:
+        rows = given(table)
+        for step in before:
+            rows = step.transform(rows)
+        return rows
+
+    return see, final
+
+
+def chosen(own: Any) -> Any:
+    """The estimator that a search over settings chose and asks; any other is itself."""
+    return chosen(own.best_estimator_) if hasattr(own, "best_estimator_") else own
+
+
+def _steps(own: Any) -> tuple[list[Any], Any]:
+    """The fitted steps before the last, and the last."""
+    pipeline = getattr(sys.modules.get("sklearn.pipeline"), "Pipeline", None)
+    if pipeline is None or not isinstance(own, pipeline):
+        return [], own
+    steps = [step for _, step in own.steps if step not in (None, "passthrough")]
+    before, final = _steps(chosen(steps[-1]))
+    return [*steps[:-1], *before], final
+
+
+def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
+    """What a fitted estimator is to be given for a table: the columns that it was fitted on, as it was given them."""
+    names = _names(own)
+    if encoded is None:
+        encoded = _is_of_encoded_rows(own, names, encoding)
+    if encoded:
+        return _encoded(encoding, names)
+    if names is None or not set(names) <= set(encoding.schema.names):
+        order = list(encoding.schema.names)
+        return lambda table: as_fitted(table, encoding)[order].to_numpy()
+    return lambda table: as_fitted(table, encoding)[names]
+
+
+def _encoded(encoding: Encoding, names: list[str] | None) -> See:
+    columns = list(encoding.columns) if names == list(encoding.columns) else None
+
+    def see(table: pd.DataFrame) -> Any:
+        rows = encoding.encode(table).numpy()
+        return rows if columns is None else pd.DataFrame(rows, columns=columns)
+
+    return see
+
+
+def _names(own: Any) -> list[str] | None:
+    """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
+    for name in ("feature_names_in_", "feature_names", "feature_name"):
+        names = getattr(own, name, None)
+        if names is not None:
+            return [str(each) for each in (names() if callable(names) else names)]
+    return None
+
+
+def _width(own: Any) -> int | None:
+    """How many columns it was fitted on."""
+    for name in ("n_features_in_", "num_features", "num_feature"):
+        width = getattr(own, name, None)
+        if width is not None:
+            return int(width() if callable(width) else width)
+    return None
+
+
+def _is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
+    if names is not None and set(names) <= set(encoding.schema.names):
+        return False
+    return _width(own) == encoding.width != len(encoding.schema.features)
+
+
+def numbers(rows: Any, absent: float = 0.0) -> Matrix:
+    """Rows as the numbers that an estimator reads: categories by their code, a missing value as NaN.
+
+    ``absent`` is what an entry that a sparse matrix leaves out stands for.
+    """
+    if isinstance(rows, pd.DataFrame):
+        columns = [_numbers_of(rows.iloc[:, place]) for place in range(rows.shape[1])]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
+    if hasattr(rows, "tocoo"):
+        entries = rows.tocoo()
+        matrix = np.full(entries.shape, absent)
+        matrix[entries.row, entries.col] = entries.data
+        return matrix
+    array = np.asarray(rows)
+    if array.dtype == object:
+        array = np.where(pd.isna(array), np.nan, array)
+    return np.asarray(array, dtype=np.float64)
+
+
+def _numbers_of(column: pd.Series[Any]) -> Matrix:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy(dtype=np.float64)
+        return np.where(codes < 0, np.nan, codes)
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Where the columns of an estimator's matrix come from: each from one feature of the schema, or from none."""
+
+    transform: Transform
+    encoding: Encoding
+    source: NDArray[np.int64]  # (m,) the feature that each column depends on, −1 if on none
+
+    @classmethod
+    def of(cls, transform: Transform, encoding: Encoding) -> Inputs | None:
+        """Found by changing one feature at a time; None where a column depends on several, or where nothing is known.
+
+        What is tried are some rows, so whatever is built on this is to be compared with the model.
+        """
+        if encoding.known is None or not len(encoding.known):
+            return None
+        people, tried = _people(encoding), _Tried.of(encoding)
+        depends = np.concatenate([part.depends(transform, people, encoding) for part in tried.parts(encoding.width)])
+        if (depends.sum(axis=0) > 1).any():
+            return None
+        return cls(transform, encoding, np.where(depends.any(axis=0), depends.argmax(axis=0), -1))
+
+    @cached_property
+    def typical(self) -> pd.DataFrame:
+        """One known row, which has the other values while one changes."""
+        assert self.encoding.known is not None
+        return self.encoding.known[list(self.encoding.schema.names)].iloc[:1]
+
+    def at(self, values: Mapping[int, Sequence[Any] | Matrix]) -> Matrix:
+        """The columns for given values of some features, one per row: (n, m). The other features are typical.
+
+        Shorter lists are continued by their first value.
+        """
+        rows = max(map(len, values.values()))
+        columns = {}
+        for place, own in values.items():
+            feature = self.encoding.schema.features[place]
+            columns[feature.name] = _column(feature, own)[np.arange(rows) * (np.arange(rows) < len(own))]
+        return self.transform(_repeated(self.typical, rows).assign(**columns))
+
+    @cached_property
+    def of_levels(self) -> dict[int, Matrix]:
+        """For every feature of levels, the columns for each level and for a missing value: (levels, m)."""
+        values = {place: _values(feature) for place, feature in self._features if not feature.is_numeric}
+        rows = self.at(values) if values else self.transform(self.typical)
+        return {place: rows[: len(own)] for place, own in values.items()}
+
+    @cached_property
+    def of_missing(self) -> dict[int, Matrix]:
+        """For every number that may be missing, the columns where it is: (m,)."""
+        values = {place: [None] for place, feature in self._features if feature.is_numeric and feature.missing}
+        return dict.fromkeys(values, self.at(values)[0]) if values else {}
+
+    @property
+    def _features(self) -> list[tuple[int, Feature]]:
+        return list(enumerate(self.encoding.schema.features))
+
+
+def _people(encoding: Encoding) -> pd.DataFrame:
+    """Some known rows, and one that has nothing that can be missing."""
+    assert encoding.known is not None
+    table = encoding.known[list(encoding.schema.names)]
+    some = table.iloc[np.linspace(0, len(table) - 1, min(PEOPLE, len(table))).astype(int)]
+    gone = [feature for feature in encoding.schema.features if feature.missing]
+    if not gone:
+        return some
+    bare = _repeated(table.iloc[:1], 1).assign(**{feature.name: _column(feature, [None]) for feature in gone})
+    return pd.concat([some, as_fitted(bare, encoding)], ignore_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Values that some features are given in turn."""
+
+    values: dict[int, list[Any]]
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> _Tried:
+        assert encoding.known is not None
+        known = encoding.known
+        features = enumerate(encoding.schema.features)
+        return cls(
+            {place: _some_numbers(known[own.name], own) if own.is_numeric else _values(own) for place, own in features}
+        )
+
+    def parts(self, width: int) -> list[_Tried]:
+        """The same in parts that can be tried at once."""
+        sizes = np.cumsum([len(own) * PEOPLE * (width + 1) for own in self.values.values()]) // LARGE
+        return [
+            _Tried({place: own for (place, own), size in zip(self.values.items(), sizes, strict=True) if size == part})
+            for part in np.unique(sizes)
+        ]
+
+    def depends(self, transform: Transform, people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
+        """Which columns change with each of the features: (number of features, m)."""
+        counts = [len(own) for own in self.values.values()]
+        most = max(1, LARGE // (sum(counts) * (encoding.width + 1)))
+        people = people.iloc[-most:]
+        who = np.tile(np.arange(len(people)), sum(counts))
+        what = np.repeat(np.arange(len(counts)), np.array(counts) * len(people))
+        columns = {}
+        for place, feature in enumerate(encoding.schema.features):
+            column = people[feature.name].to_numpy(dtype=object)[who]
+            if place in self.values:
+                changed = what == list(self.values).index(place)
+                column[changed] = np.repeat(np.array([*self.values[place], None], dtype=object)[:-1], len(people))
+            columns[feature.name] = _column(feature, column)
+        out = transform(pd.DataFrame(columns))
+        ends = np.cumsum(np.array(counts) * len(people))[:-1]
+        return np.stack([_changes(part.reshape(-1, len(people), out.shape[1])) for part in np.split(out, ends)])
+
+
+def _changes(out: Matrix) -> NDArray[np.bool_]:
+    """Which columns of (values, people, m) are not the same for all values."""
+    same = (out == out[:1]) | (np.isnan(out) & np.isnan(out[:1]))
+    changed: NDArray[np.bool_] = ~same.all(axis=(0, 1))
+    return changed
+
+
+def _values(feature: Feature) -> list[Any]:
+    return [*feature.values, *([None] if feature.missing else [])]
+
+
+def _some_numbers(column: pd.Series[Any], feature: Feature) -> list[Any]:
+    known = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    some = known[np.linspace(0, len(known) - 1, min(NUMBERS, len(known))).astype(int)]
+    return [*some.tolist(), *([None] if feature.missing else [])]
+
+
+def _column(feature: Feature, values: Sequence[Any] | Matrix) -> Any:
+    """Values of a feature as `Encoding.decode` gives them."""
+    if not feature.is_numeric:
+        return pd.array(list(values), dtype=object) if feature.missing else pd.Series(list(values)).array
+    floats = np.asarray(values, dtype=np.float64)
+    if feature.kind == "integer" and not feature.missing:
+        return floats.astype(np.int64)
+    return floats
+
+
+def _repeated(people: pd.DataFrame, times: int) -> pd.DataFrame:
+    """Every row so many times, one after another."""
+    return people.iloc[np.repeat(np.arange(len(people)), times)].reset_index(drop=True)
+
+
+def quietly(transform: Transform) -> Transform:
+    """A transform that is asked about values that nobody has: what it warns of concerns nobody."""
+
+    def quiet(table: pd.DataFrame) -> Matrix:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return transform(table)
+
+    return quiet

@@ -1,0 +1,57 @@
+"""Rows to find out with how a model answers: real ones where the encoding knows some, else random ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.tabular.encoding import Encoding
+from holdfast.utils.draws import uniform
+
+FEW = 1000  # rows that are enough to see how a model answers
+
+
+def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
+    """Some rows that the encoding knows, as `decode` writes them, and their classes; None where it knows none."""
+    known = encoding.known
+    if known is None or not len(known):
+        return None
+    if len(known) > most:
+        known = known.iloc[np.sort(np.random.RandomState(seed).permutation(len(known))[:most])]
+    return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
+
+
+def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
+    """Encoded rows whose every feature is drawn evenly from its range or its levels: (count, d) in float64."""
+    ends = [torch.from_numpy((end - encoding.shift) / encoding.scale) for end in (encoding.lower, encoding.upper)]
+    drawn = ends[0] + uniform((count, encoding.width), torch.Generator().manual_seed(seed)).double() * (
+        ends[1] - ends[0]
+    )
+    # Written as a table and read again, numbers lie on their grid and one level of each feature is on.
+    return encoding.encode(encoding.decode(drawn), torch.float64)
+
+
+def some_rows(encoding: Encoding, most: int = FEW) -> pd.DataFrame:
+    """Rows to ask a model about: real ones, or random ones where the encoding knows none."""
+    real = real_rows(encoding, most)
+    return encoding.decode(random_rows(encoding, most)) if real is None else real[0]
+
+
+def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """The same values of every column, in an order of its own: what a model says where features do not go together."""
+    draw = np.random.RandomState(seed)
+    columns: dict[Any, Any] = {
+        name: table[name].iloc[draw.permutation(len(table))].reset_index(drop=True) for name in table.columns
+    }
+    return pd.DataFrame(columns)
+
+
+def rows_to_compare(encoding: Encoding, most: int) -> pd.DataFrame:
+    """Rows to compare a translation with the model on: known ones and as many with their features shuffled apart."""
+    real = some_rows(encoding, most // 2)
+    return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)

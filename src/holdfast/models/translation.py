@@ -1,0 +1,219 @@
+"""Linear models and small networks of scikit-learn as torch functions of encoded rows, with gradients.
+
+Whatever stands before the last step, a pipeline of scalers, one-hot encoders, selections or rotations, is taken for a
+sum over features: a multiple of each number, and a vector for each level. That is measured, one feature at a time, and
+what is put together is compared with the user's own object on many rows. Where it differs, there is no translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.asking import Floats
+from holdfast.models.estimators import Question
+from holdfast.models.model import Model
+from holdfast.models.probing import rows_to_compare
+from holdfast.tabular.encoding import Encoding
+
+ROWS = 10_000  # on which a translation is compared with what it translates
+SAME = 1e-5  # in probability
+FEW = 400  # rows that show whether the rest is worth its time
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda z: z,
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "logistic": torch.sigmoid,
+}
+Links = dict[str, Callable[[Tensor], Tensor]]  # scores (n, k) -> (n, c) logits
+
+
+def exact_of(own: Any, encoding: Encoding, ask: Callable[[pd.DataFrame], Floats]) -> Model | None:
+    """The model in torch; None where it is of no kind that is known here, or not the same on all rows tried."""
+    if not isinstance(ask, Question) or ask.decides or any(feature.missing for feature in encoding.schema.features):
+        return None
+    before, final = split(own)
+    network = _network(final)
+    if network is None:
+        return None
+    try:
+        columns = _columns(encoding, lambda table: _matrix(before, ask.feed(table)))
+    except Exception:  # a step that takes no row but those it was made for: it is asked as it is
+        return None
+    if columns is None:
+        return None
+    table = rows_to_compare(encoding, ROWS)
+    for link in _links(len(ask.classes.own)):
+        found = Translation(columns, *network, link, ask.classes.places)
+        some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
+        if _same(found, ask, encoding, table.iloc[some]) and _same(found, ask, encoding, table):
+            return found
+    return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Columns:
+    """What the last step of a pipeline sees of encoded rows: a sum over the features."""
+
+    shift: Tensor  # (d,) raw number = encoded · scale + shift
+    scale: Tensor  # (d,)
+    slope: Tensor  # (d, m) of raw numbers, or of levels that are on
+    start: Tensor  # (m,)
+    ordered: tuple[tuple[int, Tensor], ...]  # columns that count levels, and what each level adds (l, m)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, m). Between two levels in order it is a straight line."""
+        number = x.double() * self.scale.to(x.device) + self.shift.to(x.device)
+        found: Tensor = number @ self.slope.to(x.device) + self.start.to(x.device)
+        for column, each in self.ordered:
+            added = each.to(x.device)
+            place = number[:, column].clamp(0, len(added) - 1)
+            low = place.detach().floor().long().clamp_max(len(added) - 2)
+            found = found + added[low] + (place - low)[:, None] * (added[low + 1] - added[low])
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation:
+    """A linear model or a network over the columns that its pipeline makes, in float64."""
+
+    columns: Columns
+    weights: tuple[Tensor, ...]  # (in, out) each
+    biases: tuple[Tensor, ...]
+    activation: str
+    link: str
+    places: tuple[int, ...]  # the output of each of the schema's classes
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, c) logits, in the order of the schema's classes."""
+        values = self.columns(x)
+        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values = values @ weight.to(x.device) + bias.to(x.device)
+            if place < len(self.weights) - 1:
+                values = ACTIVATIONS[self.activation](values)
+        return _LINKS[self.link](values)[:, list(self.places)]
+
+    def __repr__(self) -> str:
+        return f"Translation({len(self.weights)} layers, {self.link})"
+
+
+def _of_the_second(z: Tensor) -> Tensor:
+    """Of one score, the log-odds of the second of two classes."""
+    return torch.cat([-z, z], 1) / 2
+
+
+def _shared_out(z: Tensor) -> Tensor:
+    """Of a score of each class against the rest: probabilities that are divided by their sum, as logits."""
+    return torch.nn.functional.logsigmoid(z)
+
+
+_LINKS: Links = {"two classes": _of_the_second, "softmax": lambda z: z, "one against the rest": _shared_out}
+
+
+def _links(classes: int) -> list[str]:
+    return ["two classes"] if classes == 2 else ["softmax", "one against the rest"]
+
+
+# ---- the last step ----
+
+
+def split(own: Any) -> tuple[list[Any], Any]:
+    """The steps before the last, and the last."""
+    best = getattr(own, "best_estimator_", None)
+    if best is not None:
+        return split(best)
+    steps = getattr(own, "steps", None)
+    if steps is None or not hasattr(own, "named_steps"):
+        return [], own
+    before, final = split(steps[-1][1])
+    return [*(step for _, step in steps[:-1] if step is not None and step != "passthrough"), *before], final
+
+
+def _network(final: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], str] | None:
+    """Weights, biases and activation of a linear model or a network; None where it is neither."""
+    layers, activation = getattr(final, "coefs_", None), getattr(final, "activation", "identity")
+    if isinstance(layers, list) and activation in ACTIVATIONS:
+        return tuple(map(_tensor, layers)), tuple(map(_tensor, final.intercepts_)), activation
+    try:
+        coefficients, intercept = getattr(final, "coef_", None), getattr(final, "intercept_", 0.0)
+    except Exception:  # that of a support vector machine says that it has none
+        return None
+    if coefficients is None or not hasattr(final, "classes_"):
+        return None
+    rows = np.atleast_2d(coefficients.toarray() if hasattr(coefficients, "toarray") else np.asarray(coefficients))
+    if len(rows) != (1 if len(final.classes_) == 2 else len(final.classes_)):
+        return None
+    return (_tensor(rows.T),), (_tensor(np.broadcast_to(np.ravel(intercept), (len(rows),))),), "identity"
+
+
+def _tensor(values: Any) -> Tensor:
+    return torch.from_numpy(np.array(values, dtype=np.float64))
+
+
+# ---- what it sees ----
+
+
+def _matrix(before: list[Any], given: Any) -> Floats:
+    """What the last step is given."""
+    for step in before:
+        given = step.transform(given)
+    dense = given.toarray() if hasattr(given, "toarray") else given
+    return np.asarray(dense, dtype=np.float64)
+
+
+def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Columns | None:
+    """How much each feature adds, measured by changing one at a time; None where it is not finite."""
+    home = rows_to_compare(encoding, 2).iloc[:1]
+    changed = list(_changed(encoding, home))
+    table = pd.concat([home, *(rows for _, _, rows in changed)], ignore_index=True)
+    values = matrix(table)
+    if values.ndim != 2 or len(values) != len(table) or not np.isfinite(values).all():
+        return None
+    slope, start = np.zeros((encoding.width, values.shape[1])), values[0].copy()
+    ordered: list[tuple[int, Tensor]] = []
+    first = 1
+    for place, numbers, rows in changed:
+        own, first = values[first : first + len(rows)], first + len(rows)
+        own = own - values[0]
+        if numbers is None:  # the level that is written as all off, if there is one, comes last: others add to it
+            off = own[-1] if place.stop - place.start < len(own) else np.zeros_like(start)
+            slope[place], start = own[: place.stop - place.start] - off, start + off
+        elif len(own) > 2:
+            ordered.append((place.start, _tensor(own)))
+        else:
+            slope[place] = (own[1] - own[0]) / (numbers[1] - numbers[0])
+            start = start + own[0] - slope[place][0] * numbers[0]
+    parts = (encoding.shift, encoding.scale, slope, start)
+    return Columns(*map(_tensor, parts), tuple(ordered))
+
+
+def _changed(
+    encoding: Encoding, home: pd.DataFrame
+) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
+    """Of every feature: its columns, the raw numbers that it is set to (None: levels as one-hot), and those rows."""
+    for feature, place in encoding.places:
+        if feature.is_numeric:
+            ends = np.array([encoding.lower[place.start], encoding.upper[place.start]])
+            if ends[0] == ends[1]:
+                ends[1] += 1
+            values: Any = ends.astype(np.int64) if feature.kind == "integer" else ends
+        else:
+            values = feature.values
+            ends = np.arange(len(values), dtype=np.float64)
+        rows = pd.concat([home] * len(values), ignore_index=True)
+        rows[feature.name] = pd.Series(values, dtype=home[feature.name].dtype)
+        yield place, None if feature.kind == "categorical" else ends, rows
+
+
+def _same(found: Translation, ask: Question, encoding: Encoding, table: pd.DataFrame) -> bool:
+    with torch.no_grad():
+        ours = found(encoding.encode(table, torch.float64))
+    theirs = torch.from_numpy(ask.scores(table))
+    return bool(((ours.softmax(1) - theirs.softmax(1)).abs() <= SAME).all())

@@ -1,0 +1,148 @@
+"""From a fitted model of trees to an `Ensemble` that says the same, or to none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast.models import grown as growing
+from holdfast.models import trees_lightgbm, trees_sklearn, trees_xgboost
+from holdfast.models.deployed import Ask
+from holdfast.models.ensemble import Ensemble, Floats
+from holdfast.models.grown import Grown, UnreadableError
+from holdfast.models.inputs import as_fitted, seen
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.feature import Feature
+from holdfast.utils.messages import plain
+
+LOG = logging.getLogger(__name__)
+LIBRARIES = (trees_sklearn, trees_xgboost, trees_lightgbm)
+ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
+TOLERANCE = 1e-6  # in a probability
+
+
+def ensemble_of_estimator(
+    own: Any,
+    encoding: Encoding,
+    ask: Ask,
+    classes: Sequence[Any] | None = None,
+    encoded: bool | None = None,
+) -> Ensemble | None:
+    """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why.
+
+    What is read is compared with what the model itself says (``ask``) of ROWS rows.
+    """
+    if find_spec("numba") is None:
+        LOG.info("%s is searched as a black box: trees need numba, pip install numba", type(own).__name__)
+        return None
+    try:
+        ensemble = _read(own, encoding, classes, encoded, ask)
+    except Exception as error:  # other people's objects: whatever happens, they can still be asked
+        LOG.info("%s is searched as a black box: %s", type(own).__name__, error)
+        return None
+    if ensemble is not None:
+        LOG.info("%s is searched as %r", type(own).__name__, ensemble)
+    return ensemble
+
+
+def _read(
+    own: Any, encoding: Encoding, classes: Sequence[Any] | None, encoded: bool | None, ask: Ask
+) -> Ensemble | None:
+    see, final = seen(own, encoding, encoded)
+    library = next((library for library in LIBRARIES if library.reads(final)), None)
+    if library is None:
+        return None
+    trees = library.grown_of(final)
+    known = getattr(own, "classes_", None) if classes is None else classes
+    trees = _ordered(trees, places_of(known, encoding))
+    ensemble = growing.ensemble_of(trees, see, encoding)
+    _check(ensemble, ask, trees.rounding)
+    return ensemble
+
+
+def places_of(classes: Sequence[Any] | None, encoding: Encoding) -> list[int]:
+    """Which output of a model belongs to each class of the schema, where the model names its outputs.
+
+    A model that numbers its classes 0, 1, ... has them in the schema's order.
+    """
+    wanted = list(encoding.schema.classes)
+    known = list(range(len(wanted))) if classes is None else [plain(label) for label in classes]
+    if set(known) == set(wanted):
+        return [known.index(label) for label in wanted]
+    if known == list(range(len(wanted))):
+        return known
+    raise UnreadableError(f"its classes are {known}, those of the schema {wanted}")
+
+
+def _ordered(trees: Grown, places: list[int]) -> Grown:
+    """The same trees with their outputs in the order of the schema's classes."""
+    outputs = trees.value.shape[1]
+    if outputs not in (len(places), 1) or (outputs == 1 and len(places) != 2):
+        raise UnreadableError(f"it gives {outputs} outputs for {len(places)} classes")
+    if outputs > 1:
+        return replace(trees, value=trees.value[:, places], base=trees.base[places])
+    if places == [0, 1]:
+        return trees
+    whole = 1.0 if trees.link == "probability" else 0.0  # p → 1 − p, log-odds → −log-odds
+    return replace(trees, value=-trees.value, base=whole - trees.base)
+
+
+def _check(ensemble: Ensemble, ask: Ask, rounding: float) -> None:
+    """Raise where the ensemble and the model say different things of a row."""
+    table = _compared(ensemble)
+    theirs = _shares(ask(as_fitted(table, ensemble.encoding)))
+    ours = _shares(ensemble.logits(ensemble.raw(ensemble.cells(table))))
+    tolerance = TOLERANCE + rounding
+    apart = float(np.abs(ours - theirs).max())
+    if not apart <= tolerance:
+        raise UnreadableError(f"its trees as they were read give probabilities that differ by up to {apart:.2g}")
+    second, best = np.sort(theirs, axis=1)[:, -2:].T
+    differs = (ours.argmax(axis=1) != theirs.argmax(axis=1)) & (best - second > 2 * tolerance)
+    if differs.any():
+        raise UnreadableError(f"its trees as they were read give another class to {int(differs.sum())} rows")
+
+
+def _shares(logits: Floats) -> Floats:
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    total: Floats = shares / shares.sum(axis=1, keepdims=True)
+    return total
+
+
+def _compared(ensemble: Ensemble) -> pd.DataFrame:
+    """Known rows; rows whose values come from different people; rows of any level and of numbers next to an edge."""
+    known = ensemble.encoding.known
+    assert known is not None
+    draw = np.random.default_rng(0)
+    people = known.iloc[draw.permutation(len(known))[: ROWS * 2 // 5]]
+    mixed, odd = (ROWS - len(people)) // 2, (ROWS - len(people) + 1) // 2
+    columns = {}
+    for feature, edges in zip(ensemble.features, ensemble.edges, strict=True):
+        own = known[feature.name].to_numpy(dtype=object)
+        columns[feature.name] = np.concatenate(
+            [
+                people[feature.name].to_numpy(dtype=object),
+                own[draw.integers(0, len(own), mixed)],
+                draw.choice(_odd(feature, edges, own), odd),
+            ]
+        )
+    return pd.DataFrame({name: pd.Series(values).infer_objects() for name, values in columns.items()})
+
+
+def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
+    """Values that put a reading to the test, a missing one among them where there may be one."""
+    if not feature.is_numeric:
+        odd = list(feature.values)
+    elif feature.kind == "integer":
+        odd = [*edges, *(edges + 1)]
+    else:
+        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf)]
+    values = np.empty(len(odd) + feature.missing, dtype=object)
+    values[: len(odd)] = odd
+    return values if len(values) else known

@@ -1,0 +1,148 @@
+"""LightGBM's trees, read off the dictionary that it dumps; and its bare boosters as models."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast.models.deployed import Deployed, How
+from holdfast.models.ensemble import Floats
+from holdfast.models.grown import Grown, UnreadableError, joined
+from holdfast.models.inputs import numbers, question
+from holdfast.tabular.encoding import Encoding
+
+
+def reads(final: Any) -> bool:
+    module = sys.modules.get("lightgbm")
+    return module is not None and isinstance(final, (module.LGBMClassifier, module.Booster))
+
+
+def knows(model: Any) -> bool:
+    """A bare booster; an LGBMClassifier is an estimator like others."""
+    module = sys.modules.get("lightgbm")
+    return module is not None and isinstance(model, module.Booster)
+
+
+def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+    from holdfast.models.trees import ensemble_of_estimator, places_of
+
+    objective = _objective(model.dump_model(num_iteration=1))
+    if objective[0] not in ("binary", "cross_entropy", "multiclass"):
+        raise ValueError(
+            f"this lightgbm.Booster has the objective {objective[0]!r}, of which the classes are not known; expected "
+            "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
+        )
+    encoded = None if how.takes is None else how.takes == "encoded"
+    given = question(model, encoding, encoded)
+    ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))
+    ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
+    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
+    return Deployed(model, encoding, ask, f"lightgbm.Booster, asked for raw scores, {way}", ensemble=ensemble)
+
+
+def _ask(booster: Any, given: Any, scale: float, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
+    raw = np.asarray(booster.predict(given(table), raw_score=True), dtype=np.float64)
+    logits = np.stack([-raw, raw], axis=1) * scale / 2 if raw.ndim == 1 else raw
+    return logits[:, places]
+
+
+def _objective(dumped: Any) -> tuple[str, dict[str, str]]:
+    """Its name and its settings, which LightGBM writes as one text: "binary sigmoid:1"."""
+    name, *settings = dumped.get("objective", "custom").split()
+    return name, dict(setting.split(":", 1) for setting in settings if ":" in setting)
+
+
+def grown_of(final: Any) -> Grown:
+    """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
+    booster = final if knows(final) else final.booster_
+    dumped = booster.dump_model()
+    objective, settings = _objective(dumped)
+    if objective not in ("binary", "cross_entropy", "multiclass"):
+        raise UnreadableError(f"its objective is {objective}")
+    outputs = dumped["num_tree_per_iteration"]
+    scale = float(settings.get("sigmoid", 1))
+    if dumped["average_output"]:
+        scale /= len(dumped["tree_info"]) // outputs
+    trees = [
+        _tree(tree["tree_structure"], scale, place % outputs, outputs) for place, tree in enumerate(dumped["tree_info"])
+    ]
+    return replace(joined(trees, np.zeros(outputs)), numbers=partial(_numbers, categories=booster.pandas_categorical))
+
+
+def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
+    nodes = _flat(root)
+    count = len(nodes)
+    value = np.zeros((count, outputs))
+    sets = {}
+    column, threshold, left, right = np.full(count, -1), np.zeros(count), np.zeros(count, int), np.zeros(count, int)
+    missing_left = np.zeros(count, dtype=bool)
+    for place, (node, children) in enumerate(nodes):
+        if children is None:
+            if node.get("leaf_coeff"):
+                raise UnreadableError("its leaves are linear models")
+            value[place, output] = node["leaf_value"] * scale
+            continue
+        column[place], (left[place], right[place]) = node["split_feature"], children
+        if node["decision_type"] == "==":
+            sets[place] = np.array(str(node["threshold"]).split("||"), dtype=np.int64)
+            continue  # a missing category goes right
+        threshold[place] = float(node["threshold"])
+        missing_left[place] = _missing_left(node)
+    return Grown(
+        column=column,
+        threshold=threshold,
+        missing_left=missing_left,
+        left=left,
+        right=right,
+        value=value,
+        roots=np.zeros(1, dtype=np.int64),
+        base=np.zeros(outputs),
+        link="logit",
+        below=np.less_equal,
+        sets=sets,
+    )
+
+
+def _missing_left(node: Any) -> bool:
+    match node["missing_type"]:
+        case "NaN":
+            return bool(node["default_left"])
+        case "None":
+            return bool(float(node["threshold"]) >= 0)  # NaN is read as 0
+    raise UnreadableError("it takes 0 for a missing value (zero_as_missing)")
+
+
+def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
+    """Nodes of nested dictionaries in a list, each with the places of its children."""
+    nodes: list[tuple[Any, tuple[int, int] | None]] = [(root, None)]
+    place = 0
+    while place < len(nodes):
+        node = nodes[place][0]
+        if "left_child" in node:
+            nodes[place] = node, (len(nodes), len(nodes) + 1)
+            nodes += [(node["left_child"], None), (node["right_child"], None)]
+        place += 1
+    return nodes
+
+
+def _numbers(rows: Any, categories: list[list[Any]] | None) -> Floats:
+    """Categories by their place among those of the training table; all in float32 where no column needs more."""
+    if not isinstance(rows, pd.DataFrame):
+        return numbers(rows)
+    columns = [name for name in rows if isinstance(rows[name].dtype, pd.CategoricalDtype)]
+    if columns and categories:
+        pairs = zip(columns, categories, strict=True)
+        rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
+    matrix = numbers(rows)
+    kinds = [np.dtype(np.int8) if name in columns else _kind(rows[name].dtype) for name in rows]
+    return matrix.astype(np.result_type(np.float32, *kinds)).astype(np.float64)
+
+
+def _kind(dtype: Any) -> np.dtype[Any]:
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64)

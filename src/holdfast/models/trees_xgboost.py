@@ -1,0 +1,150 @@
+"""XGBoost's trees, read off the JSON that it saves; and its bare boosters as models."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from holdfast.models.deployed import Deployed, How
+from holdfast.models.ensemble import Floats
+from holdfast.models.grown import Bools, Grown, UnreadableError, joined
+from holdfast.models.inputs import numbers, question
+from holdfast.tabular.encoding import Encoding
+
+BINARY = ("binary:logistic", "binary:logitraw", "reg:logistic")
+SEVERAL = ("multi:softprob", "multi:softmax")
+HALF_STEP = 2.0**-24  # the relative rounding error of a float32
+
+
+def reads(final: Any) -> bool:
+    module = sys.modules.get("xgboost")
+    return module is not None and isinstance(final, (module.XGBClassifier, module.Booster))
+
+
+def knows(model: Any) -> bool:
+    """A bare booster; an XGBClassifier is an estimator like others."""
+    module = sys.modules.get("xgboost")
+    return module is not None and isinstance(model, module.Booster)
+
+
+def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+    from holdfast.models.trees import ensemble_of_estimator, places_of
+
+    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+    if objective not in (*BINARY, *SEVERAL):
+        raise ValueError(
+            f"this xgboost.Booster has the objective {objective!r}, which gives no classes; expected one of "
+            f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
+        )
+    encoded = None if how.takes is None else how.takes == "encoded"
+    given = question(model, encoding, encoded)
+    places = places_of(how.classes, encoding)
+    ask = partial(_ask, model, given, places)
+    ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
+    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
+    return Deployed(model, encoding, ask, f"xgboost.Booster, asked for margins, {way}", ensemble=ensemble)
+
+
+def _ask(booster: Any, given: Any, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
+    import xgboost
+
+    rows = given(table)
+    names = None if isinstance(rows, pd.DataFrame) else booster.feature_names
+    matrix = xgboost.DMatrix(rows, enable_categorical=True, feature_names=names)
+    margin = booster.predict(matrix, output_margin=True).astype(np.float64)
+    logits = np.stack([-margin, margin], axis=1) / 2 if margin.ndim == 1 else margin
+    return logits[:, places]
+
+
+def grown_of(final: Any) -> Grown:
+    """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
+    booster = final if knows(final) else final.get_booster()
+    missing = np.nan if knows(final) else final.missing
+    saved = json.loads(booster.save_raw("json"))["learner"]
+    objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
+    if objective not in (*BINARY, *SEVERAL):
+        raise UnreadableError(f"its objective is {objective}")
+    outputs = max(1, several)
+    boosted = saved["gradient_booster"]
+    if boosted["name"] not in ("gbtree", "dart"):
+        raise UnreadableError(f"its booster is {boosted['name']}")
+    weights = boosted.get("weight_drop")
+    model = boosted["gbtree"]["model"] if boosted["name"] == "dart" else boosted["model"]
+    trees = []
+    for place in range(_used(final, booster, model)):
+        weight = 1.0 if weights is None else weights[place]
+        trees.append(_tree(model["trees"][place], weight, model["tree_info"][place], outputs))
+    base = _base(saved["learner_model_param"]["base_score"], objective, outputs)
+    grown = joined(trees, base)
+    return Grown(
+        **{name: getattr(grown, name) for name in grown.__dataclass_fields__ if name not in ("numbers", "rounding")},
+        numbers=partial(_numbers, missing=missing),
+        rounding=len(trees) * HALF_STEP * _largest(trees, base),
+    )
+
+
+def _used(final: Any, booster: Any, model: Any) -> int:
+    """How many trees answer: a classifier that stopped early leaves out those after its best round."""
+    best = None if knows(final) else booster.attributes().get("best_iteration")
+    if best is None:
+        return len(model["trees"])
+    per_round = len(model["trees"]) // (len(model["iteration_indptr"]) - 1)
+    return (int(best) + 1) * per_round
+
+
+def _largest(trees: list[Grown], base: Floats) -> float:
+    """What a sum over the trees can reach."""
+    return float(abs(base).max() + sum(abs(tree.value).max() for tree in trees))
+
+
+def _base(written: str, objective: str, outputs: int) -> Floats:
+    score = np.broadcast_to(np.asarray(json.loads(written), dtype=np.float64), (outputs,))
+    if objective in SEVERAL or objective == "binary:logitraw":
+        return score.copy()
+    return np.log(score / (1 - score))
+
+
+def _tree(tree: Any, weight: float, output: int, outputs: int) -> Grown:
+    if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise UnreadableError("its leaves give several values at once")
+    left = np.array(tree["left_children"], dtype=np.int64)
+    inner = left >= 0
+    numbers_ = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    value = np.zeros((len(left), outputs))
+    value[:, output] = np.where(inner, 0, numbers_ * weight)
+    return Grown(
+        column=np.where(inner, tree["split_indices"], -1).astype(np.int64),
+        threshold=np.where(inner, numbers_, 0),
+        missing_left=np.array(tree["default_left"], dtype=bool),
+        left=np.where(inner, left, 0),
+        right=np.where(inner, tree["right_children"], 0).astype(np.int64),
+        value=value,
+        roots=np.zeros(1, dtype=np.int64),
+        base=np.zeros(outputs),
+        link="logit",
+        below=_below_in_float32,
+        sets={
+            node: np.array(tree["categories"][start : start + size], dtype=np.int64)
+            for node, start, size in zip(
+                tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+            )
+        },
+        sets_left=False,
+    )
+
+
+def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
+    below: Bools = numbers_.astype(np.float32) < thresholds.astype(np.float32)
+    return below
+
+
+def _numbers(rows: Any, missing: float) -> Floats:
+    """What a sparse matrix leaves out is missing to XGBoost, and so is one number that a classifier can be told."""
+    matrix = numbers(rows, absent=np.nan)
+    return matrix if np.isnan(missing) else np.where(matrix == missing, np.nan, matrix)
