@@ -17,6 +17,8 @@ from holdfast.models.grown import Grown, UnreadableError, joined
 from holdfast.models.inputs import numbers, question
 from holdfast.tabular.encoding import Encoding
 
+ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
+
 
 def reads(final: Any) -> bool:
     module = sys.modules.get("lightgbm")
@@ -132,16 +134,19 @@ def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
 
 
 def _numbers(rows: Any, categories: list[list[Any]] | None) -> Floats:
-    """Categories by their place among those of the training table; all in float32 where no column needs more."""
-    if not isinstance(rows, pd.DataFrame):
-        return numbers(rows)
+    """Categories by their place among those of the training table; what is almost 0 as 0."""
+    matrix = _of_table(rows, categories) if isinstance(rows, pd.DataFrame) else numbers(rows)
+    return np.where(abs(matrix) <= ALMOST_ZERO, 0.0, matrix)
+
+
+def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:
+    """All in float32 where no column needs more."""
     columns = [name for name in rows if isinstance(rows[name].dtype, pd.CategoricalDtype)]
     if columns and categories:
         pairs = zip(columns, categories, strict=True)
         rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
-    matrix = numbers(rows)
     kinds = [np.dtype(np.int8) if name in columns else _kind(rows[name].dtype) for name in rows]
-    return matrix.astype(np.result_type(np.float32, *kinds)).astype(np.float64)
+    return numbers(rows).astype(np.result_type(np.float32, *kinds)).astype(np.float64)
 
 
 def _kind(dtype: Any) -> np.dtype[Any]:
