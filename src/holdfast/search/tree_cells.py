@@ -18,13 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.ensemble import Cells, Ensemble
+from holdfast.models.ensemble import Ensemble
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.shares import share_below
 from holdfast.tabular.space import Space
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Cells = NDArray[np.int64]  # (n, f)
 
 INSIDE = 1e-3  # of a column's scale, how far inside its cell a value may lie to be a round number,
 PART = 0.1  # and of the cell's width
@@ -53,7 +54,7 @@ class Board:
         column = np.full(offset[-1], -1, dtype=np.int64)
         for number, (feature, place) in enumerate(ensemble.encoding.places):
             own = column[offset[number] : offset[number + 1]]
-            if feature.kind == "categorical":
+            if not _is_line(feature):
                 own[: feature.width] = np.arange(place.start, place.stop)
             else:
                 own[:] = place.start
@@ -73,15 +74,13 @@ class Board:
 
     def _ends(self) -> tuple[Floats, Floats]:
         """Both ends of every part of every cell, before they are tried."""
-        lines = [(f, place.start, cells) for f, place, cells in self.features() if f.kind != "categorical"]
-        parts = {column: self._parts(column) for _, column, _ in lines}
-        layers = max([len(own) for own in parts.values()], default=0) or 1
+        own = zip(self.features(), self.ensemble.edges, strict=True)
+        lines = [(feature, place.start, cells, edges) for (feature, place, cells), edges in own if _is_line(feature)]
+        parts = {column: self._parts(column) for _, column, _, _ in lines}
+        layers = max([len(part) for part in parts.values()], default=0) or 1
         low, high = (np.full((layers, len(self.column)), np.nan) for _ in range(2))
-        for (feature, column, cells), edges in zip(
-            lines, [e for e, (f, _, _) in zip(self.ensemble.edges, self.features(), strict=True) if f.kind != "categorical"],
-            strict=True,
-        ):
-            inner = edges if feature.is_numeric else np.arange(len(feature.values) - 1) + 0.5
+        for feature, column, cells, edges in lines:
+            inner = edges if feature.is_numeric else np.arange(len(feature.values) - 1, dtype=np.float64) + 0.5
             numbers = slice(cells.start, cells.start + len(inner) + 1)  # all but the cell of a missing value
             for layer, segment in enumerate(parts[column]):
                 low[layer, numbers], high[layer, numbers] = self._cut(inner, segment, column)
@@ -128,18 +127,19 @@ class Board:
 
     def _inside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which values (layers, k) a person can be told: decoded they lie in their cell, and none says "missing"."""
-        own = [(number, f, p.start, c) for number, (f, p, c) in enumerate(self.features()) if f.kind != "categorical"]
+        own = [(number, p.start, c) for number, (f, p, c) in enumerate(self.features()) if _is_line(f)]
         most = max([cells.stop - cells.start for *_, cells in own], default=0)
-        inside = np.zeros(values.shape, dtype=bool)
+        inside: NDArray[np.bool_] = np.zeros(values.shape, dtype=bool)
         for layer, row in enumerate(values):
             rows = self.space.lower.repeat(most, 1)
-            for _, _, column, cells in own:
+            for _, column, cells in own:
                 rows[: cells.stop - cells.start, column] = torch.from_numpy(np.nan_to_num(row[cells]))
-            there = self.ensemble.cells(self.ensemble.encoding.decode(rows))
-            for number, _, _, cells in own:
+            there = self.ensemble.cells_of(self.ensemble.encoding.raw(rows))
+            for number, _, cells in own:
                 count = cells.stop - cells.start
                 inside[layer, cells] = there[:count, number] == np.arange(count)
-        return inside & ~np.isnan(values)
+        inside &= ~np.isnan(values)
+        return inside
 
     # ---- for some people ----
 
@@ -149,8 +149,12 @@ class Board:
         ``space`` is that of these people. Their own cells cost nothing.
         """
         cost, value = self._lines(origin, norm, space)
-        for group, (feature, place, cells) in enumerate(self._categories):
-            cost[:, cells] = self._levels(origin, feature, place, cells, group, norm, space)
+        if self._categories:
+            reachable = space.reachable(origin)
+            for feature, place, cells in self._categories:
+                allowed = _allowed_levels(reachable, feature, place, space)
+                prices = self._levels(origin, place, norm, space)
+                cost[:, cells] = np.where(allowed, prices, np.inf)[:, : cells.stop - cells.start]
         rows = np.arange(len(origin))[:, None]
         own = self.offset[:-1] + home
         cost[rows, own] = 0.0
@@ -158,7 +162,7 @@ class Board:
 
     @cached_property
     def _categories(self) -> list[tuple[Feature, slice, slice]]:
-        return [own for own in self.features() if own[0].kind == "categorical"]
+        return [own for own in self.features() if not _is_line(own[0])]
 
     def _lines(self, origin: Tensor, norm: int, space: Space) -> tuple[Floats, Floats]:
         """The nearest allowed value of every cell and what it costs, for numbers and levels of one column."""
@@ -176,9 +180,7 @@ class Board:
             cost, value = np.where(better, paid, cost), np.where(better, near, value)
         return cost, value
 
-    def _nearest(
-        self, home: Floats, low: Floats, high: Floats, least: Floats, most: Floats, space: Space
-    ) -> Floats:
+    def _nearest(self, home: Floats, low: Floats, high: Floats, least: Floats, most: Floats, space: Space) -> Floats:
         """The value of every cell nearest to home: (n, k)."""
         if space.personal is not None:
             grid, shift, scale = (part.numpy()[self.column] for part in (space.step, space.shift, space.scale))
@@ -190,12 +192,16 @@ class Board:
         near = np.minimum(np.maximum(home, low), high)
         lost = self._lost
         if lost is not None:
-            near = np.where((near == home) & np.isclose(home, lost, rtol=1e-6, atol=0), self._beside(near, low, high), near)
+            near = np.where(
+                (near == home) & np.isclose(home, lost, rtol=1e-6, atol=0), self._beside(near, low, high), near
+            )
         return self._held(near)
 
     def _beside(self, near: Floats, low: Floats, high: Floats) -> Floats:
         """Values next to the number that says "missing"."""
-        grid, shift, scale = (part.numpy()[self.column] for part in (self.space.step, self.space.shift, self.space.scale))
+        grid, shift, scale = (
+            part.numpy()[self.column] for part in (self.space.step, self.space.shift, self.space.scale)
+        )
         grain = np.where(grid > 0, grid, 1)
         up = np.where(grid > 0, (np.ceil((near * scale + shift) / grain) * grain - shift) / scale, near + INSIDE)
         down = np.where(grid > 0, (np.floor((near * scale + shift) / grain) * grain - shift) / scale, near - INSIDE)
@@ -227,10 +233,8 @@ class Board:
             moved = moved * weights.double().numpy()[..., self.column]
         return moved**norm
 
-    def _levels(
-        self, origin: Tensor, feature: Feature, place: slice, cells: slice, group: int, norm: int, space: Space
-    ) -> Floats:
-        """What each level of a categorical feature costs: (n, cells). The last but the levels is none of them."""
+    def _levels(self, origin: Tensor, place: slice, norm: int, space: Space) -> Floats:
+        """What each level of a categorical feature costs, and none of them, last: (n, levels + 1)."""
         columns = np.arange(place.start, place.stop)
         home = origin.double().numpy()[:, columns]
         off, on = (np.broadcast_to(part.double().numpy()[columns], home.shape) for part in (space.lower, space.upper))
@@ -238,28 +242,13 @@ class Board:
             knots = space.quantiles.double()[:, columns]
             home, off, on = (_shares(part, knots) for part in (home, off, on))
         weights = 1.0 if space.weights is None else space.weights.double().numpy()[..., columns]
-        ways = []
-        for measure in (lambda part: (weights * np.abs(part)) ** norm, np.abs, lambda part: part):
-            going_off, going_on = measure(off - home), measure(on - home)
-            none = going_off.sum(1, keepdims=True)
-            ways.append(np.concatenate([none - going_off + going_on, none], axis=1))
-        cost, each, net = ways
-        if space.quantiles is not None:  # as Space.moved shares out a changed level
-            cost = cost * np.where(each > 0, (1 + np.abs(net) / np.where(each > 0, each, 1)) / 2, 1) ** norm
-        allowed = self._allowed_levels(origin, feature, place, group, space)
-        cost = np.where(allowed, cost, np.inf)
-        count = cells.stop - cells.start
-        return cost[:, :count]
-
-    def _allowed_levels(
-        self, origin: Tensor, feature: Feature, place: slice, group: int, space: Space
-    ) -> NDArray[np.bool_]:
-        """(n, levels + 1), none of them last."""
-        reachable, may_be_off = space.reachable(origin)
-        at = next(i for i, own in enumerate(space.groups) if own.columns[0] == place.start)
-        allowed = torch.cat([reachable[:, at, : feature.width], may_be_off[:, at, None]], 1).numpy()
-        changeable: NDArray[np.bool_] = space.changeable[..., place.start, None].numpy() & allowed
-        return changeable
+        cost = _switched((weights * np.abs(off - home)) ** norm, (weights * np.abs(on - home)) ** norm)
+        if space.quantiles is None:
+            return cost
+        # As Space.moved shares out a changed level among its columns.
+        each, net = _switched(np.abs(off - home), np.abs(on - home)), _switched(off - home, on - home)
+        shared: Floats = cost * np.where(each > 0, (1 + np.abs(net) / np.where(each > 0, each, 1)) / 2, 1) ** norm
+        return shared
 
     def written(self, origin: Tensor, home: Cells, cells: Cells, value: Floats) -> Tensor:
         """The rows at these cells; what keeps its cell keeps its bits: (n, d)."""
@@ -270,7 +259,7 @@ class Board:
                 continue
             to = cells[moved, number].astype(np.int64)
             rows = torch.from_numpy(moved)
-            if feature.kind != "categorical":
+            if _is_line(feature):
                 point[rows, place.start] = torch.from_numpy(value[moved, own.start + to]).to(point)
                 continue
             was = home[moved, number].astype(np.int64)
@@ -279,6 +268,27 @@ class Board:
                 columns = torch.from_numpy(place.start + levels[real])
                 point[rows[torch.from_numpy(real)], columns] = ends[columns]
         return point
+
+
+def _is_line(feature: Feature) -> bool:
+    """Whether a feature is one encoded column of numbers."""
+    return feature.kind != "categorical"
+
+
+def _allowed_levels(
+    reachable: tuple[Tensor, Tensor], feature: Feature, place: slice, space: Space
+) -> NDArray[np.bool_]:
+    """Which levels people may have, and whether none, last: (n, levels + 1)."""
+    group = next(number for number, own in enumerate(space.groups) if own.columns[0] == place.start)
+    on, off = reachable[0][:, group, : feature.width], reachable[1][:, group, None]
+    allowed: NDArray[np.bool_] = (torch.cat([on, off], 1) & space.changeable[..., place.start, None]).numpy()
+    return allowed
+
+
+def _switched(off: Floats, on: Floats) -> Floats:
+    """Sums over the columns of a group, from what each adds off and on, with each of them on and with none, last."""
+    none = off.sum(1, keepdims=True)
+    return np.concatenate([none - off + on, none], axis=1)
 
 
 def _shares(values: Floats, knots: Tensor) -> Floats:

@@ -9,6 +9,8 @@ A *person* is (home, cost, first, last): their cells, what every cell costs them
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -23,8 +25,9 @@ BOXES = 32  # starts from the boxes of people, where none from home leads to the
 RANDOM = 64  # and from random cells, where none of these does
 
 # What only kernels call needs no way in from Python, which takes long to compile.
-_inner = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
-_entry = numba.njit(cache=True, error_model="numpy")
+_njit: Any = numba.njit
+_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+_entry = _njit(cache=True, error_model="numpy")
 
 
 @_inner
@@ -178,9 +181,8 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
     is_number = layout[feature, 1] > 0
     # Turn 0: upwards along a number; turn 1: downwards; turn 2: one cell after another, all trees of the feature asked.
     for turn in range(3):
-        if (turn < 2) != (is_number and here != lost):
-            if not (turn == 2 and own == lost):
-                continue
+        if (turn < 2) != (is_number and here != lost) and not (turn == 2 and own == lost):
+            continue
         put(leaves, walked)
         put(total, sums)
         cell = here if turn < 2 else -1
@@ -288,10 +290,11 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
                 continue
             copy(state, trial)
             move(trial, feature, back - start, world)
-            if reach(trial, SPARE * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
-                if reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING:
-                    copy(trial, state)
-                    return True
+            if not reach(trial, SPARE * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
+                continue
+            if reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING:
+                copy(trial, state)
+                return True
     return False
 
 

@@ -15,17 +15,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import itself
-from holdfast.models.ensemble import Cells, Ensemble
+from holdfast.models.ensemble import Ensemble
 from holdfast.models.merged import Merged
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.search.believable import believable
 from holdfast.search.gradients import LEAST_SCORE
-from holdfast.search.moves import Task
-from holdfast.search.tree_cells import Board
+from holdfast.search.moves import Task, settle
+from holdfast.search.tree_cells import Board, Cells
 
 ROWS = 256  # whose cells are priced at a time,
 AT_ONCE = 16  # and that are searched at a time: in between, the search can be interrupted
 PEOPLE = 4000  # training rows at most whose boxes are tried
 ENOUGH = 1.02 * LEAST_SCORE  # what a score must be, so that rounding to float32 decides nothing
+
+
+def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
+    """The same where relations join columns and points must pass for people, if the space asks for that."""
+    apart = cheapest_in_trees(task, ensemble)
+    point = task.space.snap(apart, task.origin)
+    lost = torch.nonzero(~task.enough(point)).flatten()
+    if len(lost) and task.space.related is not None:
+        point = point.clone()
+        point[lost] = settle(task.of(lost), apart[lost])
+    return believable(task, point)
 
 
 def cheapest_in_trees(task: Task, ensemble: Ensemble) -> Tensor:
@@ -34,7 +46,6 @@ def cheapest_in_trees(task: Task, ensemble: Ensemble) -> Tensor:
         raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
     board = Board.of(ensemble, task.space)
     best = task.origin.clone()
-    crowds: dict[int, Any] = {}
     for target in sorted(set(task.target.tolist())):
         goal = Goal.of(task, ensemble, target)
         search = Search(board, goal)
@@ -59,18 +70,20 @@ class Goal:
         group = np.zeros(classes, dtype=np.int64)
         for number, members in enumerate(groups):
             group[list(members)] = number
-        settings = np.array([ensemble.link == "probability", odds, least, target, len(groups), ENOUGH], dtype=np.float64)
+        settings = np.array(
+            [ensemble.link == "probability", odds, least, target, len(groups), ENOUGH], dtype=np.float64
+        )
         return cls((settings, group))
 
 
 def _wanted(score: Score) -> tuple[bool, float]:
     """Whether a score is of odds rather than a margin, and how much of it is asked."""
-    least = 0.0
-    while isinstance(score, AtLeast):
-        score, least = score.score, least + score.least
+    if isinstance(score, AtLeast):
+        odds, least = _wanted(score.score)
+        return odds, least + score.least
     if score is not margin and score is not log_odds:
         raise TypeError(f"trees are searched for a margin or log-odds, got {score!r}")
-    return score is log_odds, least
+    return score is log_odds, 0.0
 
 
 class Search:
@@ -89,7 +102,7 @@ class Search:
         from holdfast.search import tree_kernels
 
         board, origin = self.board, task.origin
-        home = board.ensemble.cells(board.ensemble.encoding.decode(origin)).astype(np.int64)
+        home = board.ensemble.cells_of(board.ensemble.encoding.raw(origin)).astype(np.int64)
         cost, value = board.offers(origin, home, task.norm, task.space)
         first, last = reaches(board, home, cost)
         cells = home.copy()
@@ -140,15 +153,17 @@ def touching(ensemble: Ensemble, board: Board) -> tuple[NDArray[np.int64], ...]:
                 waiting += [int(ensemble.left[node]), int(ensemble.right[node])]
     inner = np.flatnonzero(ensemble.feature >= 0)
     feature = ensemble.feature[inner].astype(np.int64)
-    number = np.array([own.is_numeric for own in ensemble.features])[feature]
-    steps = board.offset[feature] + np.where(number, ensemble.split[inner], 0)
+    steps = np.array([own.is_numeric for own in ensemble.features])[feature]
+    thresholds = board.offset[feature[steps]] + ensemble.split[inner[steps]]
     return (
-        *_lists(steps[number], tree[inner][number], int(board.offset[-1])),
+        *_lists(thresholds, tree[inner[steps]], int(board.offset[-1])),
         *_lists(feature, tree[inner], len(ensemble.features)),
     )
 
 
-def _lists(keys: NDArray[np.int64], values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _lists(
+    keys: NDArray[np.int64], values: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different values of every key, one list after another: where each begins (count + 1,), and all of them."""
     pairs = np.unique(np.stack([keys, values], axis=1), axis=0) if len(keys) else np.zeros((0, 2), dtype=np.int64)
     return np.searchsorted(pairs[:, 0], np.arange(count + 1)), np.ascontiguousarray(pairs[:, 1])

@@ -475,8 +475,12 @@ class Space:
 
     def segments(self, column: int) -> list[tuple[float, float]]:
         """The parts of the line that a number of this column may move to, in order, gaps left out."""
-        own = [(low, high) for columns, lows, highs in self._gap_layers for at, low, high in _listed(columns, lows, highs)
-               if at == column]
+        own = [
+            (low, high)
+            for columns, lows, highs in self._gap_layers
+            for at, low, high in _listed(columns, lows, highs)
+            if at == column
+        ]
         ends = [float(self.lower[column]), *(end for gap in sorted(own) for end in gap), float(self.upper[column])]
         return [(low, high) for low, high in zip(ends[::2], ends[1::2], strict=True) if low <= high]
 
