@@ -48,6 +48,7 @@ TABLES = {
     "sns_radius": "SNS after PGD(radius=10), German Credit, schema space",
     "startup": "Starting: CPU seconds, the fastest run of each",
     "theory": "Theory",
+    "trees": "Inside trees, beside the optimum",
     "what_predicts": "What predicts invalidation",
 }
 WITH_PEERS = {"fidelity", "schema_dice"}  # these need the reference libraries
