@@ -68,21 +68,24 @@ def _check_xgboost_tree(tree: Any, columns: int, classes: int) -> None:
     inner = left >= 0
     _expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
     _check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    parents, nodes = _whole(tree["parents"]), np.flatnonzero(inner)
+    _expect(bool((parents[left[inner]] == nodes).all() and (parents[right[inner]] == nodes).all()), "the parents")
+    _expect(parents[0] in (-1, 2**31 - 1), "the parents")
     _expect(_inside(_whole(tree["split_indices"])[inner], 0, columns), "the column of a split")
     _expect(_inside(_whole(tree["split_type"]), 0, 2), "the kind of a split")
     codes = _whole(tree["categories"])
-    nodes, starts, sizes = (_whole(tree[f"categories_{part}"]) for part in ("nodes", "segments", "sizes"))
-    _expect(len(nodes) == len(starts) == len(sizes) and _inside(nodes, 0, size), "the nodes of categories")
+    owners, starts, sizes = (_whole(tree[f"categories_{part}"]) for part in ("nodes", "segments", "sizes"))
+    _expect(len(owners) == len(starts) == len(sizes) and _inside(owners, 0, size), "the nodes of categories")
     _expect(
         _inside(starts, 0, len(codes) + 1) and _inside(starts + sizes, 0, len(codes) + 1), "the places of categories"
     )
     _expect(_inside(codes, 0, 1 << 24) and bool((sizes >= 0).all()), "the categories")
     by_category = np.flatnonzero(inner & (_whole(tree["split_type"]) == 1))
-    _expect(set(by_category.tolist()) <= set(nodes.tolist()), "the nodes of categories")
+    _expect(set(by_category.tolist()) <= set(owners.tolist()), "the nodes of categories")
 
 
 def check_lightgbm(path: Path, contents: bytes) -> str:
-    """The text of a model of LightGBM, if it is whole and its trees are trees."""
+    """The text of a model of LightGBM, if it is whole and its trees are trees; without the settings of its training."""
     try:
         text = contents.decode()
         head, _, rest = text.partition("\nTree=0\n")
@@ -96,15 +99,18 @@ def check_lightgbm(path: Path, contents: bytes) -> str:
         _expect(bool((sizes > 0).all()) and trees[sizes.sum() :].startswith(b"end of trees\n"), "the end of the trees")
         for number, end in enumerate(sizes.cumsum().tolist()):
             _check_lightgbm_tree(_fields(trees[end - sizes[number] : end].decode()), number, columns)
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        levels = text.rpartition("\npandas_categorical:")[2] if "\npandas_categorical:" in text else "null"
+        _expect(isinstance(json.loads(levels), list | type(None)), "the levels of columns")
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise damaged(path, error) from None
-    return text
+    whole = trees[: sizes.sum()].decode()
+    return f"{head}\n{whole}end of trees\n\npandas_categorical:{levels.strip()}\n"
 
 
 def _check_lightgbm_tree(tree: Mapping[str, str], number: int, columns: int) -> None:
     leaves, sets = int(tree["num_leaves"]), int(tree["num_cat"])
     _expect(int(tree["Tree"]) == number, "the numbers of the trees")
-    _expect(int(tree.get("is_linear", 0)) == 0, "linear leaves, which are not read from a file: load it yourself")
+    _expect(int(tree.get("is_linear", 0)) == 0, "its leaves: linear ones are not read from a file")
     _numbers(tree["leaf_value"].split(), leaves)
     float(tree["shrinkage"])
     if leaves == 1:
