@@ -141,6 +141,18 @@ def test_a_model_of_lightgbm(suffix, encoding, rows, tmp_path):
     np.testing.assert_allclose(model(x).softmax(1).numpy(), own.booster_.predict(x.numpy())[:, None] * [-1, 1] + [1, 0])
 
 
+def test_a_changed_archive_is_damaged(pipeline, encoding, tmp_path):
+    import skops.io
+
+    path = tmp_path / "model.skops"
+    contents = bytearray(skops.io.dumps(pipeline))
+    place = contents.index(b"sklearn")
+    contents[place] ^= 1
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match="is damaged"):
+        read_model(path, encoding)
+
+
 @pytest.mark.parametrize("function", [print, os.system, np.save])
 def test_a_function_in_a_skops_file_is_refused(function, encoding, tmp_path):
     import skops.io

@@ -121,8 +121,7 @@ def _keras(path: Path, start: bytes) -> Any:
 
 def _skops(path: Path, start: bytes) -> Any:
     _check_is_archive(path, start, "schema.json")
-    with zipfile.ZipFile(path) as archive:
-        check_json(path, archive.read("schema.json"))
+    check_json(path, _read(path, lambda: zipfile.ZipFile(path).read("schema.json")))
     _library("skops.io", "", path)
     contents = path.read_bytes()  # what is looked at is what is read
     odd = _read(path, lambda: foreign_types(contents))
