@@ -49,16 +49,15 @@ def _cast(column: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
         cast = column.astype(like.dtype)
     except (TypeError, ValueError):
         return column
-    if not pd.api.types.is_float_dtype(like.dtype) and not _same(column, cast):
-        return column
-    return cast
+    return cast if _same(column, cast) else column
 
 
 def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
-    there = column.notna().to_numpy()
-    if not (there == cast.notna().to_numpy()).all():
+    """Whether a cast lost nothing. Floats may be rounded: so they are when the model is asked about a real table."""
+    if not (column.notna() == cast.notna()).all():
         return False
-    return bool(np.array_equal(column[there].to_numpy(dtype=object), cast[there].to_numpy(dtype=object)))
+    whole = pd.api.types.is_integer_dtype(cast.dtype) or pd.api.types.is_bool_dtype(cast.dtype)
+    return not whole or bool((column == cast).fillna(True).all())
 
 
 def split(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[Transform, Any]:
@@ -110,10 +109,28 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
         encoded = _is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
-    if names is None or not set(names) <= set(encoding.schema.names):
+    known = {_underscored(name): name for name in encoding.schema.names}
+    if names is None or not {_underscored(name) for name in names} <= set(known):
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    return lambda table: as_fitted(table, encoding)[names]
+    order = [known[_underscored(name)] for name in names]
+    if type(own).__module__.startswith(("xgboost", "lightgbm")):
+        return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
+    return lambda table: as_fitted(table, encoding)[order]
+
+
+def _underscored(name: str) -> str:
+    """As LightGBM keeps names."""
+    return name.replace(" ", "_")
+
+
+def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+    """Text as the categories that pandas makes of it: what a library of boosted trees must have been given."""
+    if encoding.known is None:
+        return table
+    text = [name for name in table if not isinstance(table[name].dtype, (np.dtype, pd.CategoricalDtype))]
+    text += [name for name in table if table[name].dtype == np.dtype(object)]
+    return table.assign(**{str(name): _cast(table[name], encoding.known[name].astype("category")) for name in text})
 
 
 def _encoded(encoding: Encoding, names: list[str] | None) -> See:
@@ -127,15 +144,27 @@ def _encoded(encoding: Encoding, names: list[str] | None) -> See:
 
 
 def _names(own: Any) -> list[str] | None:
-    """The columns that an estimator was fitted on; None if it was fitted on an array."""
-    names = getattr(own, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
+    for name in ("feature_names_in_", "feature_names", "feature_name"):
+        names = getattr(own, name, None)
+        if names is not None:
+            return [str(each) for each in (names() if callable(names) else names)]
+    return None
+
+
+def _width(own: Any) -> int | None:
+    """How many columns it was fitted on."""
+    for name in ("n_features_in_", "num_features", "num_feature"):
+        width = getattr(own, name, None)
+        if width is not None:
+            return int(width() if callable(width) else width)
+    return None
 
 
 def _is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
     if names is not None and set(names) <= set(encoding.schema.names):
         return False
-    return getattr(own, "n_features_in_", None) == encoding.width != len(encoding.schema.features)
+    return _width(own) == encoding.width != len(encoding.schema.features)
 
 
 def numbers(rows: Any, absent: float = 0.0) -> Matrix:
