@@ -10,14 +10,13 @@ asked about. Points that are not valid, or that nobody is like, are never asked 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from holdfast.models.asked import Asked, itself, leading
-from holdfast.models.deployed import learned_by
+from holdfast.models.deployed import ensemble_of, learned_by
 from holdfast.models.scores import Score
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import FRACTIONS, Task, proposals_from
@@ -26,12 +25,14 @@ from holdfast.tabular.space import Space
 CALLS = 2000  # rows that a black box is asked about for each person
 AT_ONCE = 48  # of them in a round
 SINGLE = 8  # one of so many for single changes from home
-DONORS = 32  # people of the class who are asked about first
-PATIENCE = 8  # rounds without anything cheaper
+DONORS = 128  # people of the class whom a row may become, as far as it can change
+PATIENCE = 12  # rounds without anything cheaper
+ELITE = 6  # points that a row goes on from
+FAR = 1e6  # the rank of points that are not of the class begins here
 PEOPLE_AT_ONCE = 128
 TOGETHER = 32  # moves that gain, and as many that save, of which every two are tried together
-JOINED = 96  # such pairs that are looked at more closely
-PRICES = 24  # of the score, at which every feature chooses for itself
+JOINED = 72  # such pairs that are looked at more closely
+PRICES = 16  # of the score, at which every feature chooses for itself
 BASIS = 192  # numbers that a row's own model has, about
 RIDGE = 0.03
 TINY = 1e-9
@@ -121,7 +122,9 @@ class _Search:
         rows = len(task.origin)
         self.task, self.basis, self.calls = task, basis, calls
         self.best, self.least = task.origin.clone(), torch.full_like(task.origin[:, 0], torch.inf)
-        self.near, self.highest = task.origin.clone(), torch.full_like(self.least, -torch.inf)  # where nothing is found
+        # The best points, each with other features changed than the others: those of the class, then those near to it.
+        self.elite = task.origin[:, None].repeat(1, ELITE, 1)
+        self.rank = torch.full((rows, ELITE), torch.inf, dtype=torch.float64)
         self.count = torch.zeros(rows, dtype=torch.long, device=self.best.device) if spent is None else spent.clone()
         self.leads = leading(task.model)
         self.led = self._led(task.origin[:, None])[:, 0]  # what the surrogate says of home
@@ -134,6 +137,8 @@ class _Search:
         self.marks = torch.rand(task.origin.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         self.error = torch.zeros(rows, 2, dtype=torch.float64)  # squares of what was predicted wrongly, and how many
         self.now = torch.zeros_like(self.least)  # the score at home
+        self.donors = task.origin[:, None].repeat(1, DONORS, 1)  # people of the class, as far as a row can become one
+        self.of_donors = torch.zeros(rows, DONORS, dtype=torch.bool)
 
     # ---- the rounds ----
 
@@ -154,20 +159,21 @@ class _Search:
                 return
             self._learn(going)
             before = self.least[going].clone()
-            asked = self._round(going, from_home=turn % 3 == 2)
+            asked = self._round(going, turn)
             better = self.least[going] < before * (1 - 1e-3)
-            waited[going] = torch.where(better, 0, waited[going] + 1)
-            going = going[asked | (turn % 3 != 2)]
+            waited[going] = torch.where(better, 0, waited[going] + 1 + ELITE * ~asked)
 
     def _first(self, going: Tensor) -> None:
         """Every feature by itself, some way to its ends, and every level."""
         task = self.task.of(going)
-        points, moved = _singles(task, task.origin, proposals_from(task, task.origin, [], FRACTIONS[:4]))
+        points = _singles(task, task.origin, proposals_from(task, task.origin, [], FRACTIONS[:4]))
+        points, valid = _completed(task, task.origin, points)
         rank = -torch.arange(points.shape[1], dtype=torch.float64).expand(points.shape[:2])
-        self._ask_best(going, task.origin, points, rank, max(AT_ONCE, self.calls // SINGLE))
+        rank = torch.where(valid, rank, -torch.inf)
+        self._ask_best(going, points, rank, max(AT_ONCE, self.calls // SINGLE))
 
     def _donors(self, going: Tensor) -> None:
-        """The people of the class who are cheapest to become, as the model sees them."""
+        """The people of the class, as the model sees them, who are cheapest to become."""
         task = self.task.of(going)
         rows, logits = learned_by(itself(task.model))
         rows, own = rows.to(task.origin), logits.argmax(1)
@@ -175,29 +181,36 @@ class _Search:
             people, wanted = rows[own == label], torch.nonzero(task.target == label).flatten()
             if not len(people):
                 continue
-            some = task.of(wanted)
+            some, most = task.of(wanted), min(DONORS, len(people))
             changeable = some.space.changeable
-            mixed = torch.where(changeable[..., None, :] if changeable.ndim == 2 else changeable, people, some.origin[:, None])
-            near = some.cost(mixed).topk(min(DONORS, len(people)), dim=1, largest=False).indices
+            mixed = torch.where(
+                changeable if changeable.ndim == 1 else changeable[:, None], people, some.origin[:, None]
+            )
+            near = some.cost(mixed).topk(most, dim=1, largest=False).indices
             points = mixed.gather(1, near[..., None].expand(-1, -1, mixed.shape[2]))
-            every = torch.arange(len(wanted)).repeat_interleave(points.shape[1])
+            every = torch.arange(len(wanted)).repeat_interleave(most)
             snapped = some.space.of(every).snap(points.flatten(0, 1), some.origin[every]).view(points.shape)
-            rank = -some.cost(snapped).double()
-            self._ask_best(going[wanted], snapped, snapped, rank, DONORS)
+            self.donors[going[wanted], :most], self.of_donors[going[wanted], :most] = snapped, True
+            self._ask_best(going[wanted], snapped, -some.cost(snapped).double(), AT_ONCE)
 
-    def _round(self, going: Tensor, from_home: bool) -> Tensor:
-        """Ask about the most promising points; which rows had any: (m,)."""
-        task, found = self.task.of(going), self.least[going] < torch.inf
-        base = task.origin if from_home else torch.where(found[:, None], self.best[going], self.near[going])
-        points = self._promising(going, task, base)
-        cost, expected = task.cost(points), self._expected(going, points)
-        return self._ask_best(going, base, points, self._worth(going, cost, expected), AT_ONCE)
+    def _round(self, going: Tensor, turn: int) -> Tensor:
+        """Ask about the most promising points around the best, another and home, and donors; who had any: (m,)."""
+        task = self.task.of(going)
+        others = [self.elite[going, 1 + turn % (ELITE - 1)], task.origin]
+        points, valid = [], []
+        for base in [self.elite[going, 0], others[turn % 2]]:
+            whole, fits = _completed(task, base, self._promising(going, task, base))
+            points.append(whole)
+            valid.append(fits)
+        pool, fits = torch.cat([*points, self.donors[going]], 1), torch.cat([*valid, self.of_donors[going]], 1)
+        worth = self._worth(going, task.cost(pool), self._expected(going, pool))
+        return self._ask_best(going, pool, torch.where(fits, worth, -torch.inf), AT_ONCE)
 
     # ---- which points ----
 
     def _promising(self, going: Tensor, task: Task, base: Tensor) -> Tensor:
         """Points with one feature of the base changed, with two, and with each as it likes at some price: (m, t, d)."""
-        hints = [self.best[going], self.near[going]]
+        hints = list(self.elite[going].unbind(1))
         proposals = proposals_from(task, base, hints, FRACTIONS)  # (m, p, d)
         at_home = self.basis.parts(torch.cat([proposals, base[:, None]], 1), self.weight[going][:, :-1])
         slope = self._slope(task, base) * (1 + self.weight[going, -1:]).to(base)
@@ -253,22 +266,19 @@ class _Search:
 
     # ---- asking and learning ----
 
-    def _ask_best(self, going: Tensor, base: Tensor, points: Tensor, worth: Tensor, most: int) -> Tensor:
-        """Ask about the best of the points (m, t, d) that are valid, plausible and new; which rows had any: (m,)."""
+    def _ask_best(self, going: Tensor, points: Tensor, worth: Tensor, most: int) -> Tensor:
+        """Ask about the best of the points (m, t, d) that are plausible, cheaper and new; which rows had any: (m,)."""
         task = self.task.of(going)
-        points, valid = _completed(task, base, points)
         cost = task.cost(points)
         marks = points.double() @ self.marks
-        worth = torch.where(valid & (cost < self.least[going][:, None]) & (cost > 0), worth, -torch.inf)
+        worth = torch.where((cost < self.least[going][:, None]) & (cost > 0), worth, -torch.inf)
         worth = torch.where(self._known(going, marks), -torch.inf, worth)
-        best = worth.topk(min(most if self.task.people is None else 3 * most, worth.shape[1]), dim=1)
-        points = points.gather(1, best.indices[..., None].expand(-1, -1, points.shape[2]))
-        marks, real = marks.gather(1, best.indices), best.values > -torch.inf
-        same = (marks[:, :, None] == marks[:, None]).tril(-1).any(2)  # twice among the best
-        real &= ~same
-        who, which = torch.nonzero(real, as_tuple=True)
-        if task.people is not None and len(who):
-            real[who, which] = task.of(who).plausible(points[who, which])
+        order = worth.argsort(dim=1, descending=True, stable=True)
+        worth, marks = worth.gather(1, order), marks.gather(1, order)
+        points = points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
+        real = (worth > -torch.inf) & ~_repeated(marks)
+        if task.people is not None:
+            real = _plausible_first(task, points, real, most)
         left = (self.calls - self.count[going]).clamp(0, most)
         real &= real.cumsum(1) <= left[:, None]
         if real.any():
@@ -289,7 +299,7 @@ class _Search:
         task, asked = self.task.of(going[who]), points[who, which]
         with torch.no_grad():
             scores = task.score(task.model, asked, task.target, task.origin)
-        if isinstance(task.model, Asked):
+        if isinstance(task.model, Asked) and ensemble_of(itself(task.model)) is None:
             task.model.tally.rows += len(asked)
         told = torch.full_like(points[..., 0], -torch.inf)
         told[who, which] = scores
@@ -305,15 +315,25 @@ class _Search:
         better = least < self.least[going]
         self.best[going] = torch.where(better[:, None], points[rows, place], self.best[going])
         self.least[going] = torch.where(better, least, self.least[going])
-        high, place = told.max(1)
-        higher = high > self.highest[going]
-        self.near[going] = torch.where(higher[:, None], points[rows, place], self.near[going])
-        self.highest[going] = torch.where(higher, high, self.highest[going])
+        self._keep(going, points, torch.where(told > LEAST_SCORE, cost, FAR - told), real)
         marks = torch.full((len(self.best), points.shape[1]), torch.inf, dtype=torch.float64)
         marks[going] = torch.where(real, points.double() @ self.marks, torch.inf)
         self.asked = torch.cat([self.asked, marks], 1)
         if points.shape[1] > 1:
             self._remember(going, points, real, told)
+
+    def _keep(self, going: Tensor, points: Tensor, rank: Tensor, real: Tensor) -> None:
+        """The elite, of those that there were and of the points (m, t, d)."""
+        every = torch.cat([self.elite[going], points], 1)
+        ranks = torch.cat([self.rank[going], torch.where(real, rank.double(), torch.inf)], 1)
+        ranks, order = ranks.sort(dim=1, stable=True)
+        changed = (every != self.task.origin[going][:, None]).double() @ self.marks
+        changed = changed.gather(1, order)
+        again = (changed[:, :, None] == changed[:, None]).tril(-1).any(2)
+        ranks, place = torch.where(again, torch.inf, ranks).topk(ELITE, dim=1, largest=False)
+        order = order.gather(1, place)
+        self.elite[going] = every.gather(1, order[..., None].expand(-1, -1, every.shape[2]))
+        self.rank[going] = ranks
 
     def _remember(self, going: Tensor, points: Tensor, real: Tensor, told: Tensor) -> None:
         """Add what the surrogate got wrong to what a row's own model is fitted to."""
@@ -352,6 +372,24 @@ class _Search:
         return slope_of(task.score, self.leads, base, task)
 
 
+def _repeated(marks: Tensor) -> Tensor:
+    """Which marks have come before in their row: (n, t)."""
+    ordered, order = marks.sort(dim=1, stable=True)
+    again = torch.zeros_like(marks, dtype=torch.bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return torch.zeros_like(again).scatter(1, order, again)
+
+
+def _plausible_first(task: Task, points: Tensor, real: Tensor, most: int) -> Tensor:
+    """Which of the points (n, t, d) pass for people, judged in their order until each row has ``most``: (n, t)."""
+    passed, turn = torch.zeros_like(real), real.cumsum(1)
+    for last in range(most, int(turn.max()) + most, most):
+        short = (passed.sum(1) < most)[:, None]
+        who, which = torch.nonzero(real & short & (turn > last - most) & (turn <= last), as_tuple=True)
+        passed[who, which] = task.of(who).plausible(points[who, which])
+    return passed
+
+
 def slope_of(score: Score, leads: object, point: Tensor, task: Task) -> Tensor:
     with torch.enable_grad():
         own = point.detach().requires_grad_()
@@ -360,15 +398,15 @@ def slope_of(score: Score, leads: object, point: Tensor, task: Task) -> Tensor:
     return gradient
 
 
-def _singles(task: Task, base: Tensor, proposals: Tensor) -> tuple[Tensor, Tensor]:
-    """The base with one feature of one proposal: (n, p · f, d), and the columns of that feature."""
+def _singles(task: Task, base: Tensor, proposals: Tensor) -> Tensor:
+    """The base with one feature of one proposal: (n, p · f, d)."""
     masks = task.space.features  # (f, d)
     points = torch.where(masks, proposals[:, :, None], base[:, None, None])  # (n, p, f, d)
-    return points.flatten(1, 2), masks.repeat(proposals.shape[1], 1)
+    return points.flatten(1, 2)
 
 
 def _at_prices(task: Task, base: Tensor, proposals: Tensor, gain: Tensor, extra: Tensor, changed: Tensor) -> Tensor:
-    """Every feature where the score it gains is worth its cost, at one price of the score after the other: (n, l, d)."""
+    """Every feature where the score it gains is worth its cost, at one price of it after the other: (n, l, d)."""
     ratio = torch.where((gain > 0) & (extra > 0) & changed, extra / gain.clamp_min(TINY), torch.nan).flatten(1)
     prices = torch.nanquantile(ratio, torch.linspace(0, 1, PRICES).to(ratio), dim=1).nan_to_num(0)  # (l, n)
     owner = task.space.features.to(torch.int8).argmax(0)  # of each column
@@ -383,15 +421,14 @@ def _at_prices(task: Task, base: Tensor, proposals: Tensor, gain: Tensor, extra:
 
 
 def _completed(task: Task, base: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """The points (n, t, d) with what relations demand beside what differs from the base, and which are valid: (n, t)."""
+    """The points (n, t, d) with what relations demand beside what differs from the base, and which are valid."""
     valid = torch.ones_like(points[..., 0], dtype=torch.bool)
-    if task.space.related is None or base is points:
+    if task.space.related is None:
         return points, valid
     every = torch.arange(len(points)).repeat_interleave(points.shape[1])
     home = task.space.values(task.origin)
     kept = points != base[:, None]
-    whole, valid = task.space.of(every).completed(points.flatten(0, 1), task.origin[every], kept.flatten(0, 1), home[every])
+    whole, valid = task.space.of(every).completed(
+        points.flatten(0, 1), task.origin[every], kept.flatten(0, 1), home[every]
+    )
     return whole.view_as(points), valid.view(points.shape[:2])
-
-
-_ = math
