@@ -26,6 +26,7 @@ from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
+COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the counterfactual. "
     "low, high: 95 % limits for these rows and future retrainings. new rows: approximate limits for other rows too "
@@ -290,7 +291,7 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
     if answer.before is None or result.before is None or not bool(answer.found.any()):
         return
     if family.refitted:
-        _warn_of_equal_refits(result)
+        _warn_of_equal_refits(result, family)
     same = [member for member in family.external if result.same[member]]
     if same:
         warnings.warn(
@@ -300,16 +301,22 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
         )
 
 
-def _warn_of_equal_refits(result: Audit) -> None:
-    """That some refits answer alike is a result; where all of a kind do, the kind has nothing to say."""
+def _warn_of_equal_refits(result: Audit, family: Family) -> None:
+    """That refits answer alike is a result, unless all of a kind are one model: then the kind has nothing to say."""
+    point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED]
     for kind, part in result.by_kind.items():
-        if part.same.all():
+        places = [place for place, name in enumerate(family.kinds) if name == kind]
+        if len(places) > 1 and part.same.all() and _are_one(family.chosen(places).logits(point)):
             warnings.warn(
-                f"all {len(part.kinds)} refits of kind '{kind}' answer exactly like the deployed model on every row: "
-                "this estimator does not notice such a change, as boosting without sampling or early stopping does not "
-                "notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
+                "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
+                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
                 stacklevel=4,
             )
+
+
+def _are_one(logits: Tensor) -> bool:
+    return bool((logits == logits[:1]).all())
 
 
 def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:

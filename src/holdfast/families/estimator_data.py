@@ -72,8 +72,18 @@ def prepared(estimator: Any, retraining: Retraining) -> Any:
     own.set_params(**dict(retraining.parameters))
     given = own.get_params(deep=True)
     seeds = {name: _moved(given[name], retraining.init_seed) for name in seed_names(own)}
-    threads = {name: 1 for name in given if name.rpartition("__")[2] in THREADS}
-    return own.set_params(**seeds, **threads)
+    return own.set_params(**seeds, **_on_one_core(own, given))
+
+
+def _on_one_core(estimator: Any, given: dict[str, Any]) -> dict[str, int | None]:
+    """The parameters that say how many cores are used. For scikit-learn None is one core, and never out of date."""
+    found: dict[str, int | None] = {}
+    for name in given:
+        part, _, last = name.rpartition("__")
+        if last in THREADS:
+            owner = type(given[part] if part else estimator).__module__
+            found[name] = None if owner.startswith("sklearn.") else 1
+    return found
 
 
 def seed_names(estimator: Any) -> list[str]:
