@@ -18,12 +18,12 @@ from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.models.identity import remember_run
 from holdfast.models.network_files import Layers, read_into, read_layers
 from holdfast.models.skops_files import foreign_types, loaded
+from holdfast.models.tree_files import check_lightgbm, check_xgboost
 from holdfast.models.untrusted import (
     ZIP,
     RefusedError,
     check_content,
     check_json,
-    check_ubjson,
     damaged,
     refused,
 )
@@ -76,11 +76,12 @@ def _trees(path: Path, start: bytes) -> Any:
     """XGBoost's JSON and UBJSON begin with a brace, LightGBM's text with the word tree."""
     contents = path.read_bytes()
     if start.startswith(b"tree"):
+        text = check_lightgbm(path, contents)
         lightgbm = _library("lightgbm", "trees", path)
-        return _read(path, lambda: lightgbm.Booster(model_str=contents.decode()))
+        return _read(path, lambda: lightgbm.Booster(model_str=text))
     if not start.startswith(b"{"):
         raise damaged(path, ValueError("it begins neither as a model of XGBoost nor as one of LightGBM"))
-    (check_json if start[1:2] in b'"} \t\r\n' else check_ubjson)(path, contents)
+    check_xgboost(path, contents)
     xgboost = _library("xgboost", "trees", path)
     return _read(path, lambda: xgboost.Booster(model_file=bytearray(contents)))
 
@@ -120,8 +121,7 @@ def _keras(path: Path, start: bytes) -> Any:
 
 def _skops(path: Path, start: bytes) -> Any:
     _check_is_archive(path, start, "schema.json")
-    with zipfile.ZipFile(path) as archive:
-        check_json(path, archive.read("schema.json"))
+    check_json(path, _read(path, lambda: zipfile.ZipFile(path).read("schema.json")))
     _library("skops.io", "", path)
     contents = path.read_bytes()  # what is looked at is what is read
     odd = _read(path, lambda: foreign_types(contents))
