@@ -389,9 +389,8 @@ def _say_what_went_wrong(made: _Made) -> None:
 def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
     """With the accuracy of each member, and whether the members resemble the deployed model."""
     x, y = _compared_rows(job, held_out)
-    family = replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
     if job.deployed is None:
-        return family
+        return replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
     found = family.resemblance(job.deployed, x, y)
     where = "held-out rows" if held_out is not None else "rows of the table that they were fitted on"
     if found.deployed_is_worse:
@@ -406,7 +405,7 @@ def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
             "the deployed model. Every audit with them says so",
             stacklevel=3,
         )
-    return replace(family, surrogates=found.reason)
+    return replace(family, accuracy=tuple(found.accuracy.tolist()), surrogates=found.reason)
 
 
 def _compared_rows(job: _Job, held_out: pd.DataFrame | None) -> tuple[Tensor, Tensor]:

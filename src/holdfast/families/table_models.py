@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models
-from holdfast.models.deployed import Deployed
+from holdfast.models.asking import Feed
+from holdfast.models.deployed import Ask, Deployed
 from holdfast.models.estimators import Question, deployed_by
 from holdfast.models.inputs import as_fitted
 from holdfast.models.model import Model, checked_logits
@@ -60,9 +63,37 @@ class TableModels:
             return
         odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
         table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
-        for model in self.models:
-            logits = checked_logits(torch.from_numpy(model.ask(table)), len(x)).to(x.device)
+        for ask in _fed_once(self.models, table):
+            logits = checked_logits(torch.from_numpy(ask(table)), len(x)).to(x.device)
             yield logits.masked_fill(odd[:, None], torch.nan)[None]
+
+
+@dataclass(frozen=True)
+class _Fed(Feed):
+    """What members are given of one table, made once. They ask about all of its rows, or about some."""
+
+    given: Any = None
+
+    def __call__(self, table: pd.DataFrame) -> Any:
+        if len(table) == len(self.given):
+            return self.given
+        rows = table.index.to_numpy()  # the whole table counts its rows
+        return self.given.iloc[rows] if isinstance(self.given, pd.DataFrame) else self.given[rows]
+
+
+def _fed_once(models: Sequence[Deployed], table: pd.DataFrame) -> Iterator[Ask]:
+    """How each member is asked about the table, which is written once for all that take it in the same way."""
+    fed: dict[Any, _Fed] = {}
+    for model in models:
+        ask = model.ask
+        if not isinstance(ask, Question):
+            yield ask
+            continue
+        own = ask.feed
+        key = own.takes, own.columns, own.as_array
+        if key not in fed:
+            fed[key] = _Fed(own.encoding, *key, given=own(table))
+        yield replace(ask, feed=fed[key])
 
 
 def together(models: Sequence[Model]) -> Members:
