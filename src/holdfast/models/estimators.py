@@ -31,6 +31,7 @@ from holdfast.models.asking import (
 )
 from holdfast.models.deployed import Deployed, How, Outputs
 from holdfast.models.ensemble import Ensemble
+from holdfast.models.inputs import names_in_schema
 from holdfast.models.probing import FEW, real_rows, some_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
@@ -203,15 +204,16 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str) -> F
         return feed(encoding, "encoded", as_array=False)
     if how.takes == "encoded":
         return feed(encoding, "encoded", as_array=False, columns=names)
-    unknown = [column for column in names if column not in known]
-    if unknown:
+    order = names_in_schema(names, encoding)
+    if order is None:
+        unknown = [column for column in names if column not in known]
         told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
         label = f" '{encoding.schema.label}' is the label." if encoding.schema.label in unknown else ""
         raise ValueError(
             f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or "
             "fit the model to the schema's columns"
         )
-    return feed(encoding, "table", as_array=False, columns=names)
+    return feed(encoding, "table", as_array=False, columns=order)
 
 
 def _names(model: Any) -> tuple[str, ...] | None:

@@ -109,19 +109,20 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
         encoded = _is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
-    known = {_underscored(name): name for name in encoding.schema.names}
-    if names is None or not {_underscored(name) for name in names} <= set(known):
+    order = None if names is None else names_in_schema(names, encoding)
+    if order is None:
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    order = [known[_underscored(name)] for name in names]
     if type(own).__module__.startswith(("xgboost", "lightgbm")):
         return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
     return lambda table: as_fitted(table, encoding)[order]
 
 
-def _underscored(name: str) -> str:
-    """As LightGBM keeps names."""
-    return name.replace(" ", "_")
+def names_in_schema(names: Sequence[str], encoding: Encoding) -> list[str] | None:
+    """The features that columns of these names are; None where one is none. LightGBM keeps "a b" as "a_b"."""
+    known = {name.replace(" ", "_"): name for name in encoding.schema.names}
+    known |= {name: name for name in encoding.schema.names}
+    return [known[name] for name in names] if set(names) <= set(known) else None
 
 
 def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
