@@ -212,6 +212,16 @@ def test_a_booster_without_classes_is_refused():
         as_model(lightgbm.train({"verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2), encoding)
 
 
+def test_a_booster_of_other_classes_is_refused():
+    table, encoding = numbers("wine")
+    x, y = table[list(encoding.schema.names)], (table["label"] > 0).astype(int)
+    one = xgboost.train({"objective": "binary:logistic", "nthread": 1}, xgboost.DMatrix(x, y), 2)
+    other = lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2)
+    for booster in (one, other):
+        with pytest.raises(ValueError, match="tells 2 classes apart, the schema has 3"):
+            as_model(booster, encoding)
+
+
 ODD = [0.0, -0.0, 0.1, 1 / 3, 16777217.0, 16777216.0, -1e-30, 1e-30, 2.5, -7.0, 1e15, 123456.789]
 
 
