@@ -61,8 +61,8 @@ def _read(
         return None
     if encoding.known is None:
         raise UnreadableError(
-            "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table that "
-            "has its label column, and not plausible=None"
+            "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
+            "that has its label column, and not plausible=None"
         )
     trees = library.grown_of(final)
     known = getattr(own, "classes_", None) if classes is None else classes
