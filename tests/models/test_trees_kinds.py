@@ -42,7 +42,9 @@ def with_missing(dtypes: dict[str, object]) -> tuple[pd.DataFrame, Encoding]:
     return table, Encoding.fit(table, schema)
 
 
-@pytest.mark.parametrize("dtypes", DTYPES)
+@pytest.mark.parametrize(
+    "dtypes", ["nullable", *(pytest.param(each, marks=pytest.mark.slow) for each in ("as read", "narrow"))]
+)
 @pytest.mark.parametrize("name", BOOSTED)
 def test_trees_over_every_kind_of_column(name, dtypes):
     table, encoding = with_missing(DTYPES[dtypes])

@@ -42,7 +42,14 @@ def test_bare_classifiers(data, name, missing):
     assert_same(read(model, encoding), asking(model, encoding))
 
 
-@pytest.mark.parametrize("name", ["deep forest", "boosting", "hist", "xgboost", "lightgbm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hist",
+        "xgboost",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("deep forest", "boosting", "lightgbm")),
+    ],
+)
 def test_three_classes(name):
     table, encoding = numbers("wine", missing=name != "boosting")
     bare = BARE | {"boosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0)}
@@ -71,7 +78,10 @@ def falling(rows):
     return -np.log1p(rows)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step",
+    ["standard", "falling", *(pytest.param(step, marks=pytest.mark.slow) for step in ("quantiles", "power", "ranks"))],
+)
 @pytest.mark.parametrize("name", ["xgboost", pytest.param("boosting", marks=pytest.mark.slow)])
 def test_steps_that_rise_or_fall(step, name):
     from sklearn.impute import SimpleImputer
