@@ -42,7 +42,14 @@ def test_bare_classifiers(data, name, missing):
     assert_same(read(model, encoding), asking(model, encoding))
 
 
-@pytest.mark.parametrize("name", ["deep forest", "boosting", "hist", "xgboost", "lightgbm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hist",
+        "xgboost",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("deep forest", "boosting", "lightgbm")),
+    ],
+)
 def test_three_classes(name):
     table, encoding = numbers("wine", missing=name != "boosting")
     bare = BARE | {"boosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0)}
@@ -71,7 +78,10 @@ def falling(rows):
     return -np.log1p(rows)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step",
+    ["standard", "falling", *(pytest.param(step, marks=pytest.mark.slow) for step in ("quantiles", "power", "ranks"))],
+)
 @pytest.mark.parametrize("name", ["xgboost", pytest.param("boosting", marks=pytest.mark.slow)])
 def test_steps_that_rise_or_fall(step, name):
     from sklearn.impute import SimpleImputer
@@ -210,6 +220,16 @@ def test_a_booster_without_classes_is_refused():
         as_model(xgboost.train({"nthread": 1}, xgboost.DMatrix(x, y), 2), encoding)
     with pytest.raises(ValueError, match="objective 'regression', of which the classes are not known"):
         as_model(lightgbm.train({"verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2), encoding)
+
+
+def test_a_booster_of_other_classes_is_refused():
+    table, encoding = numbers("wine")
+    x, y = table[list(encoding.schema.names)], (table["label"] > 0).astype(int)
+    one = xgboost.train({"objective": "binary:logistic", "nthread": 1}, xgboost.DMatrix(x, y), 2)
+    other = lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2)
+    for booster in (one, other):
+        with pytest.raises(ValueError, match="tells 2 classes apart, the schema has 3"):
+            as_model(booster, encoding)
 
 
 ODD = [0.0, -0.0, 0.1, 1 / 3, 16777217.0, 16777216.0, -1e-30, 1e-30, 2.5, -7.0, 1e15, 123456.789]

@@ -32,7 +32,7 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import ensemble_of_estimator, places_of
+    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
 
     objective = _objective(model.dump_model(num_iteration=1))
     if objective[0] not in ("binary", "cross_entropy", "multiclass"):
@@ -40,6 +40,7 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
             f"this lightgbm.Booster has the objective {objective[0]!r}, of which the classes are not known; expected "
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
         )
+    check_outputs(model.num_model_per_iteration(), encoding, "lightgbm.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
     given = question(model, encoding, encoded)
     ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))

@@ -35,14 +35,16 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import ensemble_of_estimator, places_of
+    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
 
-    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+    learner = json.loads(model.save_config())["learner"]
+    objective = learner["objective"]["name"]
     if objective not in (*BINARY, *SEVERAL):
         raise ValueError(
             f"this xgboost.Booster has the objective {objective!r}, which gives no classes; expected one of "
             f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
         )
+    check_outputs(int(learner["learner_model_param"]["num_class"]), encoding, "xgboost.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
     given = question(model, encoding, encoded)
     places = places_of(how.classes, encoding)
