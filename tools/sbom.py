@@ -23,6 +23,7 @@ import holdfast
 from locks import ROOT, normal, pins
 
 Json = dict[str, Any]
+READ = {"skops": "MIT"}  # from the package's file LICENSE: its metadata names none
 
 
 def declared() -> list[str]:
@@ -55,7 +56,7 @@ def runtime() -> dict[str, Distribution]:
 def licences(package: Distribution) -> list[Json]:
     """As the package states it: an SPDX expression, or else its one-line field, or else its classifiers."""
     about = package.metadata
-    if expression := about.get("License-Expression"):
+    if expression := about.get("License-Expression") or READ.get(normal(package.name)):
         return [{"expression": expression}]
     field = (about.get("License") or "").strip()
     last = [line.split(" :: ")[-1] for line in about.get_all("Classifier") or [] if line.startswith("License :: ")]

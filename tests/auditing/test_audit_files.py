@@ -11,12 +11,15 @@ from holdfast import (
     PGD,
     Encoding,
     Family,
+    MinCost,
     Recipe,
     Retraining,
     audit,
     load_audit,
     other_class,
+    read_model,
     save_family,
+    save_model,
     seeds,
     train,
 )
@@ -93,6 +96,43 @@ def test_a_table_of_ones_own_with_models_in_files(german, tmp_path):
     assert saved.rate == pytest.approx(expected.rate)
     assert saved.success == pytest.approx(expected.success)
     assert saved.kinds == ("own",) * 6
+
+
+def test_a_saved_network_is_the_deployed_model_of_the_command(german, tmp_path):
+    folder, _, _, family, found = german
+    save_model(family[0], tmp_path / "deployed.safetensors")
+    save_family(family[1:], tmp_path / "retrained")
+    words = ("--data", "german", "--counterfactuals", folder / "points.csv", "--deployed", "deployed.safetensors")
+    done = invoke("audit", *words, "--models", "retrained", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert load_audit(tmp_path / "holdfast-audit" / "audit").rate == audit(found, family[1:]).rate
+    save_family(family[:1], tmp_path / "itself")
+    save_model(family[1], tmp_path / "other.safetensors")
+    models = ("--models", "deployed.safetensors", "--models", "other.safetensors")
+    done = invoke("audit", *words, *models, "--out", "again", cwd=tmp_path)  # its own training run in two roles
+    assert done.returncode == 1
+    assert "a model agrees with itself" in done.stderr
+
+
+def test_models_of_another_library_in_files(german, tmp_path):
+    """Boosters of XGBoost on encoded rows: the deployed one and three retrained ones."""
+    xgboost = pytest.importorskip("xgboost")
+    _, asked, encoding, *_ = german
+    data = read_data("german")
+    x, y = encoding.encode(data.known).numpy(), encoding.labels(data.known).numpy()
+    files = [tmp_path / f"{seed}.ubj" for seed in range(4)]
+    for seed, file in enumerate(files):
+        own = xgboost.XGBClassifier(n_estimators=5, max_depth=3, subsample=0.8, random_state=seed)
+        own.fit(pd.DataFrame(x, columns=list(encoding.columns)), y).save_model(file)
+    deployed = read_model(files[0], data.encoding)
+    rows = data.encoding.encode(asked)
+    found = MinCost(norm=1)(deployed, rows, other_class(deployed, rows), data.encoding.space.without_people())
+    points = found.to_frame(data.encoding, asked)
+    result = audit_files(data, points, people=asked, models=files[1:], deployed=files[0])
+    assert result.audit.success == found.success
+    assert 0 < result.audit.rate < 1
+    with pytest.raises(ValueError, match="a model agrees with itself"):
+        audit_files(data, points, people=asked, models=files[:2], deployed=files[0])
 
 
 def test_without_models_networks_are_retrained(german, tmp_path):
@@ -177,7 +217,7 @@ def test_a_family_must_say_which_model_is_deployed(german, tmp_path):
     save_family(family[1:], tmp_path / "retrained")
     with pytest.raises(ValueError, match="holds 0 members of kind 'base'"):
         read_models([tmp_path / "retrained"])
-    with pytest.raises(ValueError, match="one folder of a family, or safetensors files"):
+    with pytest.raises(ValueError, match="one folder of a family, or files of models"):
         read_models([tmp_path / "retrained", tmp_path / "retrained"])
 
 

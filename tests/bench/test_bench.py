@@ -33,7 +33,7 @@ TABLES = {
     "audit": "An audit of drawn networks of HELOC's shape",
     "believable": "Real people as a yardstick",
     "certificates": "Moving to where more is proved, in the same ball",
-    "coverage": "New rows too: 95 % intervals",
+    "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",
     "many_rows": "Many rows of german",
     "matched": "At SNS's price",
@@ -48,6 +48,7 @@ TABLES = {
     "sns_radius": "SNS after PGD(radius=10), German Credit, schema space",
     "startup": "Starting: CPU seconds, the fastest run of each",
     "theory": "Theory",
+    "trees": "Inside trees, beside the optimum",
     "what_predicts": "What predicts invalidation",
 }
 WITH_PEERS = {"fidelity", "schema_dice"}  # these need the reference libraries

@@ -22,6 +22,7 @@ from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.families.store import load_family
 from holdfast.families.training import train
+from holdfast.models.files import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.feature import Level
@@ -125,11 +126,11 @@ def audit_files(
     """Audit counterfactuals from any source, a table or the text of DiCE's ``to_json()``, for ``people`` who asked.
 
     ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
-    looks better than it is. ``models`` are a folder of `save_family` or safetensors files of rectified layers; without
-    any, ``members`` networks per kind of change are trained by the recipe and kept in the ``store``, a folder: after an
-    interruption only the others are trained. ``deployed`` is the model that the counterfactuals were found for: a file,
-    or the member of kind "base" of a family, or the recipe's network of seed 0. ``constrained`` counts points as found
-    only if they keep the schema's constraints.
+    looks better than it is. ``models`` are a folder of `save_family` or files that `read_model` reads (safetensors of
+    rectified layers); without any, ``members`` networks per kind of change are trained by the recipe and kept in the
+    ``store``, a folder: after an interruption only the others are trained. ``deployed`` is the model that the
+    counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
+    ``constrained`` counts points as found only if they keep the schema's constraints.
     """
     if people is None:
         if isinstance(counterfactuals, str):
@@ -159,15 +160,15 @@ def read_models(
     folders = [Path(path) for path in models if Path(path).is_dir()]
     files = [Path(path) for path in models if not Path(path).is_dir()]
     if len(folders) > 1 or (folders and files):
-        raise ValueError(f"expected one folder of a family, or safetensors files, got {', '.join(map(str, models))}")
-    base = None if deployed is None else read_perceptron(deployed)
+        raise ValueError(f"expected one folder of a family, or files of models, got {', '.join(map(str, models))}")
+    base = None if deployed is None else _read(deployed, encoding)
     if files:
         if base is None:
             raise ValueError(
-                "safetensors files do not say which model the counterfactuals were found for; name the file of the "
+                "files of models do not say which model the counterfactuals were found for; name the file of the "
                 "deployed model: --deployed FILE, or deployed=..."
             )
-        return base, Family.from_models([read_perceptron(path) for path in files])
+        return base, Family.from_models([_read(path, encoding) for path in files])
     family = load_family(folders[0], encoding=encoding)
     places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
     if base is None and len(places) != 1:
@@ -177,6 +178,14 @@ def read_models(
         )
     retrained = [place for place in range(len(family)) if place not in places]
     return base or family[places[0]], family.chosen(retrained)
+
+
+def _read(path: str | Path, encoding: Encoding | None) -> Model:
+    """A network of safetensors as the network it is; a file of another library as what `read_model` makes of it."""
+    suffix = Path(path).suffix.lower()
+    if encoding is None or suffix == ".safetensors" or suffix not in (*FORMATS, *PROGRAMS):
+        return read_perceptron(path)
+    return read_model(path, encoding)
 
 
 def _checked_recipe(recipe: Recipe | None) -> Recipe:
@@ -190,7 +199,7 @@ def _checked_recipe(recipe: Recipe | None) -> Recipe:
 
 def _deployed(data: Data, recipe: Recipe, file: str | Path | None) -> Model:
     if file is not None:
-        return read_perceptron(file)
+        return _read(file, data.encoding)
     return train(data.encoding.encode(data.known), data.encoding.labels(data.known), recipe, [Retraining()])[0]
 
 

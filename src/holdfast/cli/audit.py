@@ -38,13 +38,13 @@ def audit(
     ] = None,
     models: Annotated[
         list[Path] | None,
-        typer.Option(help="The retrained models: a saved family, or .safetensors files (repeat the option)."),
+        typer.Option(help="The retrained models: a saved family, or files of models (repeat the option)."),
     ] = None,
     deployed: Annotated[
         Path | None,
         typer.Option(
-            help="The model that the counterfactuals were found for; by default, the saved family's member of "
-            "kind 'base'."
+            help="The model that the counterfactuals were found for (.safetensors, .ubj, .txt, .onnx, .keras or "
+            ".skops); by default, the saved family's member of kind 'base'."
         ),
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="What the columns mean, .toml or .json.")] = None,

@@ -8,13 +8,23 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from holdfast.models import black_box, estimators, keras_models, suspicions, torch_modules
+from holdfast.models import (
+    black_box,
+    estimators,
+    keras_models,
+    onnx_models,
+    suspicions,
+    torch_modules,
+    trees_lightgbm,
+    trees_xgboost,
+)
 from holdfast.models.asked import Asked
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
-READERS = (keras_models, torch_modules, estimators, black_box)  # the first whose `knows(model)` is true reads the model
+# The first whose `knows(model)` is true reads the model.
+READERS = (keras_models, torch_modules, onnx_models, trees_xgboost, trees_lightgbm, estimators, black_box)
 
 
 def as_model(

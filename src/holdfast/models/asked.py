@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from torch import Tensor
@@ -10,6 +10,13 @@ from torch import Tensor
 from holdfast.models.deployed import searched, surrogate
 from holdfast.models.identity import identities
 from holdfast.models.model import Model, check_callable, checked_logits
+
+
+@dataclass
+class Tally:
+    """How many rows a search has asked about."""
+
+    rows: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +29,7 @@ class Asked:
 
     model: Model
     names: frozenset[str]  # its `identities`
+    tally: Tally = field(default_factory=Tally)  # of the rows that a search has asked a black box about
 
     def __call__(self, x: Tensor) -> Tensor:
         return checked_logits(self.searched(x), len(x)).to(x.dtype)

@@ -19,6 +19,7 @@ from holdfast.utils.messages import plain
 
 Floats = NDArray[np.float64]
 SURE = 1.0  # logit of the class that a model names, and less that of the others, where it gives labels and no more
+TIE = 1e-9  # logits that differ by less are equal
 SAME = 1e-6  # difference of two answers to one question that rounding explains
 
 
@@ -68,15 +69,17 @@ class Classes:
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
-            raise ValueError(f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed")
+            raise ValueError(
+                f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed"
+            )
         output = {value: place for place, value in enumerate(self.own)}
         wanted = {place: number for number, place in enumerate(self.places)}
         found = [wanted.get(output.get(plain(label), -1), -1) for label in labels.tolist()]
         if -1 in found:
             odd = labels[found.index(-1)]
             raise ValueError(
-                f"{name} gives the label {plain(odd)!r}, which is none of its classes {_shown(self.own)}; pass classes=, "
-                "the class of each output in order"
+                f"{name} gives the label {plain(odd)!r}, which is none of its classes {_shown(self.own)}; pass "
+                "classes=, the class of each output in order"
             )
         return np.array(found, dtype=np.int64)
 
@@ -185,7 +188,8 @@ def from_pairs(scores: Floats, count: int) -> Floats:
         votes[:, other] += scores[:, column] <= 0
         clear[:, one] += scores[:, column]
         clear[:, other] -= scores[:, column]
-    return votes + clear / (3 * (np.abs(clear) + 1))
+    found: Floats = votes + clear / (3 * (np.abs(clear) + 1))
+    return found
 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:
@@ -205,8 +209,8 @@ def _widened(values: Floats, classes: Classes, name: str, both: Callable[[Floats
     if values.ndim == 2 and values.shape[1] == count:
         return values
     raise ValueError(
-        f"{name} gives {1 if values.ndim == 1 else values.shape[1]} numbers for each row, but there are {count} classes; "
-        "a model of one label with one output for each class is needed"
+        f"{name} gives {1 if values.ndim == 1 else values.shape[1]} numbers for each row, but there are {count} "
+        "classes; a model of one label with one output for each class is needed"
     )
 
 
@@ -217,7 +221,8 @@ def agreeing(logits: Floats, found: NDArray[np.int64], least: float) -> Floats:
     """
     rows, raised = np.arange(len(found)), logits.copy()
     raised[rows, found] = -math.inf
-    raised[rows, found] = np.maximum(logits[rows, found], raised.max(axis=1) + least)
+    others, own = raised.max(axis=1), logits[rows, found]
+    raised[rows, found] = np.where(own > others + TIE, own, others + least)
     return raised
 
 
@@ -239,9 +244,9 @@ def check_repeatable(ask: Callable[[pd.DataFrame], Floats], table: pd.DataFrame,
     apart = np.abs(again - logits[half]) > SAME * (1 + np.abs(logits[half]))
     if apart.any():
         raise ValueError(
-            f"{name} answers the same rows differently when it is asked again, or among other rows ({int(apart.any(axis=1).sum())} "
-            f"of {len(half)} rows); a model must give a row the same answer always: fix its random state, and let no row "
-            "depend on the others"
+            f"{name} answers the same rows differently when it is asked again, or among other rows "
+            f"({int(apart.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: "
+            "fix its random state, and let no row depend on the others"
         )
 
 
@@ -255,8 +260,8 @@ def check_order(classes: Classes, found: NDArray[np.int64], labels: NDArray[np.i
     if other > right + 0.1 and other > 0.5:
         told = tuple(ours[place] for place in in_order)
         raise ValueError(
-            f"{name} has the classes {_shown(classes.own)}: as {ours}, the schema's order, it is right for {right:.0%} of "
-            f"the known rows, as {told} for {other:.0%}; pass classes={told} or classes={ours}"
+            f"{name} has the classes {_shown(classes.own)}: as {ours}, the schema's order, it is right for {right:.0%} "
+            f"of the known rows, as {told} for {other:.0%}; pass classes={told} or classes={ours}"
         )
 
 

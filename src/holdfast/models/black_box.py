@@ -42,7 +42,9 @@ def knows(model: Any) -> bool:
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     method = {name: outputs for outputs, name in estimators.ASKED.items()}.get(getattr(model, "__name__", ""))
     owner = getattr(model, "__self__", None)
-    if method is not None and owner is not None and estimators.knows(owner):  # model.predict_proba: the model knows more
+    if (
+        method is not None and owner is not None and estimators.knows(owner)
+    ):  # model.predict_proba: the model knows more
         return estimators.deployed(owner, encoding, replace(how, outputs=how.outputs or method))
     question = _question(model, encoding, how)
     return Deployed(model, encoding, question, f"{question.name}, {question}; a black box")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.inputs import as_fitted
-from holdfast.models.merged import Merged
+from holdfast.models.merged import Merged, merge_logits
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
@@ -71,6 +71,14 @@ class Deployed:
         return self.exact is not None
 
     @cached_property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        """Rows that the object is asked about once for all searches, and its answers: (m, d), (m, c)."""
+        from holdfast.models.surrogate import rows_to_learn
+
+        rows = rows_to_learn(self)
+        return rows, self(rows)
+
+    @cached_property
     def surrogate(self) -> Model:
         """A small network that resembles the object, to say which moves to try first. It never decides."""
         from holdfast.models.surrogate import surrogate_of
@@ -102,6 +110,15 @@ def surrogate(model: Model) -> Model | None:
         inner = surrogate(model.model)
         return None if inner is None else Merged(inner, model.groups)
     return model.surrogate if isinstance(model, Deployed) and not model.has_gradient else None
+
+
+def learned_by(model: Model) -> tuple[Tensor, Tensor]:
+    """Rows that a model without a gradient was asked about once for all searches, and its answers."""
+    if isinstance(model, Merged):
+        rows, logits = learned_by(model.model)
+        return rows, merge_logits(logits, model.groups)
+    assert isinstance(model, Deployed)
+    return model.learned
 
 
 def ensemble_of(model: Model) -> Ensemble | None:

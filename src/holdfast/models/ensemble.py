@@ -63,11 +63,16 @@ class Ensemble:
 
     def cells(self, table: pd.DataFrame) -> Cells:
         """(n, f) of a table in the user's units."""
-        own = [
-            _cells_of(table[feature.name], feature, edges)
-            for feature, edges in zip(self.features, self.edges, strict=True)
-        ]
-        return np.stack(own, axis=1).astype(np.int32)
+        return self.cells_of(np.stack([_raw(table[feature.name], feature) for feature in self.features], axis=1))
+
+    def cells_of(self, raw: Floats) -> Cells:
+        """(n, f) of numbers and places of levels, as `Encoding.raw` gives them."""
+        cells = np.empty(raw.shape, dtype=np.int32)
+        for place, (feature, edges) in enumerate(zip(self.features, self.edges, strict=True)):
+            cells[:, place] = np.searchsorted(edges, raw[:, place]) if feature.is_numeric else raw[:, place]
+            if feature.is_numeric and feature.missing:
+                cells[np.isnan(raw[:, place]), place] = len(edges) + 1
+        return cells
 
     def raw(self, cells: Cells) -> Floats:
         """The sums over trees: (n, o)."""
@@ -103,16 +108,21 @@ class Ensemble:
         """Encoded rows (n, d) -> (n, c) logits in float64."""
         if not len(x):
             return torch.zeros(0, len(self.encoding.schema.classes), dtype=torch.float64)
-        return torch.from_numpy(self.logits(self.raw(self.cells(self.encoding.decode(x))))).to(x.device)
+        return torch.from_numpy(self.logits(self.raw(self.cells_of(self.encoding.raw(x))))).to(x.device)
 
     def __repr__(self) -> str:
         return f"Ensemble({len(self.roots)} trees, {int((self.feature < 0).sum())} leaves)"
 
 
-def _cells_of(column: pd.Series[Any], feature: Feature, edges: Floats) -> NDArray[np.integer[Any]]:
-    there = column.notna().to_numpy()
+def _raw(column: pd.Series[Any], feature: Feature) -> Floats:
+    """Numbers, NaN where missing; the places of levels, one more where missing."""
     if feature.is_numeric:
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.where(there, np.searchsorted(edges, numbers, side="left"), len(edges) + 1)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     places = {level: place for place, level in enumerate(feature.values)}
-    return column.map(places).where(there, len(feature.values)).to_numpy(dtype=np.int64)
+    found = np.array([places.get(level, -1) for level in column.tolist()], dtype=np.float64)
+    gone = found < 0
+    if gone.any():
+        if not feature.missing or column[gone].notna().any():
+            raise ValueError(f"column '{feature.name}' has values that are not among its levels {feature.values}")
+        found[gone] = len(feature.values)
+    return found

@@ -30,6 +30,7 @@ from holdfast.models.asking import (
     numbers_from,
 )
 from holdfast.models.deployed import Deployed, How, Outputs
+from holdfast.models.ensemble import Ensemble
 from holdfast.models.probing import FEW, real_rows, some_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
@@ -58,18 +59,20 @@ def deployed_by(question: Question, encoding: Encoding) -> Deployed:
     exact = exact_of(model, encoding, question)
     if exact is not None:
         return Deployed(model, encoding, question, f"{about}; searched by its gradient", exact=exact)
-    ensemble = _trees(model, encoding, question)
+    ensemble = None if question.decides else _trees(model, encoding, question)
     if ensemble is not None:
         return Deployed(model, encoding, question, f"{about}; searched as {ensemble}", ensemble=ensemble)
     return Deployed(model, encoding, question, f"{about}; a black box")
 
 
-def _trees(model: Any, encoding: Encoding, ask: Any) -> Any:
-    try:
-        from holdfast.models.trees import ensemble_of_estimator
-    except ImportError:
-        return None
-    return ensemble_of_estimator(model, encoding, ask)
+def _trees(model: Any, encoding: Encoding, question: Question) -> Ensemble | None:
+    from holdfast.models.trees import ensemble_of_estimator
+
+    labels: list[Any] = [None] * len(question.classes.places)
+    for label, place in zip(encoding.schema.classes, question.classes.places, strict=True):
+        labels[place] = label
+    encoded = question.feed.takes == "encoded"
+    return ensemble_of_estimator(model, encoding, question.scores, labels, encoded)
 
 
 def name_of(model: Any) -> str:
@@ -205,8 +208,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str) -> F
         told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
         label = f" '{encoding.schema.label}' is the label." if encoding.schema.label in unknown else ""
         raise ValueError(
-            f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or fit "
-            "the model to the schema's columns"
+            f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or "
+            "fit the model to the schema's columns"
         )
     return feed(encoding, "table", as_array=False, columns=names)
 
@@ -275,7 +278,7 @@ def _matched(question: Question, table: pd.DataFrame) -> Question:
 def _is_pairwise(model: Any) -> bool:
     """Whether a decision function of three numbers is of three pairs rather than of three classes."""
     final = _held(model, "_final_estimator")
-    return _held(model if final is None else final, "decision_function_shape") == "ovo"
+    return bool(_held(model if final is None else final, "decision_function_shape") == "ovo")
 
 
 def _two_minds(model: Any) -> bool:
@@ -320,7 +323,7 @@ def _check_kind(model: Any, name: str) -> None:
     kind = _kind(model)
     if kind in ("regressor", "clusterer", "outlier_detector", "density_estimator"):
         raise ValueError(
-            f"{name} is a {kind.replace('_', ' ')} and gives no classes; pass a classifier, or a function that gives "
+            f"{name} is {'an' if kind[0] == 'o' else 'a'} {kind.replace('_', ' ')} and gives no classes; pass a classifier, or a function that gives "
             "the label of each row, such as lambda table: model.predict(table) > 100"
         )
     try:

@@ -18,8 +18,6 @@ from holdfast.models.probing import FEW, random_rows, real_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 
-MOST = 2_000  # known rows that a model is tried on
-
 
 @dataclass(frozen=True)
 class Fed:
@@ -103,7 +101,7 @@ def _check_numbers(encoding: Encoding) -> None:
         )
 
 
-def sample(encoding: Encoding, most: int = MOST) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
+def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
     real = real_rows(encoding, most)
     return (encoding.decode(random_rows(encoding, FEW)), None) if real is None else real

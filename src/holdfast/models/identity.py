@@ -23,7 +23,7 @@ OBJECT = "object:"  # begins a name that means nothing in another process
 
 _tokens: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
-_runs: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # an estimator -> the training that made it
+_runs: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # a model -> the training that made it
 
 
 def identities(model: Any) -> frozenset[str]:
@@ -37,16 +37,15 @@ def identities(model: Any) -> frozenset[str]:
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
     names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}
+    names |= {run for run in map(known_run, held) if run is not None}
     if networks:
         return frozenset(names | {_digest([weight for part in networks for weight in _weights(part)], "")})
     estimators = [part for part in held if is_estimator(part)]
     objects = {_token(part) for part in estimators}
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
-        return frozenset({_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    if estimators:
-        return frozenset(objects | {run for run in map(known_run, estimators) if run is not None})
-    return frozenset({_token(_unwrapped(model))})
+        return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
+    return frozenset(names | (objects or {_token(_unwrapped(model))}))
 
 
 def identity(model: Any) -> str:
@@ -55,7 +54,7 @@ def identity(model: Any) -> str:
 
 
 def known_run(model: Any) -> str | None:
-    """The fingerprint of the training that made an estimator, where it is known."""
+    """The fingerprint of the training that made an estimator, or of the file that it was read from, where known."""
     try:
         return _runs.get(model)
     except TypeError:  # no weak references to it, or no hash
@@ -63,7 +62,7 @@ def known_run(model: Any) -> str | None:
 
 
 def remember_run(model: Any, fingerprint: str) -> None:
-    """Which training made an estimator, for as long as it lives."""
+    """Which training made an estimator, or which file it was read from, for as long as it lives."""
     with suppress(TypeError):
         _runs[model] = fingerprint
 

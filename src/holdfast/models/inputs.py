@@ -49,16 +49,15 @@ def _cast(column: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
         cast = column.astype(like.dtype)
     except (TypeError, ValueError):
         return column
-    if not pd.api.types.is_float_dtype(like.dtype) and not _same(column, cast):
-        return column
-    return cast
+    return cast if _same(column, cast) else column
 
 
 def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
-    there = column.notna().to_numpy()
-    if not (there == cast.notna().to_numpy()).all():
+    """Whether a cast lost nothing. Floats may be rounded: so they are when the model is asked about a real table."""
+    if not (column.notna() == cast.notna()).all():
         return False
-    return bool(np.array_equal(column[there].to_numpy(dtype=object), cast[there].to_numpy(dtype=object)))
+    whole = pd.api.types.is_integer_dtype(cast.dtype) or pd.api.types.is_bool_dtype(cast.dtype)
+    return not whole or bool((column == cast).fillna(True).all())
 
 
 def split(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[Transform, Any]:
@@ -110,10 +109,28 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
         encoded = _is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
-    if names is None or not set(names) <= set(encoding.schema.names):
+    known = {_underscored(name): name for name in encoding.schema.names}
+    if names is None or not {_underscored(name) for name in names} <= set(known):
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    return lambda table: as_fitted(table, encoding)[names]
+    order = [known[_underscored(name)] for name in names]
+    if type(own).__module__.startswith(("xgboost", "lightgbm")):
+        return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
+    return lambda table: as_fitted(table, encoding)[order]
+
+
+def _underscored(name: str) -> str:
+    """As LightGBM keeps names."""
+    return name.replace(" ", "_")
+
+
+def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+    """Text as the categories that pandas makes of it: what a library of boosted trees must have been given."""
+    if encoding.known is None:
+        return table
+    text = [name for name in table if not isinstance(table[name].dtype, (np.dtype, pd.CategoricalDtype))]
+    text += [name for name in table if table[name].dtype == np.dtype(object)]
+    return table.assign(**{str(name): _cast(table[name], encoding.known[name].astype("category")) for name in text})
 
 
 def _encoded(encoding: Encoding, names: list[str] | None) -> See:
@@ -127,15 +144,27 @@ def _encoded(encoding: Encoding, names: list[str] | None) -> See:
 
 
 def _names(own: Any) -> list[str] | None:
-    """The columns that an estimator was fitted on; None if it was fitted on an array."""
-    names = getattr(own, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
+    for name in ("feature_names_in_", "feature_names", "feature_name"):
+        names = getattr(own, name, None)
+        if names is not None:
+            return [str(each) for each in (names() if callable(names) else names)]
+    return None
+
+
+def _width(own: Any) -> int | None:
+    """How many columns it was fitted on."""
+    for name in ("n_features_in_", "num_features", "num_feature"):
+        width = getattr(own, name, None)
+        if width is not None:
+            return int(width() if callable(width) else width)
+    return None
 
 
 def _is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
     if names is not None and set(names) <= set(encoding.schema.names):
         return False
-    return getattr(own, "n_features_in_", None) == encoding.width != len(encoding.schema.features)
+    return _width(own) == encoding.width != len(encoding.schema.features)
 
 
 def numbers(rows: Any, absent: float = 0.0) -> Matrix:
@@ -180,9 +209,8 @@ class Inputs:
         """
         if encoding.known is None or not len(encoding.known):
             return None
-        people = _people(encoding)
-        features = encoding.schema.features
-        depends = np.stack([_depends(transform, encoding, people, feature) for feature in features])  # (f, m)
+        people, tried = _people(encoding), _Tried.of(encoding)
+        depends = np.concatenate([part.depends(transform, people, encoding) for part in tried.parts(encoding.width)])
         if (depends.sum(axis=0) > 1).any():
             return None
         return cls(transform, encoding, np.where(depends.any(axis=0), depends.argmax(axis=0), -1))
@@ -205,14 +233,22 @@ class Inputs:
             columns[feature.name] = _column(feature, own)[np.arange(rows) * (np.arange(rows) < len(own))]
         return self.transform(_repeated(self.typical, rows).assign(**columns))
 
-    def of_levels(self, place: int) -> Matrix:
-        """The columns for each level of a feature, and, where it has them, for a missing value: (levels, m)."""
-        return self.at({place: _values(self.encoding.schema.features[place])})
+    @cached_property
+    def of_levels(self) -> dict[int, Matrix]:
+        """For every feature of levels, the columns for each level and for a missing value: (levels, m)."""
+        values = {place: _values(feature) for place, feature in self._features if not feature.is_numeric}
+        rows = self.at(values) if values else self.transform(self.typical)
+        return {place: rows[: len(own)] for place, own in values.items()}
 
-    def of_missing(self, place: int) -> Matrix:
-        """The columns where a feature is missing: (m,)."""
-        row: Matrix = self.at({place: [None]})[0]
-        return row
+    @cached_property
+    def of_missing(self) -> dict[int, Matrix]:
+        """For every number that may be missing, the columns where it is: (m,)."""
+        values = {place: [None] for place, feature in self._features if feature.is_numeric and feature.missing}
+        return dict.fromkeys(values, self.at(values)[0]) if values else {}
+
+    @property
+    def _features(self) -> list[tuple[int, Feature]]:
+        return list(enumerate(self.encoding.schema.features))
 
 
 def _people(encoding: Encoding) -> pd.DataFrame:
@@ -227,16 +263,51 @@ def _people(encoding: Encoding) -> pd.DataFrame:
     return pd.concat([some, as_fitted(bare, encoding)], ignore_index=True)
 
 
-def _depends(transform: Transform, encoding: Encoding, people: pd.DataFrame, feature: Feature) -> NDArray[np.bool_]:
-    """Which columns change with a feature: (m,)."""
-    assert encoding.known is not None
-    tried = _values(feature) if not feature.is_numeric else _some_numbers(encoding.known[feature.name], feature)
-    most = max(1, LARGE // (len(tried) * (encoding.width + 1)))
-    people = people.iloc[-most:]
-    table = _repeated(people, len(tried)).assign(**{feature.name: _column(feature, tried * len(people))})
-    out = transform(table).reshape(len(people), len(tried), -1)
-    first = out[:, :1]
-    same = (out == first) | (np.isnan(out) & np.isnan(first))
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Values that some features are given in turn."""
+
+    values: dict[int, list[Any]]
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> _Tried:
+        assert encoding.known is not None
+        known = encoding.known
+        features = enumerate(encoding.schema.features)
+        return cls(
+            {place: _some_numbers(known[own.name], own) if own.is_numeric else _values(own) for place, own in features}
+        )
+
+    def parts(self, width: int) -> list[_Tried]:
+        """The same in parts that can be tried at once."""
+        sizes = np.cumsum([len(own) * PEOPLE * (width + 1) for own in self.values.values()]) // LARGE
+        return [
+            _Tried({place: own for (place, own), size in zip(self.values.items(), sizes, strict=True) if size == part})
+            for part in np.unique(sizes)
+        ]
+
+    def depends(self, transform: Transform, people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
+        """Which columns change with each of the features: (number of features, m)."""
+        counts = [len(own) for own in self.values.values()]
+        most = max(1, LARGE // (sum(counts) * (encoding.width + 1)))
+        people = people.iloc[-most:]
+        who = np.tile(np.arange(len(people)), sum(counts))
+        what = np.repeat(np.arange(len(counts)), np.array(counts) * len(people))
+        columns = {}
+        for place, feature in enumerate(encoding.schema.features):
+            column = people[feature.name].to_numpy(dtype=object)[who]
+            if place in self.values:
+                changed = what == list(self.values).index(place)
+                column[changed] = np.repeat(np.array([*self.values[place], None], dtype=object)[:-1], len(people))
+            columns[feature.name] = _column(feature, column)
+        out = transform(pd.DataFrame(columns))
+        ends = np.cumsum(np.array(counts) * len(people))[:-1]
+        return np.stack([_changes(part.reshape(-1, len(people), out.shape[1])) for part in np.split(out, ends)])
+
+
+def _changes(out: Matrix) -> NDArray[np.bool_]:
+    """Which columns of (values, people, m) are not the same for all values."""
+    same = (out == out[:1]) | (np.isnan(out) & np.isnan(out[:1]))
     changed: NDArray[np.bool_] = ~same.all(axis=(0, 1))
     return changed
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Ask, Deployed, How
-from holdfast.models.torch_modules import of_module, of_translation, other_ways
+from holdfast.models.model import first_weight
+from holdfast.models.torch_modules import of_module, of_translation, other_ways, used_of
 from holdfast.tabular.encoding import Encoding
 
 ACTIVATIONS: dict[str, nn.Module | None] = {
@@ -36,11 +37,22 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     name = f"{type(model).__name__} of Keras on {backend}"
     if backend == "torch":
         return of_module(_call(model), model, encoding, how, name)
-    return of_translation(_call(model), model, encoding, how, name, translated(model))
+    return of_another_backend(model, encoding, how, name)
+
+
+def of_another_backend(model: Any, encoding: Encoding, how: How, name: str) -> Deployed:
+    """Keras answers; its layers in torch are searched, where they are layers that are known here."""
+    in_torch = translated(model)
+    used, about = used_of(partial(_asked, model), model, encoding, how, None, in_torch)
+    return of_translation(used, f"{name}, {about}", in_torch)
 
 
 def others(read: Deployed, how: How) -> dict[str, Ask]:
-    return other_ways(_call(read.own), read, how)
+    return other_ways(_call(read.own), read, how, _like(read.own))
+
+
+def _like(model: Any) -> Tensor | None:
+    return first_weight(model) if isinstance(model, nn.Module) else None
 
 
 def _call(model: Any) -> Callable[[Any], Any]:

@@ -69,8 +69,8 @@ def _does_not_take(model: Model, x: Tensor) -> str:
             f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
         )
     return (
-        f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on. A function of "
-        "a table, or a model of another library, is asked through hf.as_model(model, encoding)"
+        f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on. A function "
+        "of a table, or a model of another library, is asked through hf.as_model(model, encoding)"
     )
 
 

@@ -39,26 +39,42 @@ class Reading:
             return f"{TOLD[self.kind]}, of {self.classes[1]!r}"
         return f"{TOLD[self.kind]}: {', '.join(map(repr, self.classes))}"
 
-    def logits(self, output: Any, before: Tensor | None = None) -> Tensor:
+    def logits(self, output: Any, before: Before | None = None) -> Tensor:
         """(n, c) in the order of the schema. ``before`` is what the last sigmoid or softmax was given."""
         output = as_output(output)
         return self._in_their_order(output, before)[:, list(self.order)]
 
-    def _in_their_order(self, output: Tensor, before: Tensor | None) -> Tensor:
+    def _in_their_order(self, output: Tensor, before: Before | None) -> Tensor:
         if self.kind == "labels":
             given = torch.nn.functional.one_hot(output.reshape(len(output)).long(), len(self.order))
             return torch.log(given.double().clamp_min(LEAST_PROBABILITY))
         if self.kind in ("logits", "probabilities") and (output.ndim != 2 or output.shape[1] != len(self.order)):
             raise ValueError(_does_not_fit(output, len(self.order)))
-        if self.kind == "logits" or (self.kind == "probabilities" and before is not None):
-            return output if before is None or self.kind == "logits" else before.reshape(output.shape)
+        if self.kind == "logits":
+            return output
         if self.kind == "probabilities":
-            return _log(output)
-        if self.kind == "probability" and before is None:
+            return _log(output) if before is None else before.logarithms(output)
+        if self.kind == "logit":
+            half = _single(output) / 2
+        elif before is None:
             single = _single(output).double()
             return torch.stack([_log(1 - single), _log(single)], 1)
-        half = _single(output if before is None or self.kind == "logit" else before) / 2
+        else:
+            half = before.given.reshape(len(output)) / 2
         return torch.stack([-half, half], 1)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the last sigmoid or softmax was given: of saturated probabilities, more than their logarithms say."""
+
+    given: Tensor
+    softmax: bool
+
+    def logarithms(self, output: Tensor) -> Tensor:
+        """Of the probabilities, up to one number added to all of a row."""
+        given = self.given.reshape(output.shape)
+        return given if self.softmax else torch.nn.functional.logsigmoid(given)
 
 
 def _single(output: Tensor) -> Tensor:
@@ -153,17 +169,19 @@ class Squashing(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: tuple[Tensor, Tensor] | None = None
+        self._last: tuple[Tensor, Tensor, bool] | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        if getattr(func, "__name__", "") in self.NAMES and args and isinstance(args[0], Tensor):
-            self._last = args[0], output
+        name = getattr(func, "__name__", "")
+        if name in self.NAMES and args and isinstance(args[0], Tensor):
+            self._last = args[0], output, name == "softmax"
         return output
 
-    def before(self, output: Any) -> Tensor | None:
+    def before(self, output: Any) -> Before | None:
         """What was given for these outputs, if they are the last ones of a sigmoid or softmax, reshaped at most."""
         if self._last is None or not isinstance(output, Tensor) or output.numel() != self._last[1].numel():
             return None
-        same = torch.equal(output.detach().flatten(), self._last[1].detach().flatten())
-        return self._last[0] if same else None
+        given, squashed, softmax = self._last
+        same = torch.equal(output.detach().flatten(), squashed.detach().flatten())
+        return Before(given, softmax) if same else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,30 +10,38 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.models.model import Model
+from holdfast.models.probing import random_rows
 
 if TYPE_CHECKING:
     from holdfast.models.deployed import Deployed
 
 HIDDEN = (64, 32)
 LARGEST = 20.0  # logit that is learned: beyond, a model is sure, and how sure says nothing
-MOST = 10_000  # rows that are learned from
+MOST = 4000  # rows that are learned from
+
+
+def rows_to_learn(deployed: Deployed) -> Tensor:
+    """Known rows, some of them if there are many; random ones where the encoding knows none: (m, d)."""
+    known = deployed.encoding.known
+    if known is None or not len(known):
+        return random_rows(deployed.encoding, MOST // 2).float()
+    if len(known) > MOST:
+        known = known.iloc[np.sort(np.random.RandomState(0).permutation(len(known))[:MOST])]
+    return deployed.encoding.encode(known)
 
 
 def surrogate_of(deployed: Deployed) -> Model:
-    """A network fitted to what the model says of the rows that the encoding knows."""
+    """A network fitted to what the model says of the rows that it was asked about once for all."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
 
-    known = deployed.encoding.known
-    if known is None:
-        raise ValueError(
-            f"{deployed} has no gradient, so a search needs rows to learn from; use Encoding.fit(table, schema) with a "
-            "table that has its label column, and not plausible=None"
-        )
-    x = deployed.encoding.encode(known.iloc[:MOST])
-    logits = deployed(x).clamp(-LARGEST, LARGEST)
+    x, answers = deployed.learned
+    logits = answers.clamp(-LARGEST, LARGEST)
     centred = (logits - logits.mean(1, keepdim=True)).numpy()
-    network = MLPRegressor(hidden_layer_sizes=HIDDEN, early_stopping=True, max_iter=100, random_state=0)
-    network.fit(x.numpy(), centred if centred.shape[1] > 2 else centred[:, 1])
+    network = MLPRegressor(hidden_layer_sizes=HIDDEN, early_stopping=len(x) >= 100, max_iter=100, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network.fit(x.double().numpy(), centred if centred.shape[1] > 2 else centred[:, 1])
     return _in_torch(network, centred.shape[1])
 
 

@@ -36,10 +36,11 @@ def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 
 
 def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str]:
     table, labels = sample(deployed.encoding)
-    yield from _flat(deployed, deployed.encoding.encode(table))
+    x = deployed.encoding.encode(table)
+    yield from _flat(deployed, x)
     if labels is None or len(labels) < FEWEST:
         return
-    given = deployed.ask(table).argmax(1)
+    given = deployed(x).argmax(1).cpu().numpy()
     better = _fed_wrongly(table, labels, given, others) if others is not None else None
     yield from [better] if better else _out_of_order(deployed, labels, given)
 

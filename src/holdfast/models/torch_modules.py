@@ -39,17 +39,16 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
 
 
 def others(read: Deployed, how: How) -> dict[str, Ask]:
-    return other_ways(read.own, read, how)
+    return other_ways(read.own, read, how, first_weight(read.own))
 
 
-def other_ways(call: Call, read: Deployed, how: How) -> dict[str, Ask]:
+def other_ways(call: Call, read: Deployed, how: How, like: Tensor | None) -> dict[str, Ask]:
     """The same network fed the table's numbers in the place of encoded rows, or the reverse, where it takes both."""
-    table, _ = sample(read.encoding)
     found: dict[str, Ask] = {}
     for takes in WAYS[:2]:
         try:
             with warnings.catch_warnings(action="ignore"):  # `deployed` has said it
-                used, _ = _used(call, read.own, read.encoding, replace(how, takes=takes), table)
+                used, _ = used_of(call, read.own, read.encoding, replace(how, takes=takes), like)
         except ValueError:
             continue
         found[f"takes={takes!r}"] = used.ask
@@ -62,6 +61,7 @@ class Used:
 
     call: Call
     model: Any
+    encoding: Encoding
     given: Fed
     reading: Reading
 
@@ -90,19 +90,16 @@ class Used:
 def of_module(call: Call, model: Any, encoding: Encoding, how: How, name: str) -> Deployed:
     """A network in torch that is called so, fed what it takes, its outputs read as what they are."""
     check_steady(model)
-    used, about = _used(call, model, encoding, how, sample(encoding)[0])
+    used, about = used_of(call, model, encoding, how, first_weight(model))
     return Deployed(model, encoding, used.ask, f"{name}, {about}", exact=used.exact(call))
 
 
-def of_translation(
-    call: Call, model: Any, encoding: Encoding, how: How, name: str, translation: nn.Module | None
-) -> Deployed:
+def of_translation(used: Used, about: str, translation: nn.Module | None) -> Deployed:
     """A network that is not in torch, and the same in torch, which is used if it says the same."""
-    used, about = _used(call, model, encoding, how, sample(encoding)[0])
     exact = None if translation is None else used.exact(translation)
-    exact = exact if exact is not None and says_the_same(exact, used.ask, encoding) else None
+    exact = exact if exact is not None and says_the_same(exact, used.ask, used.encoding) else None
     searched = "a black box" if exact is None else "searched as the same network in torch"
-    return Deployed(model, encoding, used.ask, f"{name}, {about}; {searched}", exact=exact)
+    return Deployed(used.model, used.encoding, used.ask, f"{about}; {searched}", exact=exact)
 
 
 def says_the_same(exact: Model, ask: Ask, encoding: Encoding) -> bool:
@@ -117,12 +114,15 @@ def says_the_same(exact: Model, ask: Ask, encoding: Encoding) -> bool:
     return bool(((theirs - ours).abs() <= SAME).all())
 
 
-def _used(call: Call, model: Any, encoding: Encoding, how: How, table: pd.DataFrame) -> tuple[Used, str]:
+def used_of(
+    call: Call, model: Any, encoding: Encoding, how: How, like: Tensor | None, in_torch: nn.Module | None = None
+) -> tuple[Used, str]:
     """The first way to feed the network that it takes, and what its outputs then are, in words too."""
+    table, labels = sample(encoding)
     said: dict[str, Exception] = {}
     for takes in WAYS if how.takes is None else (how.takes,):
         try:
-            given = fed(takes, encoding, first_weight(model))
+            given = fed(takes, encoding, like)
             with torch.no_grad(), Squashing() as squashing:
                 output = as_output(call(given.table(table)))
             if not output.ndim or len(output) != len(table):
@@ -135,13 +135,24 @@ def _used(call: Call, model: Any, encoding: Encoding, how: How, table: pd.DataFr
             encoding.schema.classes,
             said=how.outputs,
             order=how.classes,
-            labels=sample(encoding)[1],
-            squashed=squashing.before(output) is not None,
+            labels=labels,
+            squashed=squashing.before(output) is not None or _squashes(in_torch, given, table),
         )
-        return Used(call, model, given, reading), f"given {given.told}, gives {reading.told}"
+        return Used(call, model, encoding, given, reading), f"given {given.told}, gives {reading.told}"
     tried = "; ".join(f"takes={takes!r}: {str(error).splitlines()[0]}" for takes, error in said.items() if str(error))
     raise ValueError(
         f"{type(model).__name__} takes neither encoded rows ({encoding.width} numbers) nor the table's "
         f"{len(encoding.schema.features)} columns. It was tried with {tried or list(said)}. Wrap it in a function from "
         "a table to probabilities and pass that"
     ) from next(iter(said.values()))
+
+
+def _squashes(in_torch: nn.Module | None, given: Fed, table: pd.DataFrame) -> bool:
+    """Whether the translation of a network ends in a sigmoid or softmax."""
+    if in_torch is None:
+        return False
+    try:
+        with torch.no_grad(), Squashing() as squashing:
+            return squashing.before(in_torch(given.table(table))) is not None
+    except Exception:  # it may be no translation, which is found out later
+        return False

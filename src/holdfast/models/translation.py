@@ -190,11 +190,13 @@ def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Co
         else:
             slope[place] = (own[1] - own[0]) / (numbers[1] - numbers[0])
             start = start + own[0] - slope[place][0] * numbers[0]
-    parts = (encoding.shift, encoding.scale, slope, start)
-    return Columns(*map(_tensor, parts), tuple(ordered))
+    shift, scale = _tensor(encoding.shift), _tensor(encoding.scale)
+    return Columns(shift, scale, _tensor(slope), _tensor(start), tuple(ordered))
 
 
-def _changed(encoding: Encoding, home: pd.DataFrame) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
+def _changed(
+    encoding: Encoding, home: pd.DataFrame
+) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
     """Of every feature: its columns, the raw numbers that it is set to (None: levels as one-hot), and those rows."""
     for feature, place in encoding.places:
         if feature.is_numeric:

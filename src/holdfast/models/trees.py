@@ -142,7 +142,9 @@ def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
     elif feature.kind == "integer":
         odd = [*edges, *(edges + 1)]
     else:
-        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf)]
+        there = known[~pd.isna(known)].astype(np.float64)
+        between = np.random.default_rng(0).uniform(there.min(), there.max(), 3 * len(edges))
+        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), *between]
     values = np.empty(len(odd) + feature.missing, dtype=object)
     values[: len(odd)] = odd
     return values if len(values) else known

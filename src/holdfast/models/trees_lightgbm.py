@@ -17,6 +17,8 @@ from holdfast.models.grown import Grown, UnreadableError, joined
 from holdfast.models.inputs import numbers, question
 from holdfast.tabular.encoding import Encoding
 
+ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
+
 
 def reads(final: Any) -> bool:
     module = sys.modules.get("lightgbm")
@@ -39,19 +41,11 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
         )
     encoded = None if how.takes is None else how.takes == "encoded"
-    given = question(_Named(model), encoding, encoded)
+    given = question(model, encoding, encoded)
     ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))
     ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
     way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
     return Deployed(model, encoding, ask, f"lightgbm.Booster, asked for raw scores, {way}", ensemble=ensemble)
-
-
-class _Named:
-    """A booster with the names that estimators have for what they were fitted on."""
-
-    def __init__(self, booster: Any) -> None:
-        self.n_features_in_ = booster.num_feature()
-        self.feature_names_in_ = booster.feature_name()
 
 
 def _ask(booster: Any, given: Any, scale: float, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
@@ -80,7 +74,14 @@ def grown_of(final: Any) -> Grown:
     trees = [
         _tree(tree["tree_structure"], scale, place % outputs, outputs) for place, tree in enumerate(dumped["tree_info"])
     ]
-    return replace(joined(trees, np.zeros(outputs)), numbers=partial(_numbers, categories=booster.pandas_categorical))
+    zeros = {
+        node["split_feature"]
+        for tree in dumped["tree_info"]
+        for node, _ in _flat(tree["tree_structure"])
+        if node.get("missing_type") == "Zero"
+    }
+    seen = partial(_numbers, categories=booster.pandas_categorical, zeros=sorted(zeros))
+    return replace(joined(trees, np.zeros(outputs)), numbers=seen)
 
 
 def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
@@ -118,12 +119,9 @@ def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
 
 
 def _missing_left(node: Any) -> bool:
-    match node["missing_type"]:
-        case "NaN":
-            return bool(node["default_left"])
-        case "None":
-            return bool(float(node["threshold"]) >= 0)  # NaN is read as 0
-    raise UnreadableError("it takes 0 for a missing value (zero_as_missing)")
+    if node["missing_type"] == "None":  # NaN is read as 0
+        return bool(float(node["threshold"]) >= 0)
+    return bool(node["default_left"])
 
 
 def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
@@ -139,17 +137,23 @@ def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
     return nodes
 
 
-def _numbers(rows: Any, categories: list[list[Any]] | None) -> Floats:
-    """Categories by their place among those of the training table; all in float32 where no column needs more."""
-    if not isinstance(rows, pd.DataFrame):
-        return numbers(rows)
+def _numbers(rows: Any, categories: list[list[Any]] | None, zeros: list[int]) -> Floats:
+    """Categories by their place among those of the training table; what is almost 0 as 0, or, in columns where 0 says
+    that a value is missing (zero_as_missing), as NaN."""
+    matrix = _of_table(rows, categories) if isinstance(rows, pd.DataFrame) else numbers(rows)
+    matrix = np.where(abs(matrix) <= ALMOST_ZERO, 0.0, matrix)
+    matrix[:, zeros] = np.where(matrix[:, zeros] == 0, np.nan, matrix[:, zeros])
+    return matrix
+
+
+def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:
+    """All in float32 where no column needs more."""
     columns = [name for name in rows if isinstance(rows[name].dtype, pd.CategoricalDtype)]
     if columns and categories:
         pairs = zip(columns, categories, strict=True)
         rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
-    matrix = numbers(rows)
     kinds = [np.dtype(np.int8) if name in columns else _kind(rows[name].dtype) for name in rows]
-    return matrix.astype(np.result_type(np.float32, *kinds)).astype(np.float64)
+    return numbers(rows).astype(np.result_type(np.float32, *kinds)).astype(np.float64)
 
 
 def _kind(dtype: Any) -> np.dtype[Any]:

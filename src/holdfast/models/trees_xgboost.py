@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from holdfast.models.cuts import Bools
 from holdfast.models.deployed import Deployed, How
 from holdfast.models.ensemble import Floats
-from holdfast.models.grown import Bools, Grown, UnreadableError, joined
+from holdfast.models.grown import Grown, UnreadableError, joined
 from holdfast.models.inputs import numbers, question
 from holdfast.tabular.encoding import Encoding
 
@@ -43,20 +44,12 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
             f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
         )
     encoded = None if how.takes is None else how.takes == "encoded"
-    given = question(_Named(model), encoding, encoded)
+    given = question(model, encoding, encoded)
     places = places_of(how.classes, encoding)
     ask = partial(_ask, model, given, places)
     ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
     way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
     return Deployed(model, encoding, ask, f"xgboost.Booster, asked for margins, {way}", ensemble=ensemble)
-
-
-class _Named:
-    """A booster with the names that estimators have for what they were fitted on."""
-
-    def __init__(self, booster: Any) -> None:
-        self.n_features_in_ = booster.num_features()
-        self.feature_names_in_ = booster.feature_names
 
 
 def _ask(booster: Any, given: Any, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
@@ -155,4 +148,4 @@ def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
 def _numbers(rows: Any, missing: float) -> Floats:
     """What a sparse matrix leaves out is missing to XGBoost, and so is one number that a classifier can be told."""
     matrix = numbers(rows, absent=np.nan)
-    return matrix if np.isnan(missing) else np.where(matrix == missing, np.nan, matrix)
+    return matrix if np.isnan(missing) else np.where(matrix.astype(np.float32) == np.float32(missing), np.nan, matrix)

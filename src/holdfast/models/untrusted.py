@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 MOST_BYTES = 4 << 30  # that a file may unpack to
 MOST_TIMES = 200  # its own size, unless that is little
@@ -96,86 +99,88 @@ def check_json(path: Path, contents: bytes) -> None:
         raise RefusedError(f"{path} nests values {deepest} deep; a model does not: is it made to harm?")
 
 
-FIXED = {b"Z": 0, b"N": 0, b"T": 0, b"F": 0, b"i": 1, b"U": 1, b"I": 2, b"u": 2, b"l": 4, b"m": 4, b"L": 8, b"M": 8,
-         b"d": 4, b"D": 8, b"C": 1}  # fmt: skip
-COUNTS = b"iUIulmLM"
+KINDS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"u": ">u2", b"l": ">i4", b"m": ">u4", b"L": ">i8", b"M": ">u8",
+         b"d": ">f4", b"D": ">f8", b"C": "S1"}  # fmt: skip
+WORDS: dict[bytes, Any] = {b"Z": None, b"T": True, b"F": False}
+COUNTS = (b"i", b"U", b"I", b"u", b"l", b"m", b"L", b"M")
 
 
-def check_ubjson(path: Path, contents: bytes) -> None:
-    """The same of UBJSON. Numbers may look like brackets there, so it is walked through, an array of them at a leap."""
-    try:
-        _Walk(contents).through()
-    except (IndexError, ValueError) as error:
-        raise damaged(path, error) from None
+def from_ubjson(contents: bytes) -> Any:
+    """What UBJSON says, arrays of numbers as arrays of numpy. Raises ValueError where it is cut short or too deep."""
+    return _Walk(contents).through()
 
 
 class _Walk:
-    """Through one value of UBJSON and all that it holds, without calling itself."""
+    """Through one value and all that it holds, without calling itself."""
 
     def __init__(self, contents: bytes) -> None:
         self.contents, self.place = contents, 0
 
-    def through(self) -> None:
-        """Each open value is its bracket and how many values are left in it, None until its closing bracket."""
-        open_values: list[list[int | None]] = []
-        self._value(open_values)
-        while open_values:
-            bracket, left = open_values[-1]
-            closing = left is None and self.contents[self.place] in b"]}"
-            if left == 0 or closing:
-                self.place += closing
-                open_values.pop()
+    def through(self) -> Any:
+        """Each open value is kept with how many values it still lacks: None until its closing bracket."""
+        whole: list[Any] = []
+        unfinished: list[tuple[Any, int | None]] = [(whole, 1)]
+        while unfinished:
+            held, left = unfinished.pop()
+            if left == 0 or (left is None and self._closes()):
                 continue
-            if left is not None:
-                open_values[-1][1] = left - 1
-            if bracket == ord("{"):
-                self._leap(self._count())  # the key
-            self._value(open_values)
-            if len(open_values) > DEEPEST:
-                raise ValueError(f"values are nested more than {DEEPEST} deep")
-
-    def _value(self, open_values: list[list[int | None]]) -> None:
-        kind = self._next()
-        if kind in (b"S", b"H"):
-            self._leap(self._count())
-        elif kind in FIXED:
-            self._leap(FIXED[kind])
-        elif kind in (b"[", b"{"):
-            size, left = self._header()
-            if size is None:
-                open_values.append([ord(kind), left])
+            key = self._text() if isinstance(held, dict) else None
+            value, count = self._value()
+            unfinished.append((held, None if left is None else left - 1))
+            if isinstance(held, dict):
+                held[key] = value
             else:
-                self._leap(size * (left or 0))
-        else:
-            raise ValueError(f"no value begins with {kind!r}")
+                held.append(value)
+            if isinstance(value, (dict, list)):
+                unfinished.append((value, count))
+            if len(unfinished) > DEEPEST:
+                raise ValueError(f"values are nested more than {DEEPEST} deep")
+        return whole[0]
 
-    def _header(self) -> tuple[int | None, int | None]:
-        """The size of each value, where all are numbers of one kind, and how many there are."""
-        size = left = None
-        if self.contents[self.place : self.place + 1] == b"$":
-            self.place += 1
-            size = FIXED[kind] if (kind := self._next()) in FIXED else None
-            if size is None:
-                raise ValueError(f"no array of {kind!r} is expected")
-        if self.contents[self.place : self.place + 1] == b"#":
-            self.place += 1
-            left = self._count()
-        return size, left
+    def _closes(self) -> bool:
+        closing = self.contents[self.place : self.place + 1] in (b"]", b"}")
+        self.place += closing
+        return closing
+
+    def _value(self) -> tuple[Any, int | None]:
+        """A value, and how many others a list or dictionary lacks."""
+        kind = self._leap(1)
+        if kind == b"S":
+            return self._text(), 0
+        if kind in KINDS:
+            return np.frombuffer(self._leap(np.dtype(KINDS[kind]).itemsize), KINDS[kind])[0].item(), 0
+        if kind in WORDS:
+            return WORDS[kind], 0
+        if kind not in (b"[", b"{"):
+            raise ValueError(f"no value begins with {kind!r}")
+        numbers = self._next_is(b"$")
+        of = self._leap(1) if numbers else b""
+        count = self._count() if self._next_is(b"#") else None
+        if not numbers:
+            return ({} if kind == b"{" else []), count
+        if of not in KINDS or kind == b"{" or count is None:
+            raise ValueError(f"no array of {of!r} is expected")
+        return np.frombuffer(self._leap(count * np.dtype(KINDS[of]).itemsize), KINDS[of]), 0
+
+    def _next_is(self, mark: bytes) -> bool:
+        there = self.contents[self.place : self.place + 1] == mark
+        self.place += there
+        return there
+
+    def _text(self) -> str:
+        return self._leap(self._count()).decode()
 
     def _count(self) -> int:
-        kind = self._next()
-        if kind not in FIXED or kind not in COUNTS:
+        kind = self._leap(1)
+        if kind not in COUNTS:
             raise ValueError(f"a length begins with {kind!r}")
-        number = int.from_bytes(self._leap(FIXED[kind]), "big", signed=kind not in (b"U", b"u", b"m", b"M"))
+        number = int(np.frombuffer(self._leap(np.dtype(KINDS[kind]).itemsize), KINDS[kind])[0])
         if number < 0:
             raise ValueError(f"a length is {number}")
         return number
-
-    def _next(self) -> bytes:
-        return self._leap(1)
 
     def _leap(self, size: int) -> bytes:
         start, self.place = self.place, self.place + size
         if self.place > len(self.contents):
             raise ValueError(f"{size} bytes are announced where {len(self.contents) - start} are left")
-        return self.contents[start : start + min(size, 8)]
+        return self.contents[start : self.place]

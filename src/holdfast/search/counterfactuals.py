@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import Asked, asked, itself, names_of
-from holdfast.models.deployed import has_gradient
+from holdfast.models.deployed import has_gradient, learned_by
 from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.search.people import check_people, people_for
@@ -38,6 +38,7 @@ class Counterfactuals:
     before: Tensor | None = None  # (n,) the class that the model gives the person now
     unlikeness: Tensor | None = None  # (n, 2) to people of the target class, now and at the point; 1 is the usual limit
     implausible: Tensor | None = None  # (n,) bool: a valid point of the class, but nobody is like that
+    calls: int | None = None  # rows that a black box was asked about, for all people of the search; None for others
 
     def __post_init__(self) -> None:
         for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):
@@ -203,6 +204,18 @@ def assess(
     judged = Counterfactuals(origin, point, target, found, logits.shape[1], names_of(model), classes_of(before))
     people = people_for(model, space)
     return judged if people is None else _among(people, judged, valid)
+
+
+def counted(model: Asked, answer: Counterfactuals) -> Counterfactuals:
+    """The answer with how many rows a black box was asked about.
+
+    That is what the search asked for each person, the rows that it learned from once for all people, and those that
+    `checked_question` and `assess` ask.
+    """
+    if not model.tally.rows:
+        return answer
+    checks = min(64, len(answer)) + 2 * len(answer)
+    return replace(answer, calls=model.tally.rows + len(learned_by(model.model)[0]) + checks)
 
 
 def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfactuals:

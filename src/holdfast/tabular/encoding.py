@@ -157,6 +157,17 @@ class Encoding:
 
         A real number comes back as the shortest decimal that encodes to the same bits.
         """
+        raw = self.raw(x)
+        return pd.DataFrame(
+            {feature.name: _decoded(raw[:, i], feature) for i, feature in enumerate(self.schema.features)}
+        )
+
+    def raw(self, x: Tensor) -> Matrix:
+        """What `decode` puts into its table, without making one: (n, number of features).
+
+        Of a number its value, NaN where it is missing; of levels the place among ``feature.values``, one more where
+        missing.
+        """
         if not isinstance(x, Tensor):
             raise TypeError(f"expected encoded rows as a tensor, got {type(x).__name__}; use torch.from_numpy")
         if x.ndim != 2 or x.shape[1] != self.width:
@@ -165,12 +176,13 @@ class Encoding:
             raise ValueError("the rows to decode hold numbers that are not finite; decode only rows that were found")
         encoded = x.detach().cpu().numpy()
         numbers = encoded.astype(np.float64) * self.scale + self.shift
-        for feature, place in self.places:
-            if feature.kind == "real":
-                column = place.start
-                numbers[:, column] = self._shortest(numbers[:, column], encoded[:, column], column)
+        real = [place.start for feature, place in self.places if feature.kind == "real"]
+        numbers[:, real] = self._shortest(numbers[:, real], encoded[:, real], real)
         numbers[self._missing(x)] = np.nan
-        return pd.DataFrame({feature.name: _decoded(numbers[:, place], feature) for feature, place in self.places})
+        raw = np.empty((len(x), len(self.schema.features)))
+        for column, (feature, place) in enumerate(self.places):
+            raw[:, column] = _read_off(numbers[:, place], feature)
+        return raw
 
     @cached_property
     def _fillable(self) -> NDArray[np.bool_]:
@@ -187,13 +199,13 @@ class Encoding:
             there[:, columns] = (x.detach().cpu()[:, columns].to(dtype) == encoded.to(dtype)).numpy()
         return there
 
-    def _shortest(self, numbers: Matrix, encoded: NDArray[Any], place: int) -> Matrix:
+    def _shortest(self, numbers: Matrix, encoded: NDArray[Any], places: list[int]) -> Matrix:
         """The decimals of fewest places that encode to the same bits: 12.5 rather than 12.50000037."""
         shortest = numbers.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # a huge number has no shorter decimal
             for decimals in range(12, -1, -1):
                 shorter = numbers.round(decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
-                same = ((shorter - self.shift[place]) / self.scale[place]).astype(encoded.dtype) == encoded
+                same = ((shorter - self.shift[places]) / self.scale[places]).astype(encoded.dtype) == encoded
                 shortest = np.where(same, shorter, shortest)
         return shortest
 
@@ -419,22 +431,30 @@ def _codes(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]
     return np.array([places[level] for level in column.tolist()], dtype=np.int64)
 
 
-def _decoded(numbers: Matrix, feature: Feature) -> pd.Series[Any]:
-    values = (*feature.values, *([None] if feature.missing else []))
+def _read_off(numbers: Matrix, feature: Feature) -> Matrix | NDArray[np.int64]:
+    """The encoded columns of a feature before scaling -> its numbers, or the places of its levels."""
+    first: Matrix = numbers[:, 0]
     if feature.kind == "real":
-        return pd.Series(numbers[:, 0])
-    if feature.kind == "integer" and feature.missing:  # as pandas keeps whole numbers beside missing ones
-        return pd.Series(np.rint(numbers[:, 0]).clip(-LARGEST, LARGEST))
+        return first
     if feature.kind == "integer":
-        return pd.Series(np.rint(numbers[:, 0]).clip(-LARGEST, LARGEST).astype(np.int64))
+        return np.rint(first).clip(-LARGEST, LARGEST)
     if feature.kind == "categorical":
-        off = np.full((len(numbers), len(values) - feature.width), 0.5)  # the zero level wins below a half
-        codes = np.concatenate([numbers, off], axis=1).argmax(axis=1)
-    else:
-        there = ~np.isnan(numbers[:, 0])
-        codes = np.rint(np.where(there, numbers[:, 0], 0)).astype(np.int64).clip(0, len(feature.levels) - 1)
-        codes[~there] = len(feature.levels)
-    return pd.Series([values[code] for code in codes], dtype=object if feature.missing else None)
+        places = len(feature.values) + feature.missing
+        off = np.full((len(numbers), places - feature.width), 0.5)  # the zero level wins below a half
+        on: NDArray[np.int64] = np.concatenate([numbers, off], axis=1).argmax(axis=1)
+        return on
+    there = ~np.isnan(first)
+    codes = np.rint(np.where(there, first, 0)).astype(np.int64).clip(0, len(feature.levels) - 1)
+    codes[~there] = len(feature.levels)
+    return codes
+
+
+def _decoded(raw: Matrix, feature: Feature) -> pd.Series[Any]:
+    """A column of `Encoding.raw` as a column of a table; pandas keeps whole numbers beside missing ones as floats."""
+    if feature.is_numeric:
+        return pd.Series(raw.astype(np.int64) if feature.kind == "integer" and not feature.missing else raw)
+    values = (*feature.values, *([None] if feature.missing else []))
+    return pd.Series([values[code] for code in raw.astype(np.int64)], dtype=object if feature.missing else None)
 
 
 def _shift_and_scale(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, log_odds
-from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
+from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
@@ -49,4 +49,4 @@ class Margin:
             point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
             with torch.no_grad():
                 reached = sure_enough(model, point, target) >= 0
-            return assess(model, x, point, target, space, also=reached)
+            return counted(model, assess(model, x, point, target, space, also=reached))

@@ -1,0 +1,255 @@
+"""Graphs of ONNX step by step: dense networks as torch modules, ensembles of trees as arrays."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from holdfast.models.deployed import Deployed
+from holdfast.models.ensemble import Ensemble
+from holdfast.models.torch_modules import says_the_same
+
+LOG = logging.getLogger(__name__)
+Attributes = Mapping[str, Any]
+Step = Callable[..., Tensor]
+
+# ---- dense networks ----
+
+
+def translated(graph: Any, given: str, output: str) -> nn.Module | None:
+    """The steps from one input to one output in torch; None where one of them is not known here."""
+    from onnx import helper, numpy_helper
+
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.graph.initializer}
+    makers = {name: node for node in graph.graph.node for name in node.output}
+    steps: list[tuple[Step, Attributes, list[str], str]] = []
+    wanted, known = [output], {given, *constants}
+    while wanted:  # the steps that a value needs come before it
+        name = wanted[-1]
+        node = makers.get(name)
+        if name in known:
+            wanted.pop()
+            continue
+        if node is None or len(wanted) > len(makers) + 1:
+            return None
+        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        if node.op_type == "Constant" and "value" in attributes:
+            constants[name] = numpy_helper.to_array(attributes["value"])
+            known.add(name)
+            continue
+        missing = [one for one in node.input if one and one not in known]
+        if missing:
+            wanted += missing
+            continue
+        place = list(node.output).index(name)
+        if (node.op_type, place) not in STEPS:
+            LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
+            return None
+        steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
+        known.add(name)
+    return _Steps(steps, constants, given, output).eval()
+
+
+class _Steps(nn.Module):
+    """A graph, run step by step."""
+
+    def __init__(
+        self,
+        steps: list[tuple[Step, Attributes, list[str], str]],
+        constants: dict[str, NDArray[Any]],
+        given: str,
+        output: str,
+    ) -> None:
+        super().__init__()
+        self.steps, self.given, self.output = steps, given, output
+        self.names = {name: f"constant_{place}" for place, name in enumerate(constants)}
+        for name, value in constants.items():
+            if value.dtype.kind in "fiub":
+                self.register_buffer(self.names[name], torch.from_numpy(np.array(value)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        values: dict[str, Tensor | None] = {name: getattr(self, own, None) for name, own in self.names.items()}
+        values[self.given] = x
+        values[""] = None  # an argument that is left out
+        for step, attributes, inputs, name in self.steps:
+            values[name] = step(attributes, *(values[one] for one in inputs))
+        answer = values[self.output]
+        assert answer is not None
+        return answer
+
+
+def _gemm(how: Attributes, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+    product: Tensor = (a.T if how.get("transA") else a) @ (b.T if how.get("transB") else b) * how.get("alpha", 1.0)
+    return product if c is None else product + c * how.get("beta", 1.0)
+
+
+def _reshape(how: Attributes, x: Tensor, shape: Tensor) -> Tensor:
+    sizes = [x.shape[place] if size == 0 else size for place, size in enumerate(shape.tolist())]
+    return x.reshape([len(x), *sizes[1:]] if sizes[0] == 1 and len(x) > 1 else sizes)
+
+
+def _flatten(how: Attributes, x: Tensor) -> Tensor:
+    if how.get("axis", 1) != 1:
+        raise ValueError("rows are flattened into one another")
+    return x.reshape(len(x), -1)
+
+
+def _batch_normalization(
+    how: Attributes, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
+) -> Tensor:
+    return (x - mean) / torch.sqrt(variance + how.get("epsilon", 1e-5)) * scale + bias
+
+
+def _linear_classifier(how: Attributes, x: Tensor) -> Tensor:
+    intercepts = torch.tensor(how["intercepts"]).to(x)
+    scores = x @ torch.tensor(how["coefficients"]).to(x).reshape(len(intercepts), -1).T + intercepts
+    match how.get("post_transform", b"NONE"):
+        case b"NONE":
+            return scores
+        case b"LOGISTIC":
+            return torch.sigmoid(scores)
+        case b"SOFTMAX":
+            return torch.softmax(scores, 1)
+    raise ValueError("its last step is not known")
+
+
+def _normalizer(how: Attributes, x: Tensor) -> Tensor:
+    if how.get("norm") != b"L1":
+        raise ValueError("it normalises by another norm")
+    return x / x.abs().sum(1, keepdim=True)
+
+
+def _cast(how: Attributes, x: Tensor) -> Tensor:
+    kinds = {1: torch.float32, 11: torch.float64}
+    return x.to(kinds[how["to"]])
+
+
+def _clip(how: Attributes, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    return x if low is None and high is None else torch.clamp(x, low, high)
+
+
+STEPS: dict[tuple[str, int], Step] = {
+    ("Add", 0): lambda how, a, b: a + b,
+    ("BatchNormalization", 0): _batch_normalization,
+    ("Cast", 0): _cast,
+    ("Clip", 0): _clip,
+    ("Concat", 0): lambda how, *parts: torch.cat(parts, how["axis"]),
+    ("Div", 0): lambda how, a, b: a / b,
+    ("Dropout", 0): lambda how, x, *rest: x,
+    ("Elu", 0): lambda how, x: nn.functional.elu(x, how.get("alpha", 1.0)),
+    ("Flatten", 0): _flatten,
+    ("Gemm", 0): _gemm,
+    ("Identity", 0): lambda how, x: x,
+    ("LeakyRelu", 0): lambda how, x: nn.functional.leaky_relu(x, how.get("alpha", 0.01)),
+    ("LinearClassifier", 1): _linear_classifier,
+    ("LogSoftmax", 0): lambda how, x: torch.log_softmax(x, how.get("axis", -1)),
+    ("MatMul", 0): lambda how, a, b: a @ b,
+    ("Mul", 0): lambda how, a, b: a * b,
+    ("Neg", 0): lambda how, x: -x,
+    ("Normalizer", 0): _normalizer,
+    ("Relu", 0): lambda how, x: x.relu(),
+    ("Reshape", 0): _reshape,
+    ("Scaler", 0): lambda how, x: (x - torch.tensor(how["offset"]).to(x)) * torch.tensor(how["scale"]).to(x),
+    ("Selu", 0): lambda how, x: nn.functional.selu(x),
+    ("Sigmoid", 0): lambda how, x: torch.sigmoid(x),
+    ("Softmax", 0): lambda how, x: torch.softmax(x, how.get("axis", -1)),
+    ("Softplus", 0): lambda how, x: nn.functional.softplus(x),
+    ("Sub", 0): lambda how, a, b: a - b,
+    ("Tanh", 0): lambda how, x: x.tanh(),
+}
+
+# ---- trees ----
+
+MODES = {b"BRANCH_LEQ": np.less_equal, b"BRANCH_LT": np.less}
+
+
+def tree_node(graph: Any) -> Any:
+    """The one ensemble of trees in a graph; None where there is none, or more happens to its answers."""
+    nodes = [node for node in graph.graph.node if node.op_type == "TreeEnsembleClassifier"]
+    return nodes[0] if len(nodes) == 1 else None
+
+
+def prefix(graph: Any, name: str) -> Any:
+    """The graph up to one of its values; None where that is what it is given."""
+    import onnx
+
+    if name in {one.name for one in graph.graph.input}:
+        return None
+    part = onnx.ModelProto()
+    part.CopyFrom(graph)
+    del part.graph.output[:]
+    part.graph.output.append(onnx.ValueInfoProto(name=name))
+    return part
+
+
+def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order: list[int]) -> Ensemble | None:
+    """The trees of a node that sees ``see(table)``, if they say what the model says."""
+    if find_spec("numba") is None:
+        LOG.info("the ONNX model is searched as a black box: trees need numba, pip install numba")
+        return None
+    from holdfast.models.grown import ensemble_of
+
+    try:
+        ensemble = ensemble_of(_grown(node, order), see, read.encoding)
+        same = says_the_same(ensemble, read.ask, read.encoding)
+    except Exception as error:  # somebody's graph: whatever it holds, it can still be asked
+        LOG.info("the ONNX model is searched as a black box: %s", error)
+        return None
+    return ensemble if same else None
+
+
+def _grown(node: Any, order: list[int]) -> Any:
+    from onnx import helper
+
+    from holdfast.models.grown import Grown, UnreadableError
+
+    how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    modes = set(how["nodes_modes"]) - {b"LEAF"}
+    transform = how.get("post_transform", b"NONE")
+    if len(modes) > 1 or not modes <= set(MODES) or transform not in (b"NONE", b"LOGISTIC", b"SOFTMAX"):
+        raise UnreadableError(f"its nodes are {modes}, its last step {transform!r}")
+    below = MODES[next(iter(modes), b"BRANCH_LEQ")]
+    trees, nodes = np.array(how["nodes_treeids"]), np.array(how["nodes_nodeids"])
+    place = {pair: number for number, pair in enumerate(zip(trees.tolist(), nodes.tolist(), strict=True))}
+    inner = np.array([mode != b"LEAF" for mode in how["nodes_modes"]])
+
+    def children(name: str) -> NDArray[np.int64]:
+        own = zip(trees.tolist(), how[name], inner.tolist(), strict=True)
+        return np.array([place[tree, child] if is_inner else 0 for tree, child, is_inner in own], dtype=np.int64)
+
+    classes = len(how.get("classlabels_strings", [])) or len(how.get("classlabels_int64s", []))
+    ids = np.array(how["class_ids"])
+    single = classes == 2 and len(np.unique(ids)) == 1
+    outputs = 1 if single else classes
+    value = np.zeros((len(trees), outputs))
+    leaves = [place[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
+    for leaf, output, weight in zip(leaves, ids.tolist(), how["class_weights"], strict=True):
+        value[leaf, 0 if single else output] += weight
+    base = np.zeros(outputs)
+    given = np.array(how.get("base_values", ()), dtype=np.float64)
+    base[: len(given)] = given[:outputs]
+    tracks = np.array(how.get("nodes_missing_value_tracks_true") or np.zeros(len(trees)), dtype=bool)
+    if single and order != [0, 1]:
+        value, base = -value, (1.0 if transform == b"NONE" else 0.0) - base
+    elif not single:
+        value, base = value[:, order], base[order]
+    roots = [place[tree, nodes[trees == tree][0].item()] for tree in dict.fromkeys(trees.tolist())]
+    return Grown(
+        column=np.where(inner, how["nodes_featureids"], -1).astype(np.int64),
+        threshold=np.array(how["nodes_values"], dtype=np.float64),
+        missing_left=tracks,
+        left=children("nodes_truenodeids"),
+        right=children("nodes_falsenodeids"),
+        value=value,
+        roots=np.array(roots, dtype=np.int64),
+        base=base,
+        link="probability" if transform == b"NONE" else "logit",
+        below=lambda numbers, thresholds: below(numbers.astype(np.float32), thresholds.astype(np.float32)),
+    )

@@ -1,0 +1,209 @@
+"""Models in ONNX: onnxruntime says what they answer; dense networks are searched in torch and trees as arrays."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.asking import classes_of
+from holdfast.models.deployed import Ask, Deployed, How, Takes
+from holdfast.models.feeding import fed
+from holdfast.models.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
+from holdfast.models.torch_modules import of_translation, other_ways, used_of
+from holdfast.tabular.encoding import Encoding
+
+TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32, "tensor(bool)": np.bool_, "tensor(string)": np.object_,
+}  # fmt: skip
+NUMBERS = ("tensor(float)", "tensor(double)", "tensor(float16)")
+LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
+
+
+def knows(model: Any) -> bool:
+    onnx, runtime = sys.modules.get("onnx"), sys.modules.get("onnxruntime")
+    is_graph = onnx is not None and isinstance(model, onnx.ModelProto)
+    return is_graph or (runtime is not None and isinstance(model, runtime.InferenceSession))
+
+
+def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+    own = _opened(model)
+    how = _in_their_order(own, encoding, how)
+    if own.takes_table(encoding):
+        how = replace(how, takes="table")
+    in_torch = own.in_torch()
+    used, about = used_of(own.call, model, encoding, how, own.like, in_torch)
+    read = of_translation(used, f"ONNX model, {about}", in_torch)
+    if read.exact is not None:
+        return read
+    ensemble = _trees(own, read, used.given.takes, list(used.reading.order))
+    if ensemble is None:
+        return read
+    return replace(read, about=f"ONNX model, {about}; searched as {ensemble}", ensemble=ensemble)
+
+
+def others(read: Deployed, how: How) -> dict[str, Ask]:
+    own = _opened(read.own)
+    return {} if own.takes_table(read.encoding) else other_ways(own.call, read, how, own.like)
+
+
+def _opened(model: Any) -> Opened:
+    if not hasattr(model, "SerializeToString"):
+        return Opened(None, model, (), _answer(model))
+    graph, labels = without_dictionaries(model)
+    session = session_of(graph)
+    return Opened(graph, session, labels, _answer(session))
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A graph, the session that runs it, and which of its outputs is asked for."""
+
+    graph: Any  # None where the user gave a session
+    session: Any
+    labels: tuple[Any, ...]  # the classes in the order of the outputs, where the graph says
+    output: str
+
+    @cached_property
+    def inputs(self) -> list[Any]:
+        return list(self.session.get_inputs())
+
+    @property
+    def like(self) -> Tensor:
+        """Of the dtype that its numbers have."""
+        return torch.empty(0, dtype=torch.float64 if self.inputs[0].type == "tensor(double)" else torch.float32)
+
+    def takes_table(self, encoding: Encoding) -> bool:
+        """Whether it takes columns by their names, or text, rather than a matrix of numbers."""
+        names = {one.name for one in self.inputs}
+        if len(names) == 1 and self.inputs[0].type in NUMBERS and not self._is_column(encoding):
+            return False
+        unknown = sorted(names - set(encoding.schema.names))
+        if unknown and len(names) > 1:
+            raise ValueError(
+                f"the ONNX model has the inputs {', '.join(unknown[:5])}, which are no columns of the schema; expected "
+                "one input for all numbers, or one for each column with its name"
+            )
+        return True
+
+    def _is_column(self, encoding: Encoding) -> bool:
+        return self.inputs[0].name in encoding.schema.names
+
+    def call(self, given: Any, output: str | None = None) -> NDArray[Any]:
+        answer: NDArray[Any] = self.session.run([output or self.output], self.fed(given))[0]
+        return answer
+
+    def fed(self, given: Any) -> dict[str, Any]:
+        """A matrix for the one input, or a column for each."""
+        first = self.inputs[0]
+        if not isinstance(given, pd.DataFrame):
+            return {first.name: given.detach().cpu().numpy().astype(TYPES[first.type])}
+        if len(self.inputs) == 1 and first.name not in given:
+            return {first.name: given.astype(str).to_numpy(dtype=object)}
+        return {one.name: _column(given[one.name], one.type) for one in self.inputs}
+
+    def in_torch(self) -> torch.nn.Module | None:
+        """The same network in torch; None where it has other steps, or takes several inputs."""
+        if self.graph is None or len(self.inputs) > 1:
+            return None
+        return translated(self.graph, self.inputs[0].name, self.output)
+
+
+def _column(column: pd.Series[Any], kind: str) -> NDArray[Any]:
+    if kind not in TYPES:
+        raise ValueError(f"the ONNX model takes '{column.name}' as {kind}; expected one of {', '.join(TYPES)}")
+    text = kind == "tensor(string)"
+    values = column.astype(str).to_numpy(dtype=object) if text else column.to_numpy(dtype=TYPES[kind])
+    return values.reshape(-1, 1)
+
+
+def session_of(graph: Any) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # its errors are raised: no need to print them too
+    options.intra_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # those of onnxruntime have no class in common
+        raise ValueError(
+            f"onnxruntime {onnxruntime.__version__} cannot run the ONNX model: {error}; update onnxruntime, or export "
+            "the model for an older version of ONNX"
+        ) from error
+
+
+def without_dictionaries(model: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The graph without the last step of converters, a dictionary for every row; and the classes that it names."""
+    import onnx
+
+    graph = onnx.ModelProto()
+    graph.CopyFrom(model)
+    labels = labels_of(graph.graph)
+    for node in [node for node in graph.graph.node if node.op_type == "ZipMap"]:
+        graph.graph.node.remove(node)
+        for output in graph.graph.output:
+            if output.name == node.output[0]:
+                output.Clear()
+                output.name = node.input[0]
+    return graph, labels
+
+
+def labels_of(graph: Any) -> tuple[Any, ...]:
+    from onnx import numpy_helper
+
+    nodes = sorted(graph.node, key=lambda node: node.op_type != "ZipMap")
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.name in LABELS and (len(attribute.strings) or len(attribute.ints)):
+                return tuple(text.decode() for text in attribute.strings) or tuple(attribute.ints)
+    chosen = [node.input[0] for node in nodes if node.op_type == "ArrayFeatureExtractor"]  # by number, at the end
+    kept = {tensor.name: tensor for tensor in graph.initializer}
+    for name in [name for name in chosen if name in kept]:
+        values = numpy_helper.to_array(kept[name]).reshape(-1).tolist()
+        return tuple(value.decode() if isinstance(value, bytes) else value for value in values)
+    return ()
+
+
+def _answer(session: Any) -> str:
+    """The output to ask for: numbers rather than labels."""
+    outputs = session.get_outputs()
+    odd = [one for one in outputs if one.type.startswith("seq")]
+    if odd:
+        raise ValueError(
+            f"the output {odd[0].name!r} of the ONNX session is a dictionary per row; pass the onnx.ModelProto itself, "
+            "or convert the model with zipmap=False"
+        )
+    return str(next((one for one in outputs if one.type in NUMBERS), outputs[0]).name)
+
+
+def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
+    """The classes that the graph names, unless the user has said."""
+    if how.classes is not None or not own.labels:
+        return how
+    places = classes_of(own.labels, encoding, "the ONNX model").places
+    classes = encoding.schema.classes
+    return replace(how, classes=tuple(classes[places.index(place)] for place in range(len(classes))))
+
+
+def _trees(own: Opened, read: Deployed, takes: Takes, order: list[int]) -> Any:
+    """The trees of the graph, whatever steps lie before them; None where there are none, or they say otherwise."""
+    node = None if own.graph is None else tree_node(own.graph)
+    if node is None:
+        return None
+    before = prefix(own.graph, node.input[0])
+    session = None if before is None else session_of(before)
+    given = fed(takes, read.encoding, own.like)
+
+    def see(table: pd.DataFrame) -> Any:
+        rows = own.fed(given.table(table))
+        return next(iter(rows.values())) if session is None else session.run([node.input[0]], rows)[0]
+
+    return ensemble_of_node(node, see, read, order)

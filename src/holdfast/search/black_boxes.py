@@ -1,0 +1,434 @@
+"""The cheapest point of a class for a model that only answers: few questions, each where the answer is worth most.
+
+Every row is searched by itself, with so many questions as it is given. What is asked first are single changes from
+home, and people of the class, with what the row cannot change as it is. From all answers a row keeps a model of its
+own: the surrogate, plus a sum over features that is fitted to what the surrogate has got wrong. It costs no question,
+so it is tried on thousands of points around the best one so far: one or two features changed, or all of them at some
+price of the score. Only the few with the most to gain, the saving times the chance that the point is of the class, are
+asked about. Points that are not valid, or that nobody is like, are never asked about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from holdfast.models.asked import Asked, itself, leading
+from holdfast.models.deployed import ensemble_of, learned_by
+from holdfast.models.scores import Score
+from holdfast.search.gradients import LEAST_SCORE
+from holdfast.search.moves import FRACTIONS, Task, proposals_from
+from holdfast.tabular.space import Space
+
+CALLS = 2000  # rows that a black box is asked about for each person
+AT_ONCE = 48  # of them in a round
+SINGLE = 8  # one of so many for single changes from home
+DONORS = 128  # people of the class whom a row may become, as far as it can change
+PATIENCE = 12  # rounds without anything cheaper
+ELITE = 6  # points that a row goes on from
+FAR = 1e6  # the rank of points that are not of the class begins here
+PEOPLE_AT_ONCE = 128
+TOGETHER = 32  # moves that gain, and as many that save, of which every two are tried together
+JOINED = 72  # such pairs that are looked at more closely
+PRICES = 16  # of the score, at which every feature chooses for itself
+BASIS = 192  # numbers that a row's own model has, about
+RIDGE = 0.03
+TINY = 1e-9
+
+
+def cheapest_of_black_box(task: Task, calls: int = CALLS) -> Tensor:
+    """The cheapest points found that score above 0; where there are none, the row itself: (n, d)."""
+    basis = Basis.of(task.space, learned_by(itself(task.model))[0].to(task.origin))
+    best = task.origin.clone()
+    for some in torch.split(torch.arange(len(best), device=best.device), PEOPLE_AT_ONCE):
+        best[some] = _searched(task.of(some), basis, calls)
+    return best
+
+
+def _searched(task: Task, basis: Basis, calls: int) -> Tensor:
+    """First among points that pass for people; whoever has none may be told of one that does not."""
+    strict = task.guarded
+    search = _Search(strict, basis, calls)
+    search.run()
+    point = search.best.clone()
+    lost = torch.nonzero(search.least.isinf() & (search.count < calls)).flatten()
+    if strict.people is not None and len(lost):
+        others = _Search(task.of(lost), basis, calls, search.count[lost])
+        others.run()
+        point[lost] = others.best
+    return point
+
+
+# ---- what a row knows of the model ----
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Encoded rows as numbers of which a score is a sum: levels on or off, and straight lines between knots."""
+
+    lines: Tensor  # (q,) columns of numbers that may change
+    knots: Tensor  # (q, k) in increasing order
+    levels: Tensor  # (g,) columns of groups
+    off: Tensor  # (g,)
+    on: Tensor  # (g,)
+
+    @classmethod
+    def of(cls, space: Space, rows: Tensor) -> Basis:
+        """With knots where rows are."""
+        movable = space.mutable | space.follows
+        grouped = torch.zeros_like(movable)
+        grouped[[column for group in space.groups for column in group.columns]] = True
+        lines, levels = (torch.nonzero(movable & own).flatten() for own in (~grouped, grouped))
+        each = max(2, min(24, (BASIS - min(len(levels), BASIS)) // max(1, len(lines))))
+        quantiles = torch.linspace(0, 1, each, device=rows.device, dtype=rows.dtype)
+        knots = torch.quantile(rows[:, lines], quantiles, dim=0).T if len(lines) else rows.new_zeros(0, each)
+        low, high = space.lower[lines].to(rows)[:, None], space.upper[lines].to(rows)[:, None]
+        even = low + (high - low).clamp_min(TINY) * quantiles
+        return cls(lines, ((knots + even) / 2).contiguous(), levels, space.lower[levels], space.upper[levels])
+
+    @property
+    def size(self) -> int:
+        return self.knots.numel() + len(self.levels)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, size) in float64."""
+        hats = x.new_zeros(len(x), *self.knots.shape, dtype=torch.float64)
+        if len(self.lines):
+            values = x[:, self.lines].T.contiguous()  # (q, n)
+            left = (torch.searchsorted(self.knots, values) - 1).clamp(0, self.knots.shape[1] - 2)
+            start, end = self.knots.gather(1, left), self.knots.gather(1, left + 1)
+            share = ((values - start) / (end - start).clamp_min(TINY)).clamp(0, 1).T.double()[..., None]
+            hats.scatter_(2, left.T[..., None], 1 - share)
+            hats.scatter_(2, left.T[..., None] + 1, share)
+        levels = ((x[:, self.levels] - self.off) / (self.on - self.off)).double()
+        return torch.cat([hats.flatten(1), levels], 1)
+
+    def parts(self, x: Tensor, weight: Tensor) -> Tensor:
+        """What every column of points (n, t, d) adds with weights (n, size): (n, t, d)."""
+        count = self.knots.numel()
+        terms = self(x.flatten(0, 1)).view(*x.shape[:2], -1) * weight[:, None]
+        added = torch.zeros_like(x)
+        added[..., self.lines] = terms[..., :count].view(*x.shape[:2], *self.knots.shape).sum(-1).to(x)
+        added[..., self.levels] = terms[..., count:].to(x)
+        return added
+
+
+class _Search:
+    """Some rows, what they were told, and the best that they have found."""
+
+    def __init__(self, task: Task, basis: Basis, calls: int, spent: Tensor | None = None) -> None:
+        rows = len(task.origin)
+        self.task, self.basis, self.calls = task, basis, calls
+        self.best, self.least = task.origin.clone(), torch.full_like(task.origin[:, 0], torch.inf)
+        # The best points, each with other features changed than the others: those of the class, then those near to it.
+        self.elite = task.origin[:, None].repeat(1, ELITE, 1)
+        self.rank = torch.full((rows, ELITE), torch.inf, dtype=torch.float64)
+        self.count = torch.zeros(rows, dtype=torch.long, device=self.best.device) if spent is None else spent.clone()
+        self.leads = leading(task.model)
+        self.led = self._led(task.origin[:, None])[:, 0]  # what the surrogate says of home
+        self.home = basis(task.origin)
+        size = basis.size + 1
+        self.gram = torch.eye(size, dtype=torch.float64).repeat(rows, 1, 1) * RIDGE
+        self.told = torch.zeros(rows, size, dtype=torch.float64)
+        self.weight = torch.zeros_like(self.told)
+        self.asked: Tensor = torch.zeros(rows, 0, dtype=torch.float64)  # marks of the points asked about
+        self.marks = torch.rand(task.origin.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        self.error = torch.zeros(rows, 2, dtype=torch.float64)  # squares of what was predicted wrongly, and how many
+        self.now = torch.zeros_like(self.least)  # the score at home
+        self.donors = task.origin[:, None].repeat(1, DONORS, 1)  # people of the class, as far as a row can become one
+        self.of_donors = torch.zeros(rows, DONORS, dtype=torch.bool)
+
+    # ---- the rounds ----
+
+    def run(self) -> None:
+        everyone = torch.arange(len(self.best))
+        self.now = self._ask(everyone, self.task.origin[:, None], torch.ones(len(self.best), 1, dtype=torch.bool))[:, 0]
+        going = everyone[~(self.least == 0)]
+        if len(going) and len(self.task.space.features):
+            self._first(going)
+            self._donors(going)
+            self._rounds(going)
+
+    def _rounds(self, going: Tensor) -> None:
+        waited = torch.zeros(len(self.best), dtype=torch.long)
+        for turn in range(self.calls):
+            going = going[(self.count[going] < self.calls) & (waited[going] < PATIENCE)]
+            if not len(going):
+                return
+            self._learn(going)
+            before = self.least[going].clone()
+            asked = self._round(going, turn)
+            better = self.least[going] < before * (1 - 1e-3)
+            waited[going] = torch.where(better, 0, waited[going] + 1 + ELITE * ~asked)
+
+    def _first(self, going: Tensor) -> None:
+        """Every feature by itself, some way to its ends, and every level."""
+        task = self.task.of(going)
+        points = _singles(task, task.origin, proposals_from(task, task.origin, [], FRACTIONS[:4]))
+        points, valid = _completed(task, task.origin, points)
+        rank = -torch.arange(points.shape[1], dtype=torch.float64).expand(points.shape[:2])
+        rank = torch.where(valid, rank, -torch.inf)
+        self._ask_best(going, points, rank, max(AT_ONCE, self.calls // SINGLE))
+
+    def _donors(self, going: Tensor) -> None:
+        """The people of the class, as the model sees them, who are cheapest to become."""
+        task = self.task.of(going)
+        rows, logits = learned_by(itself(task.model))
+        rows, own = rows.to(task.origin), logits.argmax(1)
+        for label in sorted(set(task.target.tolist())):
+            people, wanted = rows[own == label], torch.nonzero(task.target == label).flatten()
+            if not len(people):
+                continue
+            some, most = task.of(wanted), min(DONORS, len(people))
+            changeable = some.space.changeable
+            mixed = torch.where(
+                changeable if changeable.ndim == 1 else changeable[:, None], people, some.origin[:, None]
+            )
+            near = some.cost(mixed).topk(most, dim=1, largest=False).indices
+            points = mixed.gather(1, near[..., None].expand(-1, -1, mixed.shape[2]))
+            every = torch.arange(len(wanted)).repeat_interleave(most)
+            snapped = some.space.of(every).snap(points.flatten(0, 1), some.origin[every]).view(points.shape)
+            self.donors[going[wanted], :most], self.of_donors[going[wanted], :most] = snapped, True
+            self._ask_best(going[wanted], snapped, -some.cost(snapped).double(), AT_ONCE)
+
+    def _round(self, going: Tensor, turn: int) -> Tensor:
+        """Ask about the most promising points around the best, another and home, and donors; who had any: (m,)."""
+        task = self.task.of(going)
+        others = [self.elite[going, 1 + turn % (ELITE - 1)], task.origin]
+        points, valid = [], []
+        for base in [self.elite[going, 0], others[turn % 2]]:
+            whole, fits = _completed(task, base, self._promising(going, task, base))
+            points.append(whole)
+            valid.append(fits)
+        pool, fits = torch.cat([*points, self.donors[going]], 1), torch.cat([*valid, self.of_donors[going]], 1)
+        worth = self._worth(going, task.cost(pool), self._expected(going, pool))
+        return self._ask_best(going, pool, torch.where(fits, worth, -torch.inf), AT_ONCE)
+
+    # ---- which points ----
+
+    def _promising(self, going: Tensor, task: Task, base: Tensor) -> Tensor:
+        """Points with one feature of the base changed, with two, and with each as it likes at some price: (m, t, d)."""
+        hints = list(self.elite[going].unbind(1))
+        proposals = proposals_from(task, base, hints, FRACTIONS)  # (m, p, d)
+        at_home = self.basis.parts(torch.cat([proposals, base[:, None]], 1), self.weight[going][:, :-1])
+        slope = self._slope(task, base) * (1 + self.weight[going, -1:]).to(base)
+        gain = task.space.per_feature(at_home[:, :-1] - at_home[:, -1:] + (proposals - base[:, None]) * slope[:, None])
+        extra = task.costs(proposals) - task.costs(base[:, None])  # (m, p, f)
+        changed = task.space.per_feature((proposals != base[:, None]).to(base)) > 0
+        now = self._expected(going, base[:, None])[:, 0].to(base)
+        pairs = self._pairs(going, task, base, proposals, (gain, extra, changed), now)
+        return torch.cat([pairs, _at_prices(task, base, proposals, gain, extra, changed)], 1)
+
+    def _pairs(
+        self,
+        going: Tensor,
+        task: Task,
+        base: Tensor,
+        proposals: Tensor,
+        table: tuple[Tensor, Tensor, Tensor],
+        now: Tensor,
+    ) -> Tensor:
+        gain, extra, changed = (part.flatten(1) for part in table)
+        most = min(TOGETHER, gain.shape[1])
+        gains = torch.where(changed & (gain > 0), gain / extra.clamp_min(TINY), -torch.inf).topk(most, dim=1)
+        saves = torch.where(changed & (extra < 0), -extra / (-gain).clamp_min(TINY), -torch.inf).topk(most, dim=1)
+        moves = torch.cat([gains.indices, saves.indices], 1)  # (m, s)
+        real = torch.cat([gains.values, saves.values], 1) > -torch.inf
+        features, stays = len(task.space.features), moves.new_zeros(len(moves), 1)
+        own = [torch.cat([part.gather(1, moves), part.new_zeros(len(part), 1)], 1) for part in (gain, extra)]
+        which, real = torch.cat([moves % features, stays - 1], 1), torch.cat([real, stays == 0], 1)
+        cost = task.cost(base)[:, None, None] + own[1][:, :, None] + own[1][:, None]
+        worth = self._worth(going, cost, now[:, None, None] + own[0][:, :, None] + own[0][:, None])
+        apart = (which[:, :, None] != which[:, None]) & real[:, :, None] & real[:, None]
+        apart &= torch.ones_like(apart[0]).triu(1)
+        worth = torch.where(apart, worth, -torch.inf).flatten(1)
+        chosen = worth.topk(min(JOINED, worth.shape[1]), dim=1).indices
+        count, moves, points = which.shape[1], torch.cat([moves, stays], 1), base[:, None]
+        rows = torch.arange(len(base))[:, None]
+        for turn in (chosen // count, chosen % count):
+            move, mask = moves.gather(1, turn), task.space.features[which.gather(1, turn).clamp_min(0)]
+            mask = mask & (which.gather(1, turn) >= 0)[..., None]
+            points = torch.where(mask, proposals[rows, move // features], points)
+        return points
+
+    def _worth(self, going: Tensor, cost: Tensor, expected: Tensor) -> Tensor:
+        """How much there is to gain by asking about points: the saving times the chance that it is one."""
+        shape = (-1, *[1] * (cost.ndim - 1))
+        squares, count = self.error[going].unbind(1)
+        sigma = ((squares + (0.3 * self.now[going].double()) ** 2 + 1e-4) / (count + 1)).sqrt().view(shape)
+        likely = torch.nn.functional.logsigmoid(1.7 * (expected.double() - 2 * LEAST_SCORE) / sigma)
+        least = self.least[going].double().view(shape)
+        saved = least - cost.double()
+        worth = torch.where(least.isinf(), -(cost.double() + TINY).log(), saved.clamp_min(TINY).log()) + likely
+        return torch.where(saved > 1e-6 * cost, worth, -torch.inf)
+
+    # ---- asking and learning ----
+
+    def _ask_best(self, going: Tensor, points: Tensor, worth: Tensor, most: int) -> Tensor:
+        """Ask about the best of the points (m, t, d) that are plausible, cheaper and new; which rows had any: (m,)."""
+        task = self.task.of(going)
+        cost = task.cost(points)
+        marks = points.double() @ self.marks
+        worth = torch.where((cost < self.least[going][:, None]) & (cost > 0), worth, -torch.inf)
+        worth = torch.where(self._known(going, marks), -torch.inf, worth)
+        order = worth.argsort(dim=1, descending=True, stable=True)
+        worth, marks = worth.gather(1, order), marks.gather(1, order)
+        points = points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
+        real = (worth > -torch.inf) & ~_repeated(marks)
+        if task.people is not None:
+            real = _plausible_first(task, points, real, most)
+        left = (self.calls - self.count[going]).clamp(0, most)
+        real &= real.cumsum(1) <= left[:, None]
+        if real.any():
+            self._ask(going, points, real)
+        return real.any(1)
+
+    def _known(self, going: Tensor, marks: Tensor) -> Tensor:
+        """Which of the points have been asked about: (m, t)."""
+        asked = self.asked[going].sort(1).values
+        if not asked.shape[1]:
+            return torch.zeros_like(marks, dtype=torch.bool)
+        place = torch.searchsorted(asked, marks.contiguous()).clamp_max(asked.shape[1] - 1)
+        return asked.gather(1, place) == marks
+
+    def _ask(self, going: Tensor, points: Tensor, real: Tensor) -> Tensor:
+        """What the model says of the points (m, t, d) that are real: (m, t); all that follows from it is noted."""
+        who, which = torch.nonzero(real, as_tuple=True)
+        task, asked = self.task.of(going[who]), points[who, which]
+        with torch.no_grad():
+            scores = task.score(task.model, asked, task.target, task.origin)
+        if isinstance(task.model, Asked) and ensemble_of(itself(task.model)) is None:
+            task.model.tally.rows += len(asked)
+        told = torch.full_like(points[..., 0], -torch.inf)
+        told[who, which] = scores
+        self.count[going] += real.sum(1)
+        self._note(going, points, real, told)
+        return told
+
+    def _note(self, going: Tensor, points: Tensor, real: Tensor, told: Tensor) -> None:
+        cost = self.task.of(going).cost(points)
+        rows = torch.arange(len(going))
+        good = torch.where(real & (told > LEAST_SCORE), cost, torch.inf)
+        least, place = good.min(1)
+        better = least < self.least[going]
+        self.best[going] = torch.where(better[:, None], points[rows, place], self.best[going])
+        self.least[going] = torch.where(better, least, self.least[going])
+        self._keep(going, points, torch.where(told > LEAST_SCORE, cost, FAR - told), real)
+        marks = torch.full((len(self.best), points.shape[1]), torch.inf, dtype=torch.float64)
+        marks[going] = torch.where(real, points.double() @ self.marks, torch.inf)
+        self.asked = torch.cat([self.asked, marks], 1)
+        if points.shape[1] > 1:
+            self._remember(going, points, real, told)
+
+    def _keep(self, going: Tensor, points: Tensor, rank: Tensor, real: Tensor) -> None:
+        """The elite, of those that there were and of the points (m, t, d)."""
+        every = torch.cat([self.elite[going], points], 1)
+        ranks = torch.cat([self.rank[going], torch.where(real, rank.double(), torch.inf)], 1)
+        ranks, order = ranks.sort(dim=1, stable=True)
+        changed = (every != self.task.origin[going][:, None]).double() @ self.marks
+        changed = changed.gather(1, order)
+        again = (changed[:, :, None] == changed[:, None]).tril(-1).any(2)
+        ranks, place = torch.where(again, torch.inf, ranks).topk(ELITE, dim=1, largest=False)
+        order = order.gather(1, place)
+        self.elite[going] = every.gather(1, order[..., None].expand(-1, -1, every.shape[2]))
+        self.rank[going] = ranks
+
+    def _remember(self, going: Tensor, points: Tensor, real: Tensor, told: Tensor) -> None:
+        """Add what the surrogate got wrong to what a row's own model is fitted to."""
+        terms, led = self._terms(going, points)
+        wrong = (told - self.now[going][:, None] - led).double()
+        usual = self.now[going].double().abs()[:, None] + 1e-3
+        weight = torch.where(real, 1 / (1 + (told.double() / usual) ** 2), 0)
+        wrong = torch.where(real, wrong, 0)
+        weighted = terms * weight[..., None]
+        self.gram[going] += weighted.transpose(1, 2) @ terms
+        self.told[going] += (weighted * wrong[..., None]).sum(1)
+        off = torch.where(real, wrong - (terms @ self.weight[going][..., None])[..., 0], 0)
+        some = 0.7 * self.error[going]
+        self.error[going] = some + torch.stack([(weight * off**2).sum(1), weight.sum(1)], 1)
+
+    def _learn(self, going: Tensor) -> None:
+        self.weight[going] = torch.linalg.solve(self.gram[going], self.told[going])
+
+    def _expected(self, going: Tensor, points: Tensor) -> Tensor:
+        """The score that a row's own model gives points (m, t, d): (m, t)."""
+        terms, led = self._terms(going, points)
+        return self.now[going][:, None] + led + (terms @ self.weight[going][..., None])[..., 0]
+
+    def _terms(self, going: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+        """What a row's own model adds up, less that at home (m, t, size + 1), and how the surrogate changes (m, t)."""
+        led = self._led(points, going).double() - self.led[going].double()[:, None]
+        terms = self.basis(points.flatten(0, 1)).view(*points.shape[:2], -1) - self.home[going][:, None]
+        return torch.cat([terms, led[..., None]], 2), led
+
+    def _led(self, points: Tensor, going: Tensor | None = None) -> Tensor:
+        """What the surrogate says of the points (m, t, d): (m, t)."""
+        task = self.task if going is None else self.task.of(going)
+        return replace(task, model=self.leads).tried(task.score, points)
+
+    def _slope(self, task: Task, base: Tensor) -> Tensor:
+        return slope_of(task.score, self.leads, base, task)
+
+
+def _repeated(marks: Tensor) -> Tensor:
+    """Which marks have come before in their row: (n, t)."""
+    ordered, order = marks.sort(dim=1, stable=True)
+    again = torch.zeros_like(marks, dtype=torch.bool)
+    again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
+    return torch.zeros_like(again).scatter(1, order, again)
+
+
+def _plausible_first(task: Task, points: Tensor, real: Tensor, most: int) -> Tensor:
+    """Which of the points (n, t, d) pass for people, judged in their order until each row has ``most``: (n, t)."""
+    passed, turn = torch.zeros_like(real), real.cumsum(1)
+    for last in range(most, int(turn.max()) + most, most):
+        short = (passed.sum(1) < most)[:, None]
+        who, which = torch.nonzero(real & short & (turn > last - most) & (turn <= last), as_tuple=True)
+        passed[who, which] = task.of(who).plausible(points[who, which])
+    return passed
+
+
+def slope_of(score: Score, leads: object, point: Tensor, task: Task) -> Tensor:
+    with torch.enable_grad():
+        own = point.detach().requires_grad_()
+        value = score(leads, own, task.target, task.origin)  # type: ignore[arg-type]
+        (gradient,) = torch.autograd.grad(value.sum(), own)
+    return gradient
+
+
+def _singles(task: Task, base: Tensor, proposals: Tensor) -> Tensor:
+    """The base with one feature of one proposal: (n, p · f, d)."""
+    masks = task.space.features  # (f, d)
+    points = torch.where(masks, proposals[:, :, None], base[:, None, None])  # (n, p, f, d)
+    return points.flatten(1, 2)
+
+
+def _at_prices(task: Task, base: Tensor, proposals: Tensor, gain: Tensor, extra: Tensor, changed: Tensor) -> Tensor:
+    """Every feature where the score it gains is worth its cost, at one price of it after the other: (n, l, d)."""
+    ratio = torch.where((gain > 0) & (extra > 0) & changed, extra / gain.clamp_min(TINY), torch.nan).flatten(1)
+    prices = torch.nanquantile(ratio, torch.linspace(0, 1, PRICES).to(ratio), dim=1).nan_to_num(0)  # (l, n)
+    owner = task.space.features.to(torch.int8).argmax(0)  # of each column
+    movable = task.space.features.any(0)
+    points = []
+    for price in prices * 1.001:
+        loss = torch.where(changed, extra - price[:, None, None] * gain, torch.inf)
+        least, place = loss.min(1)  # (n, f)
+        taken = proposals.gather(1, place[:, owner][:, None])[:, 0]
+        points.append(torch.where(movable & (least < 0)[:, owner], taken, base))
+    return torch.stack(points, dim=1)
+
+
+def _completed(task: Task, base: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    """The points (n, t, d) with what relations demand beside what differs from the base, and which are valid."""
+    valid = torch.ones_like(points[..., 0], dtype=torch.bool)
+    if task.space.related is None:
+        return points, valid
+    every = torch.arange(len(points)).repeat_interleave(points.shape[1])
+    home = task.space.values(task.origin)
+    kept = points != base[:, None]
+    whole, valid = task.space.of(every).completed(
+        points.flatten(0, 1), task.origin[every], kept.flatten(0, 1), home[every]
+    )
+    return whole.view_as(points), valid.view(points.shape[:2])

@@ -1,0 +1,178 @@
+"""The cheapest counterfactuals inside an ensemble of trees.
+
+What an ensemble says depends on the cells of a row alone, so a search among cells misses nothing, and a step from one
+cell to the next asks only the trees that have this threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.asked import itself
+from holdfast.models.ensemble import Ensemble
+from holdfast.models.merged import Merged
+from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.search.believable import believable
+from holdfast.search.gradients import LEAST_SCORE
+from holdfast.search.moves import Task, settle
+from holdfast.search.tree_cells import Board, Cells
+
+ROWS = 256  # whose cells are priced at a time,
+AT_ONCE = 16  # and that are searched at a time: in between, the search can be interrupted
+PEOPLE = 4000  # training rows at most whose boxes are tried
+ENOUGH = 1.02 * LEAST_SCORE  # what a score must be, so that rounding to float32 decides nothing
+
+
+def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
+    """The same where relations join columns and points must pass for people, if the space asks for that."""
+    apart = cheapest_in_trees(task, ensemble)
+    point = task.space.snap(apart, task.origin)
+    lost = torch.nonzero(~task.enough(point)).flatten()
+    if len(lost) and task.space.related is not None:
+        point = point.clone()
+        point[lost] = settle(task.of(lost), apart[lost])
+    return believable(task, point)
+
+
+def cheapest_in_trees(task: Task, ensemble: Ensemble) -> Tensor:
+    """The cheapest points found that score above 0; where there are none, the row itself: (n, d)."""
+    if task.ball is not None:
+        raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
+    board = Board.of(ensemble, task.space)
+    best = task.origin.clone()
+    for target in sorted(set(task.target.tolist())):
+        goal = Goal.of(task, ensemble, target)
+        search = Search(board, goal)
+        chosen = torch.nonzero(task.target == target).flatten()
+        for rows in torch.split(chosen, ROWS):
+            best[rows] = search(task.of(rows))
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What is wanted of the sums over trees: kernels take its ``arrays``."""
+
+    arrays: tuple[NDArray[np.float64], NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, task: Task, ensemble: Ensemble, target: int) -> Goal:
+        odds, least = _wanted(task.score)
+        own = itself(task.model)
+        classes = len(ensemble.encoding.schema.classes)
+        groups = own.groups if isinstance(own, Merged) else tuple((label,) for label in range(classes))
+        group = np.zeros(classes, dtype=np.int64)
+        for number, members in enumerate(groups):
+            group[list(members)] = number
+        settings = np.array(
+            [ensemble.link == "probability", odds, least, target, len(groups), ENOUGH], dtype=np.float64
+        )
+        return cls((settings, group))
+
+
+def _wanted(score: Score) -> tuple[bool, float]:
+    """Whether a score is of odds rather than a margin, and how much of it is asked."""
+    if isinstance(score, AtLeast):
+        odds, least = _wanted(score.score)
+        return odds, least + score.least
+    if score is not margin and score is not log_odds:
+        raise TypeError(f"trees are searched for a margin or log-odds, got {score!r}")
+    return score is log_odds, 0.0
+
+
+class Search:
+    """The search towards one target."""
+
+    def __init__(self, board: Board, goal: Goal) -> None:
+        from holdfast.search import tree_kernels
+
+        self.board = board
+        self.world = world_of(board, goal)
+        people = _people(board.ensemble, board)
+        enough = tree_kernels.scores_of(people, self.world) >= ENOUGH
+        self.crowd = tree_kernels.boxes(people[enough], self.world)
+
+    def __call__(self, task: Task) -> Tensor:
+        from holdfast.search import tree_kernels
+
+        board, origin = self.board, task.origin
+        home = board.ensemble.cells_of(board.ensemble.encoding.raw(origin)).astype(np.int64)
+        cost, value = board.offers(origin, home, task.norm, task.space)
+        first, last = reaches(board, home, cost)
+        cells = home.copy()
+        for start in range(0, len(home), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            cells[some], _ = tree_kernels.search(
+                home[some], cost[some], first[some], last[some], self.crowd, self.world
+            )
+        return board.written(origin, home, cells, value)
+
+
+def world_of(board: Board, goal: Goal) -> tuple[NDArray[Any], ...]:
+    """What kernels know."""
+    from holdfast.search.tree_kernels import LEVELS
+
+    ensemble = board.ensemble
+    is_number = np.array([feature.is_numeric for feature in ensemble.features])
+    missing = np.array(ensemble.arrays[1], dtype=np.int64)
+    kind = np.where(is_number[ensemble.feature], ensemble.missing_left, LEVELS)
+    nodes = np.stack([ensemble.feature, ensemble.split, kind, ensemble.left, ensemble.right], axis=1).astype(np.int32)
+    layout = np.zeros((len(is_number) + 1, 3), dtype=np.int64)
+    layout[:, 0], layout[:-1, 1], layout[:-1, 2] = board.offset, is_number, missing
+    roots = ensemble.roots.astype(np.int64)
+    return nodes, ensemble.value, roots, ensemble.sets, layout, *touching(ensemble, board), ensemble.base, *goal.arrays
+
+
+def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells, Cells]:
+    """The first and the last cell that each person can have of each number: (n, f)."""
+    first, last = np.zeros_like(home), np.zeros_like(home)
+    for number, (feature, _, cells) in enumerate(board.features()):
+        if feature.is_numeric:
+            finite = np.isfinite(cost[:, cells.start : cells.stop - feature.missing])
+            any_ = finite.any(1)
+            first[:, number] = np.where(any_, finite.argmax(1), 1)
+            last[:, number] = np.where(any_, finite.shape[1] - 1 - finite[:, ::-1].argmax(1), 0)
+    return first, last
+
+
+def touching(ensemble: Ensemble, board: Board) -> tuple[NDArray[np.int64], ...]:
+    """Which trees a step across each threshold can change, and which trees use each feature: two lists of lists."""
+    tree = np.zeros(len(ensemble.feature), dtype=np.int64)
+    for number, root in enumerate(ensemble.roots.tolist()):
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            tree[node] = number
+            if ensemble.feature[node] >= 0:
+                waiting += [int(ensemble.left[node]), int(ensemble.right[node])]
+    inner = np.flatnonzero(ensemble.feature >= 0)
+    feature = ensemble.feature[inner].astype(np.int64)
+    steps = np.array([own.is_numeric for own in ensemble.features])[feature]
+    thresholds = board.offset[feature[steps]] + ensemble.split[inner[steps]]
+    return (
+        *_lists(thresholds, tree[inner[steps]], int(board.offset[-1])),
+        *_lists(feature, tree[inner], len(ensemble.features)),
+    )
+
+
+def _lists(
+    keys: NDArray[np.int64], values: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The different values of every key, one list after another: where each begins (count + 1,), and all of them."""
+    pairs = np.unique(np.stack([keys, values], axis=1), axis=0) if len(keys) else np.zeros((0, 2), dtype=np.int64)
+    return np.searchsorted(pairs[:, 0], np.arange(count + 1)), np.ascontiguousarray(pairs[:, 1])
+
+
+def _people(ensemble: Ensemble, board: Board) -> Cells:
+    """The cells of people whom the encoding knows."""
+    known = ensemble.encoding.known
+    if known is None or not len(known):
+        return np.zeros((0, len(ensemble.features)), dtype=np.int64)
+    some = known.iloc[np.unique(np.linspace(0, len(known) - 1, PEOPLE).astype(int))]
+    return ensemble.cells(some).astype(np.int64)
