@@ -408,6 +408,7 @@ SETTINGS: dict[str, dict[str, Values]] = {
         "weight_noise": (-1.0, math.nan, math.inf, "1"),
         "kind": (3, None),
         "settings": (3, ("epochs", 3), (("depth", 3),)),
+        "parameters": (3, ("depth", 3), ((3, "depth"),), (("depth", [3]),)),
     },
 }
 
@@ -464,6 +465,9 @@ def _changes() -> Iterator[Misuse]:
     changes = lambda **given: hf.changes.both(**{"first": hf.seeds(2), "second": hf.seeds(2), **given})  # noqa: E731
     windows = lambda **given: hf.changes.windows(**{"n": 2, "length": 3, "rows": 9, **given})  # noqa: E731
     yield from each("changes", "both", changes, {"first": (None, 3, [3]), "second": (None, [1])}, says="changes")
+    drawn = lambda **given: hf.changes.parameters(2, **given)  # noqa: E731
+    yield from each("changes", "parameters", drawn, {"max_depth": (3, (), "ab", (6, 3), None)})
+    yield from calls("changes", {"parameters of nothing": (drawn, ValueError, "name a parameter")})
     yield from each("changes", "windows", windows, {"length": (0, -1, 10)}, says="does not fit")
     yield from each("changes", "windows", windows, {"length": (2.5, "3", None, True)})
     yield from calls(
@@ -542,6 +546,43 @@ def _training() -> Iterator[Misuse]:
             "fine-tuning nothing": (lambda: train(retrainings=hf.changes.fine_tune(2, 3)), ValueError, "new="),
         },
     )
+
+
+def _refits() -> Iterator[Misuse]:
+    def refit(**other: Any) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        m = made()
+        right = {"model": LogisticRegression(), "table": m.table, "changes": hf.seeds(2), "encoding": m.encoding}
+        return hf.refit(**{**right, **other})
+
+    wrong: dict[str, Values] = {
+        "table": (None, 3, [3]),
+        "new": (3, "rows"),
+        "held_out": (3, [1, 2]),
+        "changes": (None, 3, [3], [None], "seeds", []),
+        "workers": (0, -1, 1.5, "2", True),
+        "store": (3, True),
+        "encoding": (None, 3),
+    }
+    yield from each("refit", "refit", refit, wrong)
+    yield from calls(
+        "refit",
+        {
+            "no estimator": (lambda: refit(model=3), TypeError, "got int"),
+            "a function": (lambda: refit(model=lambda table: table), TypeError, "Family.from_training"),
+            "a network": (lambda: refit(model=made().model), TypeError, "got Network"),
+            "a table without its label": (
+                lambda: refit(table=made().table.drop(columns="outcome")), ValueError, "outcome",
+            ),
+            "a row that is not there": (lambda: refit(changes=[hf.Retraining(left_out=99)]), ValueError, "24"),
+            "nothing changed": (lambda: refit(changes=[hf.Retraining()]), ValueError, "changes nothing"),
+            "weights": (lambda: refit(changes=hf.changes.weight_noise(1, 0.1)), ValueError, "weights of a network"),
+            "no such parameter": (
+                lambda: refit(changes=hf.changes.parameters(1, depth=(1, 2))), ValueError, "no parameter 'depth'",
+            ),
+        },
+    )  # fmt: skip
 
 
 def _families() -> Iterator[Misuse]:
@@ -1483,6 +1524,7 @@ MISUSES: list[Misuse] = [
     *_settings(),
     *_changes(),
     *_training(),
+    *_refits(),
     *_families(),
     *_answers(),
     *_counterfactuals(),

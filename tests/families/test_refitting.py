@@ -534,3 +534,22 @@ def test_estimators_are_saved_and_loaded_with_their_encoding(tmp_path):
     own = Family.from_models([deployed(), deployed(forest)])
     assert torch.equal(load_family(save_family(own, tmp_path / "own"), encoding=ENCODING).logits(X), own.logits(X))
     assert load_family(tmp_path / "own", encoding=ENCODING).fingerprints == ()
+
+
+def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
+    from rich.console import Console
+
+    from holdfast.report.listings import family_list
+    from holdfast.report.tables import family_text
+
+    ask(tmp_path)
+    (entry,) = entries(tmp_path)
+    with Console(record=True, width=200) as shown:
+        shown.print(family_list([entry], None))
+        shown.print(family_text(entry))
+    told = shown.export_text()
+    assert "4 seeds" in told
+    assert "estimators: RandomForestClassifier" in told
+    assert "sklearn 1." in told
+    entry.remove()
+    assert entries(tmp_path) == []
