@@ -6,7 +6,7 @@ cell to the next asks only the trees that have this threshold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from holdfast.search.moves import Task, settle
 from holdfast.search.tree_cells import Board, Cells
 
 ROWS = 256  # whose cells are priced at a time,
-AT_ONCE = 16  # and that are searched at a time: in between, the search can be interrupted
+AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
 OTHERS = 64  # points beside the cheapest, where relations or people may refuse that
 PEOPLE = 4000  # training rows at most whose boxes are tried
 ENOUGH = 1.02 * LEAST_SCORE  # what a score must be, so that rounding to float32 decides nothing
@@ -75,7 +75,11 @@ class Trees:
     def __init__(self, task: Task, ensemble: Ensemble) -> None:
         if task.ball is not None:
             raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
-        self.task, self.board = task, Board.of(ensemble, task.space)
+        # Kernels work in the memory of the processor, wherever the rows are.
+        origin = task.origin.cpu()
+        self.device = task.origin.device
+        self.task = replace(task, origin=origin, target=task.target.cpu(), space=task.space.to(origin))
+        self.board = Board.of(ensemble, self.task.space)
 
     def several(self, count: int) -> tuple[Tensor, Tensor]:
         """The cheapest point of every row (n, d), and others that score enough, the row itself where there are fewer.
@@ -89,7 +93,7 @@ class Trees:
             search = Search(self.board, Goal.of(task, self.board.ensemble, target), people)
             for rows in torch.split(torch.nonzero(task.target == target).flatten(), ROWS):
                 best[rows], others[rows] = search(task.of(rows), count)
-        return best, others
+        return best.to(self.device), others.to(self.device)
 
 
 @dataclass(frozen=True, eq=False)
