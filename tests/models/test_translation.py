@@ -36,7 +36,9 @@ def people(classes: int) -> pd.DataFrame:
             "school": draw.choice(SCHOOL, 300),
         }
     )
-    score = (table.income - 3000) / 1500 + (table.job == "full") + 0.5 * (table.school == "high") + 0.4 * draw.randn(300)
+    score = (
+        (table.income - 3000) / 1500 + (table.job == "full") + 0.5 * (table.school == "high") + 0.4 * draw.randn(300)
+    )
     table["label"] = np.where(score > 0, "good", "bad")
     return table if classes == 2 else table.assign(label=np.where(score > 1, "great", table.label))
 

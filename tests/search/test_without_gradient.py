@@ -79,7 +79,9 @@ def test_what_is_found_is_so_and_keeps_the_space(outputs, plausible):
     assert not space.violations(answer.point, REFUSED).any()
     assert not len(SCHEMA.broken(decoded))
     if plausible:
-        assert (answer.unlikeness[answer.found][:, 1] <= answer.unlikeness[answer.found][:, 0].clamp_min(1) + 1e-4).all()
+        assert (
+            answer.unlikeness[answer.found][:, 1] <= answer.unlikeness[answer.found][:, 0].clamp_min(1) + 1e-4
+        ).all()
 
 
 @pytest.mark.parametrize("calls", [5, 60, 300])
