@@ -108,7 +108,7 @@ def serve(listener: Listener, question: Question) -> None:
         while True:
             try:
                 values = np.frombuffer(line.recv_bytes()).reshape(-1, features)
-            except EOFError:
+            except (EOFError, ConnectionError):
                 return
             logits = torch.from_numpy(deployed.ask(readable(values, question.encoding)))
             shares = (merge_logits(logits, question.groups) if merges else logits).softmax(1)

@@ -1,4 +1,4 @@
-"""Whatever gives classes can be the deployed model, says how it is asked, and is refused with a reason where it cannot."""
+"""Whatever gives classes can be the deployed model and says how it is asked; what gives none is refused."""
 
 import inspect
 import warnings

@@ -68,7 +68,8 @@ def fitted(final, table: pd.DataFrame, *steps):
 def check_same(own, table: pd.DataFrame) -> None:
     space = encoding(table)
     model = as_model(own, space)
-    assert model.exact is not None and "searched by its gradient" in repr(model)
+    assert model.exact is not None
+    assert "searched by its gradient" in repr(model)
     x = space.encode(table).requires_grad_()
     exact = model.exact(x)
     torch.testing.assert_close(exact.softmax(1), model(x.detach()).softmax(1), rtol=0, atol=1e-5)
@@ -141,5 +142,6 @@ def test_what_the_translation_finds_the_object_confirms():
     x = space.encode(table)
     x = x[predict(model, x) != 0][:40]
     answer = MinCost(norm=1)(model, x, space.target("great", len(x)), space.space)
-    assert answer.success > 0.9 and answer.calls is None
+    assert answer.success > 0.9
+    assert answer.calls is None
     assert (own.predict(space.decode(answer.point[answer.found])) == "great").all()
