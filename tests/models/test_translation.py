@@ -1,6 +1,7 @@
 """Linear models and networks of scikit-learn in torch: the same probabilities, with gradients, or no translation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -145,3 +146,20 @@ def test_what_the_translation_finds_the_object_confirms():
     assert answer.success > 0.9
     assert answer.calls is None
     assert (own.predict(space.decode(answer.point[answer.found])) == "great").all()
+
+
+@pytest.mark.parametrize("bias", [0.0005, 0.05])
+def test_what_the_object_does_not_confirm_is_searched_again(bias):
+    table = people(2)
+    space, own = encoding(table), fitted(LogisticRegression(), table)
+    model = as_model(own, space)
+    exact = model.exact
+    assert exact is not None
+    wrong = replace(model, exact=lambda x: exact(x) + torch.tensor([bias, 0.0], dtype=torch.float64))
+    x = space.encode(table)
+    x = x[predict(model, x) == 1][:20]
+    target = space.target("good", len(x))
+    free = space.space.without_people()
+    right, found = (MinCost(norm=1)(each, x, target, free) for each in (model, wrong))
+    assert found.found[right.found].all()
+    assert found.cost(1)[right.found].mean() < 1.2 * right.cost(1)[right.found].mean()
