@@ -19,6 +19,7 @@ from holdfast.utils.messages import plain
 
 Floats = NDArray[np.float64]
 SURE = 1.0  # logit of the class that a model names, and less that of the others, where it gives labels and no more
+TIE = 1e-9  # logits that differ by less are equal
 SAME = 1e-6  # difference of two answers to one question that rounding explains
 
 
@@ -185,7 +186,8 @@ def from_pairs(scores: Floats, count: int) -> Floats:
         votes[:, other] += scores[:, column] <= 0
         clear[:, one] += scores[:, column]
         clear[:, other] -= scores[:, column]
-    return votes + clear / (3 * (np.abs(clear) + 1))
+    found: Floats = votes + clear / (3 * (np.abs(clear) + 1))
+    return found
 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:
@@ -217,7 +219,8 @@ def agreeing(logits: Floats, found: NDArray[np.int64], least: float) -> Floats:
     """
     rows, raised = np.arange(len(found)), logits.copy()
     raised[rows, found] = -math.inf
-    raised[rows, found] = np.maximum(logits[rows, found], raised.max(axis=1) + least)
+    others, own = raised.max(axis=1), logits[rows, found]
+    raised[rows, found] = np.where(own > others + TIE, own, others + least)
     return raised
 
 

@@ -274,7 +274,7 @@ def _matched(question: Question, table: pd.DataFrame) -> Question:
 def _is_pairwise(model: Any) -> bool:
     """Whether a decision function of three numbers is of three pairs rather than of three classes."""
     final = _held(model, "_final_estimator")
-    return _held(model if final is None else final, "decision_function_shape") == "ovo"
+    return bool(_held(model if final is None else final, "decision_function_shape") == "ovo")
 
 
 def _two_minds(model: Any) -> bool:
@@ -319,8 +319,9 @@ def _check_kind(model: Any, name: str) -> None:
     kind = _kind(model)
     if kind in ("regressor", "clusterer", "outlier_detector", "density_estimator"):
         raise ValueError(
-            f"{name} is a {kind.replace('_', ' ')} and gives no classes; pass a classifier, or a function that gives "
-            "the label of each row, such as lambda table: model.predict(table) > 100"
+            f"{name} is {'an' if kind[0] == 'o' else 'a'} {kind.replace('_', ' ')} and gives no classes; "
+            "pass a classifier, or a function that gives the label of each row, such as lambda table: "
+            "model.predict(table) > 100"
         )
     try:
         from sklearn.base import BaseEstimator

@@ -190,8 +190,8 @@ def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Co
         else:
             slope[place] = (own[1] - own[0]) / (numbers[1] - numbers[0])
             start = start + own[0] - slope[place][0] * numbers[0]
-    parts = (encoding.shift, encoding.scale, slope, start)
-    return Columns(*map(_tensor, parts), tuple(ordered))
+    shift, scale = _tensor(encoding.shift), _tensor(encoding.scale)
+    return Columns(shift, scale, _tensor(slope), _tensor(start), tuple(ordered))
 
 
 def _changed(

@@ -16,12 +16,13 @@ from holdfast.models.deployed import has_gradient, searched
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
 from holdfast.search.believable import believable
+from holdfast.search.black_boxes import CALLS
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search.proximal import Step, accelerated, falling_rate
-from holdfast.search.without_gradient import CALLS, cheapest_without_gradient
+from holdfast.search.without_gradient import cheapest_without_gradient
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
