@@ -74,15 +74,16 @@ def fitted(model, table, encoding: Encoding):
     return model.fit(table[list(encoding.schema.names)], labels)
 
 
-def ways():
-    """Every classifier behind one pipeline or the other; behind both in the slow run."""
-    for place, name in enumerate(CLASSIFIERS):
-        for way in ("one-hot", "ordinal"):
-            both = (place % 2 == 0) == (way == "one-hot")
-            yield pytest.param(way, name, marks=() if both else pytest.mark.slow)
+QUICK = {("one-hot", "boosting"), ("ordinal", "forest"), ("one-hot", "xgboost"), ("ordinal", "lightgbm")}
 
 
-@pytest.mark.parametrize(("way", "name"), list(ways()))
+def ways() -> list[object]:
+    """Every classifier behind either pipeline; few of them outside the slow run."""
+    every = [(way, name) for way in ("one-hot", "ordinal") for name in CLASSIFIERS]
+    return [pytest.param(*each, marks=() if each in QUICK else pytest.mark.slow) for each in every]
+
+
+@pytest.mark.parametrize(("way", "name"), ways())
 def test_trees_behind_a_pipeline(german, way, name):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -94,8 +95,8 @@ def test_trees_behind_a_pipeline(german, way, name):
     "classifier",
     [
         lambda: ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features="from_dtype"),
-        lambda: xgboost.XGBClassifier(n_estimators=20, enable_categorical=True),
-        lambda: xgboost.XGBClassifier(n_estimators=20, enable_categorical=True, max_cat_to_onehot=1),
+        lambda: xgboost.XGBClassifier(n_estimators=20, n_jobs=1, enable_categorical=True),
+        lambda: xgboost.XGBClassifier(n_estimators=20, n_jobs=1, enable_categorical=True, max_cat_to_onehot=1),
         lambda: lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, n_jobs=1, min_data_per_group=1, cat_smooth=1),
     ],
     ids=["hist", "xgboost one by one", "xgboost sets", "lightgbm"],
@@ -107,6 +108,18 @@ def test_categories_as_libraries_split_them(with_categories, classifier):
     assert_same(own, asking(model, encoding))
     by_level = [not encoding.schema.features[place].is_numeric for place in own.feature if place >= 0]
     assert any(by_level)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_text_is_asked_as_categories_where_a_library_takes_no_text(german, with_categories, library):
+    """The encoding knows the table as it was read, the model was fitted on categories."""
+    table, _ = with_categories
+    classifier = {
+        "xgboost": lambda: xgboost.XGBClassifier(n_estimators=5, enable_categorical=True, n_jobs=1),
+        "lightgbm": lambda: lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
+    }[library]
+    model = fitted(classifier(), table, german.encoding)
+    assert_same(read(model, german.encoding), asking(model, german.encoding))
 
 
 def test_a_model_of_encoded_rows(german):
@@ -121,7 +134,7 @@ def test_classes_in_another_order(german):
         german.train, german.schema.__class__(german.schema.features, german.schema.label, ("good", "bad"))
     )
     assert turned.schema.classes == german.schema.classes[::-1]
-    for name in ("forest", "boosting"):
+    for name in ("tree", "boosting"):
         model = fitted(piped("ordinal", german.schema, CLASSIFIERS[name]()), german.train, turned)
         assert_same(read(model, turned), asking(model, turned))
 

@@ -26,13 +26,14 @@ BARE = {
     "xgboost": lambda: xgboost.XGBClassifier(n_estimators=10, num_parallel_tree=2, subsample=0.8, n_jobs=1),
     "lightgbm": lambda: lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1),
 }
+MISSING = [pytest.param(False, id="full", marks=pytest.mark.slow), pytest.param(True, id="missing")]
 
 
 def fitted(model, table: pd.DataFrame, encoding: Encoding):
     return model.fit(table[list(encoding.schema.names)], table[encoding.schema.label])
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["full", "missing"])
+@pytest.mark.parametrize("missing", MISSING)
 @pytest.mark.parametrize("name", BARE)
 @pytest.mark.parametrize("data", ["breast_cancer", pytest.param("wine", marks=pytest.mark.slow)])
 def test_bare_classifiers(data, name, missing):
@@ -41,7 +42,14 @@ def test_bare_classifiers(data, name, missing):
     assert_same(read(model, encoding), asking(model, encoding))
 
 
-@pytest.mark.parametrize("name", ["deep forest", "boosting", "hist", "xgboost", "lightgbm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hist",
+        "xgboost",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("deep forest", "boosting", "lightgbm")),
+    ],
+)
 def test_three_classes(name):
     table, encoding = numbers("wine", missing=name != "boosting")
     bare = BARE | {"boosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0)}
@@ -70,8 +78,11 @@ def falling(rows):
     return -np.log1p(rows)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", ["boosting", "xgboost"])
+@pytest.mark.parametrize(
+    "step",
+    ["standard", "falling", *(pytest.param(step, marks=pytest.mark.slow) for step in ("quantiles", "power", "ranks"))],
+)
+@pytest.mark.parametrize("name", ["xgboost", pytest.param("boosting", marks=pytest.mark.slow)])
 def test_steps_that_rise_or_fall(step, name):
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -82,14 +93,72 @@ def test_steps_that_rise_or_fall(step, name):
     assert_same(read(model, encoding), asking(model, encoding))
 
 
-def test_what_rises_and_falls_is_not_read(caplog):
+def test_what_swings_is_not_read(caplog):
+    """Between known numbers, such a column does what nobody has seen."""
     from sklearn.pipeline import make_pipeline
 
     table, encoding = numbers("wine")
-    turning = preprocessing().FunctionTransformer(lambda rows: (rows - rows.mean()) ** 2)
+    swinging = preprocessing().FunctionTransformer(lambda rows: np.sin(1e4 * rows))
     caplog.set_level("INFO")
-    assert read(fitted(make_pipeline(turning, BARE["tree"]()), table, encoding), encoding) is None
+    assert read(fitted(make_pipeline(swinging, BARE["tree"]()), table, encoding), encoding) is None
     assert "black box" in caplog.text
+
+
+def counted(missing: bool) -> tuple[pd.DataFrame, Encoding]:
+    """Numbers of which many are 0, and a category of many levels: one-hot columns make a sparse matrix."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "count": draw.poisson(1.5, 400) - 1,
+            "amount": np.where(draw.random(400) < 0.4, 0.0, draw.normal(0, 3, 400)),
+            "place": draw.choice([f"p{i}" for i in range(20)], 400),
+        }
+    )
+    if missing:
+        table = table.astype({"count": float}).mask(draw.random(table.shape) < 0.1)
+    hit = (table["count"] == 0).astype(float) + (table["amount"] == 0) + 0.3 * table["amount"].fillna(1).clip(-2, 2)
+    table["label"] = (hit + draw.normal(0, 0.3, 400) > 0.7).astype(int)
+    schema = Schema(
+        (Feature("count", "integer", missing=missing), Feature("amount", "real", missing=missing),
+         Feature("place", "categorical", levels=tuple(f"p{i}" for i in range(20)), missing=missing)),
+        "label",
+        (0, 1),
+    )  # fmt: skip
+    return table, Encoding.fit(table, schema)
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("name", ["xgboost sparse", "xgboost missing=0", "lightgbm zero_as_missing", "bins"])
+def test_numbers_that_change_sides_several_times(name, missing):
+    """A 0 that a sparse matrix leaves out is missing to XGBoost; a bin is left on both sides."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+
+    table, encoding = counted(missing)
+    hot = preprocessing().OneHotEncoder(handle_unknown="ignore")
+    if name == "bins":
+        cut = preprocessing().FunctionTransformer(binned)
+        before, last = [(cut, ["count", "amount"])], BARE["deep forest"]()
+    else:
+        before = [("passthrough", ["count", "amount"])]
+        last = {
+            "xgboost sparse": lambda: xgboost.XGBClassifier(n_estimators=10, n_jobs=1),
+            "xgboost missing=0": lambda: xgboost.XGBClassifier(n_estimators=10, n_jobs=1, missing=0.0),
+            "lightgbm zero_as_missing": lambda: lightgbm.LGBMClassifier(
+                n_estimators=10, zero_as_missing=True, verbose=-1, n_jobs=1
+            ),
+        }[name]()
+    threshold = 1.0 if name == "xgboost sparse" else 0.0
+    model = make_pipeline(make_column_transformer((hot, ["place"]), *before, sparse_threshold=threshold), last)
+    own = read(fitted(model, table, encoding), encoding)
+    assert_same(own, asking(model, encoding))
+    assert {0.0, -1.0} <= set(own.edges[0]) or name == "bins"
+
+
+def binned(rows):
+    """Columns for: below −0.5, between, above 0.5; a missing value is in none."""
+    numbers_ = np.asarray(rows, dtype=np.float64)
+    return np.concatenate([numbers_ < -0.5, abs(numbers_) <= 0.5, numbers_ > 0.5], axis=1).astype(np.float64)
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "sklearn"])
@@ -98,13 +167,13 @@ def test_numbers_on_a_threshold_and_one_float_beside_it(library):
     table, encoding = numbers("breast_cancer")
     name = {"xgboost": "xgboost", "lightgbm": "lightgbm", "sklearn": "tree"}[library]
     model = fitted(BARE[name](), table, encoding)
+    own = read(model, encoding)
     for column, cuts in thresholds(model, library).items():
         near = [cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf)]
         single = cuts.astype(np.float32)
         near += [single, np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))]
         values = np.concatenate([each.astype(np.float64) for each in near])
         rows = table.iloc[np.arange(len(values)) * 7 % len(table)].reset_index(drop=True).assign(**{column: values})
-        own = read(model, encoding) if "own" not in locals() else own  # noqa: F821
         ours = shares(own.logits(own.raw(own.cells(rows))))
         np.testing.assert_allclose(ours, shares(asking(model, encoding)(rows)), rtol=0, atol=1e-6)
 
@@ -151,6 +220,16 @@ def test_a_booster_without_classes_is_refused():
         as_model(xgboost.train({"nthread": 1}, xgboost.DMatrix(x, y), 2), encoding)
     with pytest.raises(ValueError, match="objective 'regression', of which the classes are not known"):
         as_model(lightgbm.train({"verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2), encoding)
+
+
+def test_a_booster_of_other_classes_is_refused():
+    table, encoding = numbers("wine")
+    x, y = table[list(encoding.schema.names)], (table["label"] > 0).astype(int)
+    one = xgboost.train({"objective": "binary:logistic", "nthread": 1}, xgboost.DMatrix(x, y), 2)
+    other = lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 2)
+    for booster in (one, other):
+        with pytest.raises(ValueError, match="tells 2 classes apart, the schema has 3"):
+            as_model(booster, encoding)
 
 
 ODD = [0.0, -0.0, 0.1, 1 / 3, 16777217.0, 16777216.0, -1e-30, 1e-30, 2.5, -7.0, 1e15, 123456.789]

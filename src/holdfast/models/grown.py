@@ -14,21 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from holdfast.models.cuts import Bools, Compare, Cuts, Ints
 from holdfast.models.ensemble import Ensemble, Floats, Link
 from holdfast.models.inputs import Inputs, numbers, quietly
+from holdfast.models.unfolding import Rough, unfolded
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Compare = Callable[[Floats, Floats], Bools]  # numbers, thresholds -> goes left
-GRID = 1000  # values of a number among which a column must rise, or fall, throughout
-PROBES = 4000  # numbers of a feature that are asked about at once
-FURTHER = (-1e3, 1e3, -1e9, 1e9)  # spans beyond the data where splits are still looked for
-WHOLE = 2.0**53  # up to which every whole number is a float64
-MAGNITUDE = np.iinfo(np.int64).max  # the bits of a float64 but its sign
 
 
 class UnreadableError(ValueError):
@@ -102,12 +94,13 @@ class _Nodes:
     swapped: Bools  # (m,) those whose children change places
     goes: Ints  # (m,) 1 where every value goes left, −1 where every one goes right, else 0
     sets: list[Bools]  # rows of levels that go left
+    rough: dict[int, Rough]  # nodes of numbers that change sides several times
 
     @classmethod
     def of(cls, grown: Grown) -> _Nodes:
         count = len(grown.column)
         no = np.zeros(count, dtype=bool)
-        return cls(grown, np.zeros(count, dtype=np.int64), no, no.copy(), np.zeros(count, dtype=np.int64), [])
+        return cls(grown, np.zeros(count, dtype=np.int64), no, no.copy(), np.zeros(count, dtype=np.int64), [], {})
 
     def left_of(self, nodes: Ints, values: Floats) -> Bools:
         """Whether values (k, number of nodes) go left at nodes."""
@@ -150,28 +143,38 @@ class _Nodes:
             )
         features = inputs.encoding.schema.features
         edges: list[Floats] = [np.zeros(0) for _ in features]
-        columns, thresholds = self.grown.column[nodes], self.grown.threshold[nodes]
-        pairs, which = np.unique(np.stack([columns, thresholds], axis=1), axis=0, return_inverse=True)
-        which = which.reshape(-1)
-        cuts = _Cuts(inputs, self.grown.below, pairs[:, 0].astype(np.int64), pairs[:, 1])
         if not len(nodes):
             return tuple(edges)
-        boundary, first, last = cuts.found()
-        split = np.zeros(len(pairs), dtype=np.int64)
+        some, which = self._alike(nodes)
+        grown = self.grown
+        cuts = Cuts(inputs, grown.below, grown.column[some], grown.threshold[some], grown.missing_left[some])
+        first, own, boundary = cuts.found()
+        cell = np.zeros(len(own), dtype=np.int64)
         for place in np.unique(cuts.source).tolist():
-            own = (cuts.source == place) & (first != last)
-            edges[place] = np.unique(boundary[own])
-            split[own] = np.searchsorted(edges[place], boundary[own])
-        same = (first == last)[which]
-        swapped = ~first[which] & ~same
+            these = cuts.source[own] == place
+            edges[place] = np.unique(boundary[these])
+            cell[these] = np.searchsorted(edges[place], boundary[these])
+        changes = np.bincount(own, minlength=len(some))
+        split = np.zeros(len(some), dtype=np.int64)
+        split[own] = cell
+        self._fill(nodes, first[which], changes[which], split[which], [len(each) for each in edges], source, inputs)
+        for node in nodes[changes[which] > 1].tolist():
+            this = which[np.searchsorted(nodes, node)]
+            self.rough[node] = bool(first[this]), cell[own == this]
+        return tuple(edges)
+
+    def _fill(
+        self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: list[int], source: Ints, inputs: Inputs
+    ) -> None:
+        """Nodes at which the smallest number goes left or not, and the side changes so many times, last at a split."""
+        features = inputs.encoding.schema.features
+        same, swapped = changes == 0, ~first & (changes == 1)
         self.swapped[nodes] = swapped
         self.missing_left[nodes] = self._missing(nodes, source, inputs, features) ^ swapped
-        counts = np.array([len(own) for own in edges])[source[nodes]]
-        self.split[nodes] = np.where(same, np.where(first[which], counts, -1), split[which])
+        self.split[nodes] = np.where(same, np.where(first, np.array(counts)[source[nodes]], -1), split)
         may_miss = np.array([feature.missing for feature in features])[source[nodes]]
-        fixed = same & (~may_miss | (self.missing_left[nodes] == first[which]))
-        self.goes[nodes] = np.where(fixed, np.where(first[which], 1, -1), 0)
-        return tuple(edges)
+        fixed = same & (~may_miss | (self.missing_left[nodes] == first))
+        self.goes[nodes] = np.where(fixed, np.where(first, 1, -1), 0)
 
     def _missing(self, nodes: Ints, source: Ints, inputs: Inputs, features: tuple[Feature, ...]) -> Bools:
         """Where a missing value of a number goes at its nodes."""
@@ -200,7 +203,7 @@ class _Nodes:
         sets = np.zeros((max(1, len(self.sets)), width), dtype=bool)
         for place, row in enumerate(self.sets):
             sets[place, : len(row)] = row
-        return Ensemble(
+        ensemble = Ensemble(
             encoding=encoding,
             edges=edges,
             feature=np.where(is_inner, source[kept], -1).astype(np.int32),
@@ -214,6 +217,7 @@ class _Nodes:
             base=grown.base,
             link=grown.link,
         )
+        return unfolded(ensemble, {int(number[node]): how for node, how in self.rough.items() if kept[node]})
 
 
 def _reached(roots: Ints, left: Ints, right: Ints, is_inner: Bools) -> Bools:
@@ -224,151 +228,3 @@ def _reached(roots: Ints, left: Ints, right: Ints, is_inner: Bools) -> Bools:
         inner = front[is_inner[front]]
         front = np.concatenate([left[inner], right[inner]])
     return reached
-
-
-@dataclass(frozen=True, eq=False)
-class _Cuts:
-    """Splits of numbers: each a column and a threshold."""
-
-    inputs: Inputs
-    below: Compare
-    column: Ints  # (k,)
-    threshold: Floats  # (k,)
-
-    @property
-    def source(self) -> Ints:
-        return self.inputs.source[self.column]
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        return self.inputs.encoding.schema.features
-
-    def found(self) -> tuple[Floats, Bools, Bools]:
-        """The largest number on the side of the smallest (k,), and whether the smallest and the largest go left."""
-        start, end, first, last = self._between_known()
-        whole = np.array([feature.kind == "integer" for feature in self.features])[self.source]
-        low, high = (
-            np.where(whole, np.where(whole, ends, 0).astype(np.int64), _ordered(ends)) for ends in (start, end)
-        )
-        parts = max(1, PROBES // int(np.bincount(self.source).max()))
-        which = np.arange(len(low))
-        while ((first != last) & (_apart(low, high) > 1)).any():
-            inside = _between(low, high, parts)  # (parts, k)
-            same = (self._left(np.where(whole, inside.astype(np.float64), _float(inside))) == first).sum(axis=0)
-            ladder = np.concatenate([low[None], inside, high[None]])
-            low, high = ladder[same, which], ladder[same + 1, which]
-        return np.where(whole, low.astype(np.float64), _float(low)), first, last
-
-    def _left(self, raw: Floats) -> Bools:
-        """Whether numbers (n, k), n for each split, go left there."""
-        asked, rows = {}, np.empty(raw.shape, dtype=np.int64)
-        for place in np.unique(self.source).tolist():
-            own = np.flatnonzero(self.source == place)
-            asked[place] = raw[:, own].reshape(-1)
-            rows[:, own] = np.arange(len(asked[place])).reshape(len(raw), -1)
-        return self._below(self.inputs.at(asked)[rows, self.column])
-
-    def _below(self, values: Floats) -> Bools:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.below(values, self.threshold)
-
-    def _between_known(self) -> tuple[Floats, Floats, Bools, Bools]:
-        """The two numbers of a grid (k,) between which each split changes sides, and the sides of the grid's ends."""
-        used, row = np.unique(self.column, return_inverse=True)
-        raw, values, count = self._grids(used)
-        low, high = np.zeros(len(row), dtype=np.int64), count[row] - 1
-        first, last = self._below(values[row, low]), self._below(values[row, high])
-        while (high - low > 1).any():
-            middle = (low + high) // 2
-            same = self._below(values[row, middle]) == first
-            low, high = np.where(same, middle, low), np.where(same, high, np.maximum(middle, low + 1))
-        return raw[row, low], raw[row, high], first, last
-
-    def _grids(self, used: Ints) -> tuple[Floats, Floats, Ints]:
-        """For the columns that are used: numbers (c, most), what they become (c, most), and how many there are (c,)."""
-        places = np.unique(self.inputs.source[used]).tolist()
-        grids = {place: self._grid(place) for place in places}
-        columns = self.inputs.at(grids)
-        further = {place: self._further(place, grid) for place, grid in grids.items()}
-        beyond = self._beyond(further)
-        raw = np.zeros((len(used), max(map(len, grids.values())) + len(FURTHER)))
-        values, count = np.zeros_like(raw), np.zeros(len(used), dtype=np.int64)
-        for row, column in enumerate(used.tolist()):
-            place = int(self.inputs.source[column])
-            own = np.stack([grids[place], columns[: len(grids[place]), column]])
-            if not _one_way(own[1]):
-                name = self.features[place].name
-                raise UnreadableError(
-                    f"what its trees see of column '{name}' neither rises nor falls with it throughout"
-                )
-            own = _stretched(own, np.stack([further[place][: len(beyond)], beyond[:, column]]))
-            count[row] = own.shape[1]
-            raw[row, : count[row]], values[row, : count[row]] = own
-        return raw, values, count
-
-    def _grid(self, place: int) -> Floats:
-        """Numbers of the data and of the encoding's bounds, in order."""
-        encoding, feature = self.inputs.encoding, self.features[place]
-        assert encoding.known is not None
-        known = np.unique(encoding.known[feature.name].dropna().to_numpy(dtype=np.float64))
-        some = known[np.linspace(0, len(known) - 1, min(GRID, len(known))).astype(int)]
-        column = encoding.places[place][1].start
-        ends = np.array([encoding.lower[column], encoding.upper[column]])
-        return np.unique([*some, *(np.rint(ends) if feature.kind == "integer" else ends)])
-
-    def _further(self, place: int, grid: Floats) -> Floats:
-        """Numbers beyond the data: (len(FURTHER),)."""
-        span = float(grid[-1] - grid[0]) or abs(float(grid[0])) or 1.0
-        ends = np.array([grid[0] + times * span if times < 0 else grid[-1] + times * span for times in FURTHER])
-        return np.rint(ends.clip(-WHOLE, WHOLE)) if self.features[place].kind == "integer" else ends
-
-    def _beyond(self, further: dict[int, Floats]) -> Floats:
-        """Their columns, as far as the user's own steps take such numbers: (at most len(FURTHER), m)."""
-        for most in (len(FURTHER), len(FURTHER) // 2):
-            try:
-                return self.inputs.at({place: own[:most] for place, own in further.items()})
-            except Exception:  # the steps may refuse a number in whatever way they like
-                continue
-        return np.zeros((0, len(self.inputs.source)))
-
-
-def _one_way(values: Floats) -> bool:
-    """Whether numbers rise or fall throughout."""
-    steps = np.diff(values)
-    return bool(np.isfinite(values).all() and ((steps >= 0).all() or (steps <= 0).all()))
-
-
-def _stretched(grid: Floats, further: Floats) -> Floats:
-    """Numbers and what they become (2, n), with those beyond that still go the same way."""
-    for raw, value in further.T:
-        own = np.array([[raw], [value]])
-        longer = np.concatenate([own, grid] if raw < grid[0, 0] else [grid, own], axis=1)
-        if (raw < grid[0, 0] or raw > grid[0, -1]) and _one_way(longer[1]):
-            grid = longer
-    return grid
-
-
-def _apart(low: Ints, high: Ints) -> NDArray[np.uint64]:
-    """high − low, which may be too large for a number with a sign."""
-    apart: NDArray[np.uint64] = high.view(np.uint64) - low.view(np.uint64)
-    return apart
-
-
-def _between(low: Ints, high: Ints, parts: int) -> Ints:
-    """So many numbers in order from low to high (parts, k), one of them between the two where there is any."""
-    apart, whole = _apart(low, high), np.uint64(parts + 1)
-    step = np.arange(1, parts + 1, dtype=np.uint64)[:, None]
-    inside: Ints = (low.view(np.uint64) + apart // whole * step + apart % whole * step // whole).view(np.int64)
-    return inside
-
-
-def _ordered(numbers: Floats) -> Ints:
-    """float64 numbers as whole numbers in the same order, neighbours one apart."""
-    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.int64)
-    return np.where(bits >= 0, bits, -(bits & MAGNITUDE))
-
-
-def _float(ordered: Ints) -> Floats:
-    """What `_ordered` made whole numbers of."""
-    size = np.ascontiguousarray(np.abs(ordered)).view(np.float64)
-    return np.where(ordered < 0, -size, size)

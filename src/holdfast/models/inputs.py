@@ -45,19 +45,22 @@ def _cast(column: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
         gone = like[like.isna()]
         empty = gone.iloc[0] if len(gone) else np.nan  # an encoder may tell None from NaN
         return column.astype(object).where(~missing, empty) if missing.any() else column.astype(object)
+    if isinstance(like.dtype, pd.CategoricalDtype) and not column[~missing].isin(like.dtype.categories).all():
+        return column
     try:
         cast = column.astype(like.dtype)
+        return cast if _same(column, cast) else column
     except (TypeError, ValueError):
         return column
-    return cast if _same(column, cast) else column
 
 
 def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
     """Whether a cast lost nothing. Floats may be rounded: so they are when the model is asked about a real table."""
-    if not (column.notna() == cast.notna()).all():
+    there = column.notna().to_numpy()
+    if not (there == cast.notna().to_numpy()).all():
         return False
     whole = pd.api.types.is_integer_dtype(cast.dtype) or pd.api.types.is_bool_dtype(cast.dtype)
-    return not whole or bool((column == cast).fillna(True).all())
+    return not whole or bool((column[there].to_numpy(np.float64) == cast[there].to_numpy(np.float64)).all())
 
 
 def split(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[Transform, Any]:
@@ -109,10 +112,32 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
         encoded = _is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
-    if names is None or not set(names) <= set(encoding.schema.names):
+    known = {_underscored(name): name for name in encoding.schema.names}
+    if names is None or not {_underscored(name) for name in names} <= set(known):
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    return lambda table: as_fitted(table, encoding)[names]
+    order = [known[_underscored(name)] for name in names]
+    if type(own).__module__.startswith(("xgboost", "lightgbm")):
+        return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
+    return lambda table: as_fitted(table, encoding)[order]
+
+
+def _underscored(name: str) -> str:
+    """As LightGBM keeps names."""
+    return name.replace(" ", "_")
+
+
+def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+    """Text as the categories that pandas makes of it: what a library of boosted trees must have been given."""
+    if encoding.known is None:
+        return table
+    text = [name for name in table if _is_text(table[name].dtype)]
+    return table.assign(**{str(name): _cast(table[name], encoding.known[name].astype("category")) for name in text})
+
+
+def _is_text(dtype: Any) -> bool:
+    kinds = pd.api.types
+    return not (isinstance(dtype, pd.CategoricalDtype) or kinds.is_numeric_dtype(dtype) or kinds.is_bool_dtype(dtype))
 
 
 def _encoded(encoding: Encoding, names: list[str] | None) -> See:
@@ -308,7 +333,10 @@ def _column(feature: Feature, values: Sequence[Any] | Matrix) -> Any:
     """Values of a feature as `Encoding.decode` gives them."""
     if not feature.is_numeric:
         return pd.array(list(values), dtype=object) if feature.missing else pd.Series(list(values)).array
-    floats = np.asarray(values, dtype=np.float64)
+    array = np.asarray(values)
+    if array.dtype == np.dtype(object):
+        array = np.where(pd.isna(array), np.nan, array)
+    floats = array.astype(np.float64)
     if feature.kind == "integer" and not feature.missing:
         return floats.astype(np.int64)
     return floats

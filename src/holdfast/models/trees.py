@@ -59,6 +59,11 @@ def _read(
     library = next((library for library in LIBRARIES if library.reads(final)), None)
     if library is None:
         return None
+    if encoding.known is None:
+        raise UnreadableError(
+            "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
+            "that has its label column, and not plausible=None"
+        )
     trees = library.grown_of(final)
     known = getattr(own, "classes_", None) if classes is None else classes
     trees = _ordered(trees, places_of(known, encoding))
@@ -79,6 +84,16 @@ def places_of(classes: Sequence[Any] | None, encoding: Encoding) -> list[int]:
     if known == list(range(len(wanted))):
         return known
     raise UnreadableError(f"its classes are {known}, those of the schema {wanted}")
+
+
+def check_outputs(outputs: int, encoding: Encoding, name: str) -> None:
+    """Raise where a booster has not one output per class, or one for two."""
+    classes = encoding.schema.classes
+    if max(2, outputs) != len(classes):
+        raise ValueError(
+            f"this {name} tells {max(2, outputs)} classes apart, the schema has {len(classes)} ({list(classes)}); list "
+            "the classes that it was trained on in the schema"
+        )
 
 
 def _ordered(trees: Grown, places: list[int]) -> Grown:
@@ -142,7 +157,9 @@ def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
     elif feature.kind == "integer":
         odd = [*edges, *(edges + 1)]
     else:
-        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf)]
+        there = known[~pd.isna(known)].astype(np.float64)
+        between = np.random.default_rng(0).uniform(there.min(), there.max(), 3 * len(edges))
+        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), *between]
     values = np.empty(len(odd) + feature.missing, dtype=object)
     values[: len(odd)] = odd
     return values if len(values) else known

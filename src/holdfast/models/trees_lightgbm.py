@@ -32,7 +32,7 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import ensemble_of_estimator, places_of
+    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
 
     objective = _objective(model.dump_model(num_iteration=1))
     if objective[0] not in ("binary", "cross_entropy", "multiclass"):
@@ -40,6 +40,7 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
             f"this lightgbm.Booster has the objective {objective[0]!r}, of which the classes are not known; expected "
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
         )
+    check_outputs(model.num_model_per_iteration(), encoding, "lightgbm.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
     given = question(model, encoding, encoded)
     ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))
@@ -74,7 +75,14 @@ def grown_of(final: Any) -> Grown:
     trees = [
         _tree(tree["tree_structure"], scale, place % outputs, outputs) for place, tree in enumerate(dumped["tree_info"])
     ]
-    return replace(joined(trees, np.zeros(outputs)), numbers=partial(_numbers, categories=booster.pandas_categorical))
+    zeros = {
+        node["split_feature"]
+        for tree in dumped["tree_info"]
+        for node, _ in _flat(tree["tree_structure"])
+        if node.get("missing_type") == "Zero"
+    }
+    seen = partial(_numbers, categories=booster.pandas_categorical, zeros=sorted(zeros))
+    return replace(joined(trees, np.zeros(outputs)), numbers=seen)
 
 
 def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
@@ -112,12 +120,9 @@ def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
 
 
 def _missing_left(node: Any) -> bool:
-    match node["missing_type"]:
-        case "NaN":
-            return bool(node["default_left"])
-        case "None":
-            return bool(float(node["threshold"]) >= 0)  # NaN is read as 0
-    raise UnreadableError("it takes 0 for a missing value (zero_as_missing)")
+    if node["missing_type"] == "None":  # NaN is read as 0
+        return bool(float(node["threshold"]) >= 0)
+    return bool(node["default_left"])
 
 
 def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
@@ -133,10 +138,13 @@ def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
     return nodes
 
 
-def _numbers(rows: Any, categories: list[list[Any]] | None) -> Floats:
-    """Categories by their place among those of the training table; what is almost 0 as 0."""
+def _numbers(rows: Any, categories: list[list[Any]] | None, zeros: list[int]) -> Floats:
+    """Categories by their place among those of the training table; what is almost 0 as 0, or, in columns where 0 says
+    that a value is missing (zero_as_missing), as NaN."""
     matrix = _of_table(rows, categories) if isinstance(rows, pd.DataFrame) else numbers(rows)
-    return np.where(abs(matrix) <= ALMOST_ZERO, 0.0, matrix)
+    matrix = np.where(abs(matrix) <= ALMOST_ZERO, 0.0, matrix)
+    matrix[:, zeros] = np.where(matrix[:, zeros] == 0, np.nan, matrix[:, zeros])
+    return matrix
 
 
 def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:

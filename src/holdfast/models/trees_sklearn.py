@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.models.cuts import Bools, Ints
 from holdfast.models.ensemble import Floats, Link
-from holdfast.models.grown import Bools, Grown, Ints, UnreadableError, joined
+from holdfast.models.grown import Grown, UnreadableError, joined
 
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")

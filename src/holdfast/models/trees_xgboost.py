@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from holdfast.models.cuts import Bools
 from holdfast.models.deployed import Deployed, How
 from holdfast.models.ensemble import Floats
-from holdfast.models.grown import Bools, Grown, UnreadableError, joined
+from holdfast.models.grown import Grown, UnreadableError, joined
 from holdfast.models.inputs import numbers, question
 from holdfast.tabular.encoding import Encoding
 
@@ -34,14 +35,16 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import ensemble_of_estimator, places_of
+    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
 
-    objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+    learner = json.loads(model.save_config())["learner"]
+    objective = learner["objective"]["name"]
     if objective not in (*BINARY, *SEVERAL):
         raise ValueError(
             f"this xgboost.Booster has the objective {objective!r}, which gives no classes; expected one of "
             f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
         )
+    check_outputs(int(learner["learner_model_param"]["num_class"]), encoding, "xgboost.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
     given = question(model, encoding, encoded)
     places = places_of(how.classes, encoding)
@@ -147,4 +150,4 @@ def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
 def _numbers(rows: Any, missing: float) -> Floats:
     """What a sparse matrix leaves out is missing to XGBoost, and so is one number that a classifier can be told."""
     matrix = numbers(rows, absent=np.nan)
-    return matrix if np.isnan(missing) else np.where(matrix == missing, np.nan, matrix)
+    return matrix if np.isnan(missing) else np.where(matrix.astype(np.float32) == np.float32(missing), np.nan, matrix)
