@@ -17,7 +17,8 @@ TORCH_INSTALL ?= --no-deps
 PEER_ENVS := .venv-art .venv-alibi .venv-dice
 # Not part of `make bench`: what needs a GPU or hours, what needs the reference libraries (`make fidelity`), and what
 # measures nothing.
-APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/attack.py
+APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/black_box.py \
+         bench/attack.py
 
 .PHONY: demo test test-all pytest check format bench peers fidelity results listing dist sbom lock clean
 
@@ -54,6 +55,7 @@ peers: $(PEERS)/.installed  ## comparisons with the real reference libraries, in
 fidelity: $(STAMP) $(PEERS)/.installed $(PEER_ENVS:%=%/.installed)  ## our searches against the reference libraries
 	$(BIN)/python bench/fidelity.py
 	$(BIN)/python bench/schema_dice.py
+	$(BIN)/python bench/black_box.py
 
 results: $(STAMP)  ## docs/results.md and its figures, from results/
 	$(BIN)/python docs/make_results.py --figures

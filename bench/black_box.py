@@ -41,7 +41,7 @@ from holdfast.models.merged import Merged, merge_logits
 from schema_dice import HERE, PYTHON, THEIRS, Question, judged, readable, write
 
 MODELS = {
-    "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3, random_state=0),
+    "forest": lambda: RandomForestClassifier(30, min_samples_leaf=3, random_state=0),
     "boosting": lambda: GradientBoostingClassifier(random_state=0),
     "network": lambda: MLPClassifier((32, 16), alpha=0.01, max_iter=60, random_state=0),
 }
@@ -108,7 +108,7 @@ def serve(listener: Listener, question: Question) -> None:
         while True:
             try:
                 values = np.frombuffer(line.recv_bytes()).reshape(-1, features)
-            except EOFError:
+            except (EOFError, ConnectionError):
                 return
             logits = torch.from_numpy(deployed.ask(readable(values, question.encoding)))
             shares = (merge_logits(logits, question.groups) if merges else logits).softmax(1)

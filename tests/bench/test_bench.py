@@ -32,6 +32,7 @@ TABLES = {
     "art_variants": "The elastic-net attack's variants",
     "audit": "An audit of drawn networks of HELOC's shape",
     "believable": "Real people as a yardstick",
+    "black_box": "A model that only answers",
     "certificates": "Moving to where more is proved, in the same ball",
     "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",

@@ -1,4 +1,4 @@
-"""Whatever gives classes can be the deployed model, says how it is asked, and is refused with a reason where it cannot."""
+"""Whatever gives classes can be the deployed model and says how it is asked; what gives none is refused."""
 
 import inspect
 import warnings
@@ -122,7 +122,9 @@ def test_columns_are_given_by_name_in_the_order_they_were_fitted():
         model = as_model(own, ENCODING)
     assert "a table of 2 of the 5 columns" in repr(model)
     x = ENCODING.encode(TABLE)
-    assert [ENCODING.schema.classes[place] for place in predict(model, x)] == own.predict(TABLE[["debts", "income"]]).tolist()
+    assert [ENCODING.schema.classes[place] for place in predict(model, x)] == own.predict(
+        TABLE[["debts", "income"]]
+    ).tolist()
 
 
 def test_columns_that_the_schema_lacks_are_named():
@@ -157,7 +159,9 @@ def test_where_both_fit_the_one_that_is_right_more_often_is_taken(takes):
     own = KNeighborsClassifier().fit(rows, table.label)
     model = as_model(own, encoding)
     assert ("encoded columns" in repr(model)) == (takes == "encoded")
-    assert [encoding.schema.classes[place] for place in predict(model, encoding.encode(table))] == own.predict(rows).tolist()
+    assert [encoding.schema.classes[place] for place in predict(model, encoding.encode(table))] == own.predict(
+        rows
+    ).tolist()
 
 
 def test_a_width_that_fits_neither_is_refused():
@@ -241,7 +245,10 @@ def test_classes_are_matched_by_value_by_text_and_by_position():
     for labels, note in ((truth, ""), (truth.astype(int), ""), (truth.astype(str), "by their text")):
         own = DecisionTreeClassifier(max_depth=3, random_state=0).fit(rows, labels)
         model = as_model(own, encoding)
-        assert (predict(model, encoding.encode(TABLE)).bool().numpy() == (own.predict(rows).astype(str) == str(own.classes_[1]))).all()
+        assert (
+            predict(model, encoding.encode(TABLE)).bool().numpy()
+            == (own.predict(rows).astype(str) == str(own.classes_[1]))
+        ).all()
         assert note in repr(model)
     named = DecisionTreeClassifier(max_depth=3, random_state=0).fit(rows, (TABLE.label == "bad").astype(int))
     assert "classes by position: 0 is 'good', 1 is 'bad'" in repr(as_model(named, ENCODING))
@@ -258,7 +265,9 @@ def test_numbers_in_another_order_are_refused_until_the_order_is_said():
 
 def test_other_classes_are_refused():
     own = numbers(LogisticRegression(), TABLE.assign(label=TABLE.label.map({"good": "yes", "bad": "no"})))
-    with pytest.raises(ValueError, match="has the classes 'no', 'yes', but the schema has 'good', 'bad'; pass classes="):
+    with pytest.raises(
+        ValueError, match="has the classes 'no', 'yes', but the schema has 'good', 'bad'; pass classes="
+    ):
         as_model(own, ENCODING)
     assert (predict(as_model(own, ENCODING, classes=("bad", "good")), ENCODING.encode(TABLE)) == 0).any()
 
@@ -291,7 +300,10 @@ def test_what_a_function_gives_is_found_out(function, says):
 
 def test_a_function_of_encoded_rows():
     own = LogisticRegression().fit(ENCODING.encode(TABLE).numpy(), (TABLE.label == "bad").astype(int))
-    for model in (as_model(lambda x: own.predict_proba(x), ENCODING, takes="encoded"), as_model(lambda x: own.predict_proba(x), ENCODING)):
+    for model in (
+        as_model(lambda x: own.predict_proba(x), ENCODING, takes="encoded"),
+        as_model(lambda x: own.predict_proba(x), ENCODING),
+    ):
         assert "an array of 7 encoded columns" in repr(model)
         assert (predict(model, ENCODING.encode(TABLE)).numpy() == own.predict(ENCODING.encode(TABLE).numpy())).all()
 

@@ -1,6 +1,7 @@
 """Linear models and networks of scikit-learn in torch: the same probabilities, with gradients, or no translation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,9 @@ def people(classes: int) -> pd.DataFrame:
             "school": draw.choice(SCHOOL, 300),
         }
     )
-    score = (table.income - 3000) / 1500 + (table.job == "full") + 0.5 * (table.school == "high") + 0.4 * draw.randn(300)
+    score = (
+        (table.income - 3000) / 1500 + (table.job == "full") + 0.5 * (table.school == "high") + 0.4 * draw.randn(300)
+    )
     table["label"] = np.where(score > 0, "good", "bad")
     return table if classes == 2 else table.assign(label=np.where(score > 1, "great", table.label))
 
@@ -66,7 +69,8 @@ def fitted(final, table: pd.DataFrame, *steps):
 def check_same(own, table: pd.DataFrame) -> None:
     space = encoding(table)
     model = as_model(own, space)
-    assert model.exact is not None and "searched by its gradient" in repr(model)
+    assert model.exact is not None
+    assert "searched by its gradient" in repr(model)
     x = space.encode(table).requires_grad_()
     exact = model.exact(x)
     torch.testing.assert_close(exact.softmax(1), model(x.detach()).softmax(1), rtol=0, atol=1e-5)
@@ -139,5 +143,23 @@ def test_what_the_translation_finds_the_object_confirms():
     x = space.encode(table)
     x = x[predict(model, x) != 0][:40]
     answer = MinCost(norm=1)(model, x, space.target("great", len(x)), space.space)
-    assert answer.success > 0.9 and answer.calls is None
+    assert answer.success > 0.9
+    assert answer.calls is None
     assert (own.predict(space.decode(answer.point[answer.found])) == "great").all()
+
+
+@pytest.mark.parametrize("bias", [0.0005, 0.05])
+def test_what_the_object_does_not_confirm_is_searched_again(bias):
+    table = people(2)
+    space, own = encoding(table), fitted(LogisticRegression(), table)
+    model = as_model(own, space)
+    exact = model.exact
+    assert exact is not None
+    wrong = replace(model, exact=lambda x: exact(x) + torch.tensor([bias, 0.0], dtype=torch.float64))
+    x = space.encode(table)
+    x = x[predict(model, x) == 1][:20]
+    target = space.target("good", len(x))
+    free = space.space.without_people()
+    right, found = (MinCost(norm=1)(each, x, target, free) for each in (model, wrong))
+    assert found.found[right.found].all()
+    assert found.cost(1)[right.found].mean() < 1.2 * right.cost(1)[right.found].mean()

@@ -13,7 +13,7 @@ from conftest import EVERYTHING, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Encoding, Feature, Margin, MinCost, Wish, merged
+from holdfast import Encoding, Feature, Implies, Margin, MinCost, Wish, merged, other_class
 from holdfast.models.asked import asked
 from holdfast.models.deployed import Deployed
 from holdfast.models.ensemble import Ensemble
@@ -310,6 +310,30 @@ def test_without_people_to_start_from_nothing_is_missed():
     task = question(ensemble)
     points = [cheapest_in_trees(task, own) for own in (ensemble, alone)]
     assert (task.enough(points[0]) == task.enough(points[1])).all()
+
+
+def test_with_relations_and_people_points_keep_both():
+    schema = replace(SCHEMA, relations=(Implies({"job": ("baker",)}, {"owner": (True,)}),))
+    known = table(200)
+    known["owner"] = known["owner"] | (known["job"] == "baker")
+    encoding = Encoding.fit(known, schema)
+    ensemble = grown(9, encoding, trees=20, used=9)
+    model = deployed(ensemble)
+    x = encoding.encode(known.iloc[:30])
+    target = other_class(model, x)
+    free = replace(encoding.space, related=None, people=None)
+    spaces = {"free": free, "related": encoding.space.without_people(), "both": encoding.space}
+    answers = {name: MinCost(norm=1)(model, x, target, space) for name, space in spaces.items()}
+    counts = {name: int(answer.found.sum()) for name, answer in answers.items()}
+    assert counts["free"] >= counts["related"] >= counts["both"] > 0
+    related, both = answers["related"], answers["both"]
+    after, home = encoding.decode(related.point), encoding.decode(x)
+    broken = (after["job"] == "baker") & ~after["owner"].astype(bool) & related.found.numpy()
+    assert not broken[(home["job"] != "baker").to_numpy()].any()
+    assert encoding.people.plausible(both.point, target, x)[both.found].all()
+    for answer in (related, both):
+        there = answer.found & answers["free"].found
+        assert (answer.cost(1)[there] >= answers["free"].cost(1)[there] * 0.999).double().mean() > 0.95
 
 
 def test_what_it_cannot_do_is_said():

@@ -72,17 +72,19 @@ class Counted:
 def test_what_is_found_is_so_and_keeps_the_space(outputs, plausible):
     model = as_model(Counted(outputs), ENCODING)
     space = ENCODING.space if plausible else ENCODING.space.without_people()
-    answer = MinCost(norm=1, calls=500)(model, REFUSED, TARGET, space)
+    answer = MinCost(norm=1, calls=200)(model, REFUSED, TARGET, space)
     assert answer.success >= 0.9
     decoded = ENCODING.decode(answer.point)
     assert (OWN.predict(decoded[NAMES])[answer.found.numpy()] == "good").all()
     assert not space.violations(answer.point, REFUSED).any()
     assert not len(SCHEMA.broken(decoded))
     if plausible:
-        assert (answer.unlikeness[answer.found][:, 1] <= answer.unlikeness[answer.found][:, 0].clamp_min(1) + 1e-4).all()
+        assert (
+            answer.unlikeness[answer.found][:, 1] <= answer.unlikeness[answer.found][:, 0].clamp_min(1) + 1e-4
+        ).all()
 
 
-@pytest.mark.parametrize("calls", [5, 60, 300])
+@pytest.mark.parametrize("calls", [5, 60, 160])
 def test_the_budget_is_kept_and_reported(calls):
     own = Counted()
     model = as_model(own, ENCODING)
@@ -101,9 +103,10 @@ def test_more_calls_find_cheaper_points_and_few_questions_are_many_rows():
     own = Counted()
     model = as_model(own, ENCODING)
     few, many = (
-        MinCost(norm=1, calls=calls)(model, REFUSED, TARGET, ENCODING.space.without_people()) for calls in (40, 1000)
+        MinCost(norm=1, calls=calls)(model, REFUSED, TARGET, ENCODING.space.without_people()) for calls in (40, 300)
     )
-    assert many.success == 1 and many.found[few.found].all()
+    assert many.success == 1
+    assert many.found[few.found].all()
     both = few.found
     assert (many.cost(1)[both] <= few.cost(1)[both] + 1e-6).all()
     assert own.rows / own.times > 50
@@ -112,31 +115,36 @@ def test_more_calls_find_cheaper_points_and_few_questions_are_many_rows():
 def test_nearly_as_cheap_as_by_the_gradient():
     space = ENCODING.space.without_people()
     exact, asked = as_model(OWN, ENCODING), as_model(Counted(), ENCODING)
-    assert exact.exact is not None and asked.exact is None
+    assert exact.exact is not None
+    assert asked.exact is None
     for norm in (1, 2):
-        led, found = (MinCost(norm=norm)(model, REFUSED, TARGET, space) for model in (exact, asked))
-        assert found.found.all() and led.found.all()
+        led, found = (MinCost(norm=norm, calls=400)(model, REFUSED, TARGET, space) for model in (exact, asked))
+        assert found.found.all()
+        assert led.found.all()
         assert found.cost(norm).mean() <= 1.05 * led.cost(norm).mean()
-        assert led.calls is None and found.calls is not None
+        assert led.calls is None
+        assert found.calls is not None
 
 
 def test_a_row_is_searched_by_itself():
     model = as_model(Counted(), ENCODING)
-    together = MinCost(norm=1)(model, REFUSED, TARGET, ENCODING.space)
-    alone = MinCost(norm=1)(model, REFUSED[3:5], TARGET[3:5], ENCODING.space)
+    together = MinCost(norm=1, calls=150)(model, REFUSED, TARGET, ENCODING.space)
+    alone = MinCost(norm=1, calls=150)(model, REFUSED[3:5], TARGET[3:5], ENCODING.space)
     torch.testing.assert_close(alone.point, together.point[3:5])
 
 
 def test_whoever_has_the_class_stays():
     accepted = ROWS[torch.from_numpy(OWN.predict(TABLE[NAMES]) == "good")][:3]
     answer = MinCost(norm=1)(as_model(Counted(), ENCODING), accepted, ENCODING.target("good", 3), ENCODING.space)
-    assert answer.found.all() and torch.equal(answer.point, accepted)
+    assert answer.found.all()
+    assert torch.equal(answer.point, accepted)
 
 
 def test_a_level_of_probability_is_reached():
     model = as_model(Counted(), ENCODING)
-    answer = Margin(0.9, MinCost(norm=1, calls=500))(model, REFUSED, TARGET, ENCODING.space.without_people())
-    assert answer.success >= 0.9 and answer.calls is not None
+    answer = Margin(0.9, MinCost(norm=1, calls=200))(model, REFUSED, TARGET, ENCODING.space.without_people())
+    assert answer.success >= 0.9
+    assert answer.calls is not None
     share = OWN.predict_proba(ENCODING.decode(answer.point[answer.found])[NAMES])
     assert (share[:, list(OWN.classes_).index("good")] >= 0.9).all()
 
@@ -144,7 +152,7 @@ def test_a_level_of_probability_is_reached():
 def test_without_known_rows_random_ones_are_learned_from():
     encoding = replace(ENCODING, known=None, plausible=None)
     model = as_model(Counted(), encoding)
-    answer = MinCost(norm=1, calls=500)(model, REFUSED, TARGET, encoding.space)
+    answer = MinCost(norm=1, calls=200)(model, REFUSED, TARGET, encoding.space)
     assert answer.success >= 0.9
 
 
@@ -156,8 +164,9 @@ def test_groups_of_classes_are_searched():
     model = merged(as_model(lambda rows: own.predict_proba(rows), encoding), ((0,), (1, 2)))
     x = encoding.encode(table)
     x = x[predict(model, x) == 0][:5]
-    answer = MinCost(norm=1, calls=400)(model, x, torch.ones(len(x), dtype=torch.long), encoding.space)
-    assert answer.found.all() and answer.calls is not None
+    answer = MinCost(norm=1, calls=200)(model, x, torch.ones(len(x), dtype=torch.long), encoding.space)
+    assert answer.found.all()
+    assert answer.calls is not None
     assert set(own.predict(encoding.decode(answer.point)[NAMES])) <= {"good", "great"}
 
 
@@ -165,6 +174,6 @@ def test_a_person_s_own_wishes_are_kept():
     kept = torch.zeros_like(REFUSED, dtype=torch.bool)
     kept[:6, 1] = True  # income
     space = ENCODING.space.without_people().to(REFUSED).keeping(kept)
-    answer = MinCost(norm=1, calls=400)(as_model(Counted(), ENCODING), REFUSED, TARGET, space)
+    answer = MinCost(norm=1, calls=200)(as_model(Counted(), ENCODING), REFUSED, TARGET, space)
     assert answer.found[6:].all()
     assert torch.equal(answer.point[:6, 1], REFUSED[:6, 1])

@@ -325,8 +325,9 @@ def _check_kind(model: Any, name: str) -> None:
     kind = _kind(model)
     if kind in ("regressor", "clusterer", "outlier_detector", "density_estimator"):
         raise ValueError(
-            f"{name} is {'an' if kind[0] == 'o' else 'a'} {kind.replace('_', ' ')} and gives no classes; pass a classifier, or a function that gives "
-            "the label of each row, such as lambda table: model.predict(table) > 100"
+            f"{name} is {'an' if kind[0] == 'o' else 'a'} {kind.replace('_', ' ')} and gives no classes; "
+            "pass a classifier, or a function that gives the label of each row, such as lambda table: "
+            "model.predict(table) > 100"
         )
     try:
         from sklearn.base import BaseEstimator

@@ -19,7 +19,7 @@ from holdfast.models.asked import Asked, itself, leading
 from holdfast.models.deployed import ensemble_of, learned_by
 from holdfast.models.scores import Score
 from holdfast.search.gradients import LEAST_SCORE
-from holdfast.search.moves import FRACTIONS, Task, proposals_from
+from holdfast.search.moves import Task
 from holdfast.tabular.space import Space
 
 CALLS = 2000  # rows that a black box is asked about for each person
@@ -27,8 +27,7 @@ AT_ONCE = 48  # of them in a round
 SINGLE = 8  # one of so many for single changes from home
 DONORS = 128  # people of the class whom a row may become, as far as it can change
 PATIENCE = 12  # rounds without anything cheaper
-ELITE = 6  # points that a row goes on from
-FAR = 1e6  # the rank of points that are not of the class begins here
+ELITE = 3  # points of the class, and as many near to it, that a row goes on from
 PEOPLE_AT_ONCE = 128
 TOGETHER = 32  # moves that gain, and as many that save, of which every two are tried together
 JOINED = 72  # such pairs that are looked at more closely
@@ -36,10 +35,16 @@ PRICES = 16  # of the score, at which every feature chooses for itself
 BASIS = 192  # numbers that a row's own model has, about
 RIDGE = 0.03
 TINY = 1e-9
+FIRST = (1.0, 0.5, 0.2, 0.75, 0.05, 0.35)  # of the way to a bound that a number is moved at first
+WAYS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.005)  # and later, or back home
 
 
 def cheapest_of_black_box(task: Task, calls: int = CALLS) -> Tensor:
     """The cheapest points found that score above 0; where there are none, the row itself: (n, d)."""
+    if task.origin.device.type != "cpu":  # where tables are made and black boxes answer
+        home = task.origin.cpu()
+        own = replace(task, origin=home, target=task.target.cpu(), space=task.space.to(home))
+        return cheapest_of_black_box(own, calls).to(task.origin)
     basis = Basis.of(task.space, learned_by(itself(task.model))[0].to(task.origin))
     best = task.origin.clone()
     for some in torch.split(torch.arange(len(best), device=best.device), PEOPLE_AT_ONCE):
@@ -115,6 +120,36 @@ class Basis:
         return added
 
 
+@dataclass(frozen=True)
+class _Elite:
+    """The points of each row that rank lowest, none with the same columns changed as another."""
+
+    points: Tensor  # (n, e, d)
+    ranks: Tensor  # (n, e)
+    changed: Tensor  # (n, e) a mark for the columns that are
+
+    @classmethod
+    def at(cls, origin: Tensor) -> _Elite:
+        ranks = torch.full((len(origin), ELITE), torch.inf, dtype=torch.float64)
+        return cls(origin[:, None].repeat(1, ELITE, 1), ranks, torch.zeros_like(ranks))
+
+    def drop(self, rows: Tensor, gone: Tensor) -> None:
+        self.ranks[rows] = torch.where(gone, torch.inf, self.ranks[rows])
+
+    def keep(self, rows: Tensor, points: Tensor, ranks: Tensor, changed: Tensor) -> None:
+        """Take in points (m, t, d) by their ranks; what ranks infinite is none."""
+        points = torch.cat([self.points[rows], points], 1)
+        ranks, changed = torch.cat([self.ranks[rows], ranks.double()], 1), torch.cat([self.changed[rows], changed], 1)
+        ranks, order = ranks.sort(dim=1, stable=True)
+        again = _repeated(changed.gather(1, order))
+        ranks, place = torch.where(again, torch.inf, ranks).topk(ELITE, dim=1, largest=False)
+        order = order.gather(1, place)
+        real = (ranks < torch.inf)[..., None]
+        chosen = points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
+        self.points[rows] = torch.where(real, chosen, self.points[rows])
+        self.ranks[rows], self.changed[rows] = ranks, changed.gather(1, order)
+
+
 class _Search:
     """Some rows, what they were told, and the best that they have found."""
 
@@ -122,9 +157,9 @@ class _Search:
         rows = len(task.origin)
         self.task, self.basis, self.calls = task, basis, calls
         self.best, self.least = task.origin.clone(), torch.full_like(task.origin[:, 0], torch.inf)
-        # The best points, each with other features changed than the others: those of the class, then those near to it.
-        self.elite = task.origin[:, None].repeat(1, ELITE, 1)
-        self.rank = torch.full((rows, ELITE), torch.inf, dtype=torch.float64)
+        # The best points, each with other features changed than the others: the cheapest of the class, and those that
+        # are nearest to it among cheaper ones.
+        self.inside, self.near = (_Elite.at(task.origin) for _ in range(2))
         self.count = torch.zeros(rows, dtype=torch.long, device=self.best.device) if spent is None else spent.clone()
         self.leads = leading(task.model)
         self.led = self._led(task.origin[:, None])[:, 0]  # what the surrogate says of home
@@ -154,19 +189,20 @@ class _Search:
     def _rounds(self, going: Tensor) -> None:
         waited = torch.zeros(len(self.best), dtype=torch.long)
         for turn in range(self.calls):
-            going = going[(self.count[going] < self.calls) & (waited[going] < PATIENCE)]
+            patience = torch.where(self.least[going] < torch.inf, PATIENCE, 2 * PATIENCE)
+            going = going[(self.count[going] < self.calls) & (waited[going] < patience)]
             if not len(going):
                 return
             self._learn(going)
             before = self.least[going].clone()
-            asked = self._round(going, turn)
+            self._round(going, turn)
             better = self.least[going] < before * (1 - 1e-3)
-            waited[going] = torch.where(better, 0, waited[going] + 1 + ELITE * ~asked)
+            waited[going] = torch.where(better, 0, waited[going] + 1)
 
     def _first(self, going: Tensor) -> None:
         """Every feature by itself, some way to its ends, and every level."""
         task = self.task.of(going)
-        points = _singles(task, task.origin, proposals_from(task, task.origin, [], FRACTIONS[:4]))
+        points = _singles(task, task.origin, _proposals(task, task.origin, [], FIRST))
         points, valid = _completed(task, task.origin, points)
         rank = -torch.arange(points.shape[1], dtype=torch.float64).expand(points.shape[:2])
         rank = torch.where(valid, rank, -torch.inf)
@@ -196,10 +232,14 @@ class _Search:
     def _round(self, going: Tensor, turn: int) -> Tensor:
         """Ask about the most promising points around the best, another and home, and donors; who had any: (m,)."""
         task = self.task.of(going)
-        others = [self.elite[going, 1 + turn % (ELITE - 1)], task.origin]
+        found = (self.least[going] < torch.inf)[:, None]
+        inside, near = self.inside.points[going], self.near.points[going]
+        best = torch.where(found, inside[:, 0], near[:, 0])
+        second = torch.where(found, near[:, turn % ELITE], near[:, 1 + turn % (ELITE - 1)])
+        others = [second, task.origin, inside[:, 1 + turn % (ELITE - 1)], self.donors[going, turn % DONORS]]
         points, valid = [], []
-        for base in [self.elite[going, 0], others[turn % 2]]:
-            whole, fits = _completed(task, base, self._promising(going, task, base))
+        for base in [best, others[turn % 4]]:
+            whole, fits = _completed(task, base, self._promising(going, task, base, turn))
             points.append(whole)
             valid.append(fits)
         pool, fits = torch.cat([*points, self.donors[going]], 1), torch.cat([*valid, self.of_donors[going]], 1)
@@ -208,10 +248,11 @@ class _Search:
 
     # ---- which points ----
 
-    def _promising(self, going: Tensor, task: Task, base: Tensor) -> Tensor:
+    def _promising(self, going: Tensor, task: Task, base: Tensor, turn: int) -> Tensor:
         """Points with one feature of the base changed, with two, and with each as it likes at some price: (m, t, d)."""
-        hints = list(self.elite[going].unbind(1))
-        proposals = proposals_from(task, base, hints, FRACTIONS)  # (m, p, d)
+        elite = [*self.inside.points[going].unbind(1), *self.near.points[going].unbind(1)]
+        hints = [*elite, *(self.donors[going, (turn * 3 + k) % DONORS] for k in range(3))]
+        proposals = _proposals(task, base, hints, WAYS)  # (m, p, d)
         at_home = self.basis.parts(torch.cat([proposals, base[:, None]], 1), self.weight[going][:, :-1])
         slope = self._slope(task, base) * (1 + self.weight[going, -1:]).to(base)
         gain = task.space.per_feature(at_home[:, :-1] - at_home[:, -1:] + (proposals - base[:, None]) * slope[:, None])
@@ -315,25 +356,20 @@ class _Search:
         better = least < self.least[going]
         self.best[going] = torch.where(better[:, None], points[rows, place], self.best[going])
         self.least[going] = torch.where(better, least, self.least[going])
-        self._keep(going, points, torch.where(told > LEAST_SCORE, cost, FAR - told), real)
+        is_inside, cheap = told > LEAST_SCORE, cost < 0.98 * self.least[going][:, None]
+        self.inside.keep(going, points, torch.where(real & is_inside, cost, torch.inf), self._changed(going, points))
+        self.near.drop(going, self.task.of(going).cost(self.near.points[going]) >= 0.98 * self.least[going][:, None])
+        near = torch.where(real & ~is_inside & cheap, -told, torch.inf)
+        self.near.keep(going, points, near, self._changed(going, points))
         marks = torch.full((len(self.best), points.shape[1]), torch.inf, dtype=torch.float64)
         marks[going] = torch.where(real, points.double() @ self.marks, torch.inf)
         self.asked = torch.cat([self.asked, marks], 1)
         if points.shape[1] > 1:
             self._remember(going, points, real, told)
 
-    def _keep(self, going: Tensor, points: Tensor, rank: Tensor, real: Tensor) -> None:
-        """The elite, of those that there were and of the points (m, t, d)."""
-        every = torch.cat([self.elite[going], points], 1)
-        ranks = torch.cat([self.rank[going], torch.where(real, rank.double(), torch.inf)], 1)
-        ranks, order = ranks.sort(dim=1, stable=True)
-        changed = (every != self.task.origin[going][:, None]).double() @ self.marks
-        changed = changed.gather(1, order)
-        again = (changed[:, :, None] == changed[:, None]).tril(-1).any(2)
-        ranks, place = torch.where(again, torch.inf, ranks).topk(ELITE, dim=1, largest=False)
-        order = order.gather(1, place)
-        self.elite[going] = every.gather(1, order[..., None].expand(-1, -1, every.shape[2]))
-        self.rank[going] = ranks
+    def _changed(self, going: Tensor, points: Tensor) -> Tensor:
+        """A mark for which columns the points (m, t, d) change: (m, t)."""
+        return (points != self.task.origin[going][:, None]).double() @ self.marks
 
     def _remember(self, going: Tensor, points: Tensor, real: Tensor, told: Tensor) -> None:
         """Add what the surrogate got wrong to what a row's own model is fitted to."""
@@ -396,6 +432,16 @@ def slope_of(score: Score, leads: object, point: Tensor, task: Task) -> Tensor:
         value = score(leads, own, task.target, task.origin)  # type: ignore[arg-type]
         (gradient,) = torch.autograd.grad(value.sum(), own)
     return gradient
+
+
+def _proposals(task: Task, base: Tensor, hints: list[Tensor], ways: tuple[float, ...]) -> Tensor:
+    """Valid points to take features from: some way home and to the bounds, every level, the hints: (n, p, d)."""
+    ends = torch.stack([*task.space.bounds(task.origin), task.origin], dim=1)  # (n, 3, d)
+    shares = torch.tensor(ways).to(base)[:, None, None]
+    points = (base[:, None, None] + shares * (ends - base[:, None])[:, None]).flatten(1, 2)
+    every = torch.arange(len(base)).repeat_interleave(points.shape[1])
+    valid = task.space.of(every).snap_apart(points.flatten(0, 1), task.origin[every]).view(points.shape)
+    return torch.cat([valid, *(each[:, None] for each in (*task.space.levels(base, task.origin), *hints))], 1)
 
 
 def _singles(task: Task, base: Tensor, proposals: Tensor) -> Tensor:

@@ -248,7 +248,7 @@ def _best_move(
     now, gradient = slope(score, task.model, point, task.target, task.origin)
     if fractions and score is task.score:
         hints = [*hints, *_newton(task, point, now, gradient)]
-    moves = _promising(task, point, proposals_from(task, point, hints, fractions), now, gradient, rank)
+    moves = _promising(task, point, _proposals(task, point, hints, fractions), now, gradient, rank)
     take = _taken if task.space.related is None else _taken_whole
     return take(task, score, point, now, moves, rank)
 
@@ -373,7 +373,7 @@ def _newton(task: Task, point: Tensor, now: Tensor, gradient: Tensor) -> list[Te
     ]
 
 
-def proposals_from(task: Task, point: Tensor, hints: list[Tensor], fractions: tuple[float, ...]) -> Tensor:
+def _proposals(task: Task, point: Tensor, hints: list[Tensor], fractions: tuple[float, ...]) -> Tensor:
     """Valid points to take features from: part of the way home and to the bounds, every level, the hints. (n, p, d)"""
     if not fractions:
         return torch.stack(hints, dim=1)

@@ -4,7 +4,8 @@ A person is one cell per feature. Every kernel takes the same ``world``: the nod
 feature begin, which trees can feel a step across each threshold (a walk along a feature asks only those), and what is
 wanted. A *state* is (cells, leaves, total): where somebody is, the leaf of every tree there, the sum of their values.
 A *person* is (home, cost, first, last): their cells, what every cell costs them, and how far each number can go. The
-*desk* is room to work: scores of moves, leaves and sums on a walk, and the features that the person can move.
+*desk* is room to work: scores of moves, leaves and sums on a walk, the features that the person can move, and other
+cells that will do, with their number: what is cheapest may not be what a person is advised.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def follow(begin, end, which, cells, walked, sums, world):  # type: ignore[no-un
 def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped-def]
     """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER."""
     home, cost, first, last = person
-    scores, walked, sums, _ = desk
+    scores, walked, sums = desk[0], desk[1], desk[2]
     layout, touch_start, touch, uses_start, uses = world[4], world[5], world[6], world[7], world[8]
     cells, leaves, total = state
     here, own = cells[feature], home[feature]
@@ -267,6 +268,22 @@ def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def note(state, desk):  # type: ignore[no-untyped-def]
+    """Write the cells of a state down among those that will do, if there is room and they are new."""
+    noted, count, cells = desk[4], desk[5], state[0]
+    if count[0] == noted.shape[0]:
+        return
+    for other in range(count[0]):
+        same = True
+        for feature in range(cells.shape[0]):
+            same = same and noted[other, feature] == cells[feature]
+        if same:
+            return
+    put(cells, noted[count[0]])
+    count[0] += 1
+
+
+@_inner
 def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
     """One feature taken back, whole or half, and greedily to the class again by others.
 
@@ -292,7 +309,9 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
             move(trial, feature, back - start, world)
             if not reach(trial, SPARE * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
                 continue
-            if reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING:
+            less = reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING
+            note(trial, desk)
+            if less:
                 copy(trial, state)
                 return True
     return False
@@ -324,7 +343,9 @@ def added(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
             copy(state, trial)
             move(trial, feature, k - start, world)
             reduce(trial, feature, person, desk, world)
-            if reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING:
+            less = reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING
+            note(trial, desk)
+            if less:
                 copy(trial, state)
                 return True
     return False
@@ -467,8 +488,12 @@ def improve(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
 
 
 @_entry
-def search(homes, costs, firsts, lasts, crowd, world):  # type: ignore[no-untyped-def]
-    """The cheapest cells found for each person (n, f), and whether they will do (n,)."""
+def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: ignore[no-untyped-def]
+    """The cheapest cells found for each person (n, f), and whether they will do (n,).
+
+    Other cells that will do are written to ``noted`` (n, p, f), as many as there is room for, and their number to
+    ``counts`` (n,): what came up on the way, and cells in the boxes of people.
+    """
     features, count, outputs = homes.shape[1], world[2].shape[0], world[9].shape[0]
     state = empty_state(features, count, outputs)
     trial = empty_state(features, count, outputs)
@@ -479,11 +504,11 @@ def search(homes, costs, firsts, lasts, crowd, world):  # type: ignore[no-untype
     near, prices = np.zeros(BOXES, np.int64), np.zeros(BOXES)
     for row in range(homes.shape[0]):
         person = homes[row], costs[row], firsts[row], lasts[row]
-        desk = scores, walked, sums, actives(person, world)
+        desk = scores, walked, sums, actives(person, world), noted[row], counts[row : row + 1]
         best, seed = np.inf, np.int64(1)
         put(homes[row], found[row])
         for turn in range(POWERS + BOXES + RANDOM):
-            if turn >= POWERS and there[row]:
+            if turn >= POWERS and there[row] and (counts[row] >= noted.shape[1] or turn >= POWERS + BOXES):
                 break
             power = 0.0
             if turn < POWERS:
@@ -498,10 +523,17 @@ def search(homes, costs, firsts, lasts, crowd, world):  # type: ignore[no-untype
             else:
                 seed = shuffle(seed, cells, person, desk, world)
             place(state, cells, world)
+            if turn >= POWERS and there[row]:
+                if score_of(state[2], world) >= world[10][5]:
+                    note(state, desk)
+                    reduce(state, np.int64(-1), person, desk, world)
+                    note(state, desk)
+                continue
             if not reach(state, np.inf, power, np.int64(-1), person, desk, world):
                 continue
             there[row] = True
             if reduce(state, np.int64(-1), person, desk, world) < PROMISING * best:
+                note(state, desk)
                 paid = improve(state, trial, person, desk, world)
                 if paid < best - LEAST_SAVING:
                     best = paid

@@ -6,7 +6,7 @@ cell to the next asks only the trees that have this threshold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,41 +18,82 @@ from holdfast.models.asked import itself
 from holdfast.models.ensemble import Ensemble
 from holdfast.models.merged import Merged
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
-from holdfast.search.believable import believable
+from holdfast.search.believable import believable, cheapest
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task, settle
 from holdfast.search.tree_cells import Board, Cells
 
 ROWS = 256  # whose cells are priced at a time,
-AT_ONCE = 16  # and that are searched at a time: in between, the search can be interrupted
+AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
+OTHERS = 64  # points beside the cheapest, where relations or people may refuse that
 PEOPLE = 4000  # training rows at most whose boxes are tried
 ENOUGH = 1.02 * LEAST_SCORE  # what a score must be, so that rounding to float32 decides nothing
 
 
 def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
-    """The same where relations join columns and points must pass for people, if the space asks for that."""
-    apart = cheapest_in_trees(task, ensemble)
+    """The cheapest points found that score above 0; where there are none, the row itself: (n, d).
+
+    Where relations join columns or points must pass for people, the search is asked for more points than the cheapest.
+    Each is made valid, the cheapest that then is all that is wanted counts, and needless moves are taken back. Who has
+    none is searched for as with other models.
+    """
+    space, strict = task.space, task.guarded
+    if space.related is None and strict.people is None:
+        return cheapest_in_trees(task, ensemble)
+    apart, others = Trees(task, ensemble).several(OTHERS)
+    points = torch.cat([apart[:, None], others], 1)
+    point = apart.clone()
+    for rows in torch.split(torch.arange(len(apart)), ROWS):
+        point[rows] = cheapest(strict.of(rows), points[rows])
+    # Where no point scores enough, relations and people leave none; but a column that follows others may open a way.
+    hopeful = task.enough(apart) | bool(space.follows.any())
+    for joined in (_joined, settle):  # from the cheapest point, then from wherever else a search would begin
+        lost = torch.nonzero(hopeful & ~strict.good(point)).flatten()
+        if len(lost):
+            own = task.of(lost)
+            point[lost] = believable(own, joined(own, apart[lost]))
+    return point
+
+
+def _joined(task: Task, apart: Tensor) -> Tensor:
+    """Points that are valid column by column, made valid by the relations too, and of the class again."""
     point = task.space.snap(apart, task.origin)
-    lost = torch.nonzero(~task.enough(point)).flatten()
-    if len(lost) and task.space.related is not None:
-        point = point.clone()
-        point[lost] = settle(task.of(lost), apart[lost])
-    return believable(task, point)
+    left = torch.nonzero(task.enough(apart) & ~task.enough(point)).flatten()
+    if len(left):
+        point[left] = settle(task.of(left), apart[left])
+    return point
 
 
 def cheapest_in_trees(task: Task, ensemble: Ensemble) -> Tensor:
-    """The cheapest points found that score above 0; where there are none, the row itself: (n, d)."""
-    if task.ball is not None:
-        raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
-    board = Board.of(ensemble, task.space)
-    best = task.origin.clone()
-    for target in sorted(set(task.target.tolist())):
-        goal = Goal.of(task, ensemble, target)
-        search = Search(board, goal)
-        chosen = torch.nonzero(task.target == target).flatten()
-        for rows in torch.split(chosen, ROWS):
-            best[rows] = search(task.of(rows))
-    return best
+    """The same as if there were neither relations nor people."""
+    return Trees(task, ensemble).several(0)[0]
+
+
+class Trees:
+    """A task whose model is an ensemble."""
+
+    def __init__(self, task: Task, ensemble: Ensemble) -> None:
+        if task.ball is not None:
+            raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
+        # Kernels work in the memory of the processor, wherever the rows are.
+        origin = task.origin.cpu()
+        self.device = task.origin.device
+        self.task = replace(task, origin=origin, target=task.target.cpu(), space=task.space.to(origin))
+        self.board = Board.of(ensemble, self.task.space)
+
+    def several(self, count: int) -> tuple[Tensor, Tensor]:
+        """The cheapest point of every row (n, d), and others that score enough, the row itself where there are fewer.
+
+        Others are (n, count, d).
+        """
+        task = self.task
+        best, others = task.origin.clone(), task.origin[:, None].repeat(1, count, 1)
+        people = _people(self.board.ensemble)
+        for target in sorted(set(task.target.tolist())):
+            search = Search(self.board, Goal.of(task, self.board.ensemble, target), people)
+            for rows in torch.split(torch.nonzero(task.target == target).flatten(), ROWS):
+                best[rows], others[rows] = search(task.of(rows), count)
+        return best.to(self.device), others.to(self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,29 +130,29 @@ def _wanted(score: Score) -> tuple[bool, float]:
 class Search:
     """The search towards one target."""
 
-    def __init__(self, board: Board, goal: Goal) -> None:
+    def __init__(self, board: Board, goal: Goal, people: Cells) -> None:
         from holdfast.search import tree_kernels
 
-        self.board = board
-        self.world = world_of(board, goal)
-        people = _people(board.ensemble, board)
+        self.board, self.world = board, world_of(board, goal)
         enough = tree_kernels.scores_of(people, self.world) >= ENOUGH
         self.crowd = tree_kernels.boxes(people[enough], self.world)
 
-    def __call__(self, task: Task) -> Tensor:
+    def __call__(self, task: Task, count: int) -> tuple[Tensor, Tensor]:
+        """The cheapest points (n, d), and so many others (n, count, d)."""
         from holdfast.search import tree_kernels
 
         board, origin = self.board, task.origin
         home = board.ensemble.cells_of(board.ensemble.encoding.raw(origin)).astype(np.int64)
         cost, value = board.offers(origin, home, task.norm, task.space)
         first, last = reaches(board, home, cost)
-        cells = home.copy()
+        cells, others = home.copy(), np.repeat(home[:, None], count, axis=1)
+        counts = np.zeros(len(home), dtype=np.int64)
         for start in range(0, len(home), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            cells[some], _ = tree_kernels.search(
-                home[some], cost[some], first[some], last[some], self.crowd, self.world
-            )
-        return board.written(origin, home, cells, value)
+            person = home[some], cost[some], first[some], last[some]
+            cells[some], _ = tree_kernels.search(*person, self.crowd, others[some], counts[some], self.world)
+        more = [board.written(origin, home, others[:, place], value) for place in range(count)]
+        return board.written(origin, home, cells, value), torch.stack([origin, *more], 1)[:, 1:]
 
 
 def world_of(board: Board, goal: Goal) -> tuple[NDArray[Any], ...]:
@@ -169,7 +210,7 @@ def _lists(
     return np.searchsorted(pairs[:, 0], np.arange(count + 1)), np.ascontiguousarray(pairs[:, 1])
 
 
-def _people(ensemble: Ensemble, board: Board) -> Cells:
+def _people(ensemble: Ensemble) -> Cells:
     """The cells of people whom the encoding knows."""
     known = ensemble.encoding.known
     if known is None or not len(known):
