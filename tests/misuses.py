@@ -548,6 +548,67 @@ def _training() -> Iterator[Misuse]:
     )
 
 
+def _adapted() -> Iterator[Misuse]:
+    def adapted(model: Any, **other: Any) -> Any:
+        return hf.as_model(model, **{"encoding": made().encoding, **other})
+
+    def fitted(**other: Any) -> Any:
+        from sklearn.dummy import DummyClassifier
+
+        m = made()
+        return adapted(DummyClassifier().fit(m.table[["income", "age", "job"]], m.table["outcome"]), **other)
+
+    def unfitted() -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        return adapted(LogisticRegression())
+
+    def file(name: str, contents: bytes) -> Path:
+        path = made().folder / name
+        path.write_bytes(contents)
+        return path
+
+    wrong: dict[str, Values] = {
+        "encoding": (None, 3, "german"),
+        "takes": ("rows", 3, True),
+        "outputs": ("odds", 3, True),
+        "classes": ("yes", 3, ("no",), ("a", "b")),
+    }
+    yield from each("as_model", "as_model", fitted, wrong)
+    yield from calls(
+        "as_model",
+        {
+            "a number": (lambda: adapted(3), TypeError, "cannot be asked"),
+            "a table": (lambda: adapted(made().table), TypeError, "cannot be asked"),
+            "not fitted": (unfitted, ValueError, "not fitted yet"),
+            "text for answers": (lambda: adapted(lambda table: ["maybe"] * len(table)), ValueError, "maybe"),
+            "too few answers": (lambda: adapted(lambda table: np.zeros(3)), ValueError, "3"),
+            "NaN for answers": (lambda: adapted(lambda table: np.full(len(table), np.nan)), ValueError, "NaN"),
+        },
+    )
+    yield from calls(
+        "read_model",
+        {
+            "no file": (lambda: hf.read_model(made().folder / "no.ubj", made().encoding), FileNotFoundError, "no.ubj"),
+            "no path": (lambda: hf.read_model(3, made().encoding), TypeError, "got 3"),
+            "a pickle": (lambda: hf.read_model(file("a.pkl", b"\x80\x04N."), made().encoding), ValueError, "pickle"),
+            "a pickle in disguise": (
+                lambda: hf.read_model(file("a.onnx", b"\x80\x04N."), made().encoding), ValueError, "pickle",
+            ),
+            "a table": (
+                lambda: hf.read_model(file("a.csv", b"a,b\n1,2\n"), made().encoding), ValueError, "the formats",
+            ),
+        },
+    )  # fmt: skip
+    yield from calls(
+        "save_model",
+        {
+            "no network": (lambda: hf.save_model(3, made().folder / "m.safetensors"), TypeError, "int"),
+            "no path": (lambda: hf.save_model(made().model, 3), TypeError, "got 3"),
+        },
+    )
+
+
 def _refits() -> Iterator[Misuse]:
     def refit(**other: Any) -> Any:
         from sklearn.linear_model import LogisticRegression
@@ -1524,6 +1585,7 @@ MISUSES: list[Misuse] = [
     *_settings(),
     *_changes(),
     *_training(),
+    *_adapted(),
     *_refits(),
     *_families(),
     *_answers(),
