@@ -680,6 +680,24 @@ def _families() -> Iterator[Misuse]:
             "no model": (lambda: hf.merged(None, ((0,), (1,))), TypeError, "cannot be called"),
         },
     )
+    shares = lambda table: [0.5] * len(table)  # noqa: E731
+    yield from calls(
+        "as_model",
+        {
+            "no encoding": (lambda: hf.as_model(shares, made().schema), TypeError, "must be an Encoding"),
+            "no model": (lambda: hf.as_model(None, made().encoding), TypeError, "NoneType cannot be asked"),
+            "a number": (lambda: hf.as_model(3, made().encoding), TypeError, "int cannot be asked"),
+            "takes what": (lambda: hf.as_model(shares, made().encoding, takes="rows"), ValueError, "takes is 'rows'"),
+            "gives what": (lambda: hf.as_model(shares, made().encoding, outputs="z"), ValueError, "outputs is 'z'"),
+            "one class": (lambda: hf.as_model(shares, made().encoding, classes="good"), TypeError, "classes is 'good'"),
+            "other classes": (
+                lambda: hf.as_model(shares, made().encoding, classes=("x", "y")),
+                ValueError,
+                "the schema has",
+            ),
+            "too few answers": (lambda: hf.as_model(lambda table: [0.5], made().encoding), ValueError, "for"),
+        },
+    )
     yield from calls(
         "Family",
         {
