@@ -578,11 +578,9 @@ def _adapted() -> Iterator[Misuse]:
     yield from calls(
         "as_model",
         {
-            "a number": (lambda: adapted(3), TypeError, "cannot be asked"),
             "a table": (lambda: adapted(made().table), TypeError, "cannot be asked"),
             "not fitted": (unfitted, ValueError, "not fitted yet"),
             "text for answers": (lambda: adapted(lambda table: ["maybe"] * len(table)), ValueError, "maybe"),
-            "too few answers": (lambda: adapted(lambda table: np.zeros(3)), ValueError, "3"),
             "NaN for answers": (lambda: adapted(lambda table: np.full(len(table), np.nan)), ValueError, "NaN"),
         },
     )
