@@ -205,6 +205,7 @@ def main() -> None:
         for model in models:
             question, own = ask(name, model, count)
             rows += compare(question, model, answered(question), options.calls)
+            print(rows[-1], flush=True)  # DiCE takes long: what is known already
             if model == "network":
                 beside.append(beside_the_gradient(question, own, options.calls))
     show("A model that only answers", rows, options.json)

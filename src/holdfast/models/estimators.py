@@ -32,7 +32,7 @@ from holdfast.models.asking import (
 from holdfast.models.deployed import Deployed, How, Outputs
 from holdfast.models.ensemble import Ensemble
 from holdfast.models.inputs import names_in_schema
-from holdfast.models.probing import FEW, real_rows, some_rows
+from holdfast.models.probing import FEW, real_rows, shuffled_apart, some_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
@@ -265,6 +265,8 @@ def _matched(question: Question, table: pd.DataFrame) -> Question:
     """The question, with what it takes for its answers to be those of `predict`."""
     if not question.settles or question.outputs == "labels":
         return question
+    # Where features do not go together as in real rows, too: a search goes there.
+    table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
     logits, found = question.scores(table), question.labels(table)
     if question.outputs == "logits" and logits.shape[1] == 3 and _is_pairwise(question.model):
         question = replace(question, pairs=True)
@@ -284,10 +286,14 @@ def _is_pairwise(model: Any) -> bool:
 
 
 def _two_minds(model: Any) -> bool:
-    """Whether its probabilities come from elsewhere than its classes: a support vector machine's, by calibration."""
+    """Whether its scores come from elsewhere than its classes: those of a support vector machine, whose classes are
+    what most pairs vote for, and whose probabilities come from a calibration.
+    """
     final = _held(model, "_final_estimator")
     own = model if final is None else final
-    return type(own).__name__ in ("SVC", "NuSVC") and _held(own, "probability") is True
+    if type(own).__name__ not in ("SVC", "NuSVC"):
+        return False
+    return len(own.classes_) > 2 or bool(own.probability is True)
 
 
 def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:
