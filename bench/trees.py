@@ -32,7 +32,7 @@ from torch import Tensor
 from holdfast import MinCost, Space, as_model, other_class
 from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.models.asked import asked
-from holdfast.models.ensemble import Ensemble
+from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task
 from holdfast.search.tree_cells import Board

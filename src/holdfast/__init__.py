@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
     from holdfast.models.adapting import as_model as as_model
-    from holdfast.models.files import read_model as read_model
+    from holdfast.models.files.networks import save_model as save_model
+    from holdfast.models.files.reading import read_model as read_model
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
-    from holdfast.models.network_files import save_model as save_model
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -111,10 +111,10 @@ _HOMES = {
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
     "models.adapting": ("as_model",),
-    "models.files": ("read_model",),
+    "models.files.reading": ("read_model",),
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
-    "models.network_files": ("save_model",),
+    "models.files.networks": ("save_model",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
     "search.methods": ("METHODS",),

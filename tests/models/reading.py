@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast import Encoding, Schema
-from holdfast.models.inputs import as_fitted, question
-from holdfast.models.trees import ensemble_of_estimator, places_of
+from holdfast.models.questions.inputs import as_fitted, question
+from holdfast.models.trees.reading import ensemble_of_estimator, places_of
 
 ROWS = 10_000
 

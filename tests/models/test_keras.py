@@ -14,8 +14,8 @@ import torch
 
 from holdfast import MinCost, as_model, other_class, predict, read_model
 from holdfast.models.deployed import How
-from holdfast.models.keras_models import of_another_backend
-from holdfast.models.untrusted import RefusedError
+from holdfast.models.files.untrusted import RefusedError
+from holdfast.models.frameworks.keras_models import of_another_backend
 
 keras = pytest.importorskip("keras")
 pytestmark = [

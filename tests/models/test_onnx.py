@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from holdfast import Encoding, Feature, MinCost, Schema, as_model, other_class, predict, read_model
-from holdfast.models.untrusted import RefusedError
+from holdfast.models.files.untrusted import RefusedError
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

@@ -12,7 +12,7 @@ from reading import asking, assert_same, read
 from holdfast import Encoding
 from holdfast.datasets.prepared import prepare
 from holdfast.models.adapting import as_model
-from holdfast.models.inputs import Inputs, as_fitted, split
+from holdfast.models.questions.inputs import Inputs, as_fitted, split
 
 pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")

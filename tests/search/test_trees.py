@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from holdfast import Encoding, Feature, Implies, Margin, MinCost, Wish, merged, other_class
 from holdfast.models.asked import asked
 from holdfast.models.deployed import Deployed
-from holdfast.models.ensemble import Ensemble
 from holdfast.models.scores import AtLeast, log_odds, margin
+from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.gradients import LEAST_SCORE, Ball
 from holdfast.search.moves import Task
 from holdfast.search.tree_cells import INSIDE, Board

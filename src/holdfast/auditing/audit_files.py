@@ -22,7 +22,7 @@ from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.families.store import load_family
 from holdfast.families.training import train
-from holdfast.models.files import FORMATS, PROGRAMS, read_model
+from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.feature import Level

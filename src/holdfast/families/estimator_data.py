@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from holdfast.families.packing import versions
 from holdfast.families.recipe import Retraining
-from holdfast.models.asking import feed
 from holdfast.models.deployed import Deployed
-from holdfast.models.estimators import Question
+from holdfast.models.frameworks.estimators import Question
 from holdfast.models.identity import is_estimator
+from holdfast.models.questions.asking import feed
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 from holdfast.utils.messages import plain

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
-from holdfast.models.skops_files import LIBRARIES, foreign_types, loaded
+from holdfast.models.files.skops import LIBRARIES, foreign_types, loaded
 
 
 class PackingError(TypeError):

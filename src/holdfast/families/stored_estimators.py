@@ -14,9 +14,9 @@ from holdfast.families.entries import StoreError
 from holdfast.families.estimator_data import asked_like
 from holdfast.families.packing import unpacked, versions
 from holdfast.families.table_models import TableModels, encoding_digest
-from holdfast.models.asking import Classes, Feed
-from holdfast.models.estimators import Question
+from holdfast.models.frameworks.estimators import Question
 from holdfast.models.identity import remember_run
+from holdfast.models.questions.asking import Classes, Feed
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:

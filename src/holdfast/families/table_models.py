@@ -13,11 +13,11 @@ from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models
-from holdfast.models.asking import Feed
 from holdfast.models.deployed import Ask, Deployed
-from holdfast.models.estimators import Question, deployed_by
-from holdfast.models.inputs import as_fitted
+from holdfast.models.frameworks.estimators import Question, deployed_by
 from holdfast.models.model import Model, checked_logits
+from holdfast.models.questions.asking import Feed
+from holdfast.models.questions.inputs import as_fitted
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 

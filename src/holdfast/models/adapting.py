@@ -8,23 +8,23 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from holdfast.models import (
+from holdfast.models import suspicions
+from holdfast.models.asked import Asked
+from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.frameworks import (
     black_box,
     estimators,
     keras_models,
+    lightgbm_trees,
     onnx_models,
-    suspicions,
     torch_modules,
-    trees_lightgbm,
-    trees_xgboost,
+    xgboost_trees,
 )
-from holdfast.models.asked import Asked
-from holdfast.models.deployed import Deployed, How, Outputs, Takes
 from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
 # The first whose `knows(model)` is true reads the model.
-READERS = (keras_models, torch_modules, onnx_models, trees_xgboost, trees_lightgbm, estimators, black_box)
+READERS = (keras_models, torch_modules, onnx_models, xgboost_trees, lightgbm_trees, estimators, black_box)
 
 
 def as_model(

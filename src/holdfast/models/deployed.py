@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.inputs import as_fitted
 from holdfast.models.merged import Merged, merge_logits
 from holdfast.models.model import Model
+from holdfast.models.questions.inputs import as_fitted
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
-    from holdfast.models.ensemble import Ensemble
+    from holdfast.models.trees.ensemble import Ensemble
 
 Ask = Callable[[pd.DataFrame], NDArray[np.float64]]  # a table in the user's units -> (n, c) logits
 Takes = Literal["table", "encoded", "numbers"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.models.model import Model
-from holdfast.models.probing import random_rows
+from holdfast.models.questions.probing import random_rows
 
 if TYPE_CHECKING:
     from holdfast.models.deployed import Deployed

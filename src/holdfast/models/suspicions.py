@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Ask, Deployed
-from holdfast.models.feeding import sample
+from holdfast.models.questions.feeding import sample
 
 FEWEST = 30  # known rows below which accuracy says little
 MOST_CLASSES = 5  # whose orders are tried

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.ensemble import Ensemble
+from holdfast.models.trees.ensemble import Ensemble
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.shares import share_below
 from holdfast.tabular.space import Space

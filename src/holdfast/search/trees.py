@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import itself
-from holdfast.models.ensemble import Ensemble
 from holdfast.models.merged import Merged
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.believable import believable, cheapest
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task, settle

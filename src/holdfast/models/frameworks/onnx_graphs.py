@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
-from holdfast.models.ensemble import Ensemble
-from holdfast.models.torch_modules import says_the_same
+from holdfast.models.frameworks.torch_modules import says_the_same
+from holdfast.models.trees.ensemble import Ensemble
 
 LOG = logging.getLogger(__name__)
 Attributes = Mapping[str, Any]
@@ -194,7 +194,7 @@ def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order
     if find_spec("numba") is None:
         LOG.info("the ONNX model is searched as a black box: trees need numba, pip install numba")
         return None
-    from holdfast.models.grown import ensemble_of
+    from holdfast.models.trees.grown import ensemble_of
 
     try:
         ensemble = ensemble_of(_grown(node, order), see, read.encoding)
@@ -208,7 +208,7 @@ def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order
 def _grown(node: Any, order: list[int]) -> Any:
     from onnx import helper
 
-    from holdfast.models.grown import Grown, UnreadableError
+    from holdfast.models.trees.grown import Grown, UnreadableError
 
     how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     modes = set(how["nodes_modes"]) - {b"LEAF"}

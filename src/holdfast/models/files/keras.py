@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.untrusted import RefusedError, check_json, check_size, damaged
+from holdfast.models.files.untrusted import RefusedError, check_json, check_size, damaged
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
 

@@ -17,8 +17,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from holdfast.models.files.untrusted import check_content
 from holdfast.models.model import Model
-from holdfast.models.untrusted import check_content
 from holdfast.utils.files import appearing, as_path
 from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.ensemble import Ensemble
+from holdfast.models.trees.ensemble import Ensemble
 
 Rough = tuple[bool, NDArray[np.int64]]  # whether the first cell goes left, and the last cells before every change
 Reach = tuple[int, int, bool]  # first and last cell of a feature that rows can have here, and whether they can miss it

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.untrusted import check_json, damaged, from_ubjson
+from holdfast.models.files.untrusted import check_json, damaged, from_ubjson
 
 MOST_CLASSES, MOST_COLUMNS = 10_000, 10_000_000
 

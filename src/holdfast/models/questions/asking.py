@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.deployed import LEAST_PROBABILITY, Takes
-from holdfast.models.inputs import as_fitted
+from holdfast.models.questions.inputs import as_fitted
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 

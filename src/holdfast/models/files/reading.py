@@ -15,11 +15,10 @@ from torch import nn
 
 from holdfast.models.adapting import as_model, read_as
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
-from holdfast.models.identity import remember_run
-from holdfast.models.network_files import Layers, read_into, read_layers
-from holdfast.models.skops_files import foreign_types, loaded
-from holdfast.models.tree_files import check_lightgbm, check_xgboost
-from holdfast.models.untrusted import (
+from holdfast.models.files.networks import Layers, read_into, read_layers
+from holdfast.models.files.skops import foreign_types, loaded
+from holdfast.models.files.trees import check_lightgbm, check_xgboost
+from holdfast.models.files.untrusted import (
     ZIP,
     RefusedError,
     check_content,
@@ -27,6 +26,7 @@ from holdfast.models.untrusted import (
     damaged,
     refused,
 )
+from holdfast.models.identity import remember_run
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.files import as_path
 
@@ -114,7 +114,7 @@ def _keras(path: Path, start: bytes) -> Any:
     if "keras" not in sys.modules:
         os.environ.setdefault("KERAS_BACKEND", "torch")  # which is here, and has gradients
     _library("keras", "keras", path)
-    from holdfast.models.keras_files import read_keras
+    from holdfast.models.files.keras import read_keras
 
     return _read(path, lambda: read_keras(path))
 

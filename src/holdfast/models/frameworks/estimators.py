@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.asking import (
+from holdfast.models.deployed import Deployed, How, Outputs
+from holdfast.models.questions.asking import (
     Classes,
     Feed,
     Floats,
@@ -29,10 +30,9 @@ from holdfast.models.asking import (
     from_scores,
     numbers_from,
 )
-from holdfast.models.deployed import Deployed, How, Outputs
-from holdfast.models.ensemble import Ensemble
-from holdfast.models.inputs import names_in_schema
-from holdfast.models.probing import FEW, real_rows, shuffled_apart, some_rows
+from holdfast.models.questions.inputs import names_in_schema
+from holdfast.models.questions.probing import FEW, real_rows, shuffled_apart, some_rows
+from holdfast.models.trees.ensemble import Ensemble
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
@@ -54,7 +54,7 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
 
 def deployed_by(question: Question, encoding: Encoding) -> Deployed:
     """The model that is asked in this way, with whatever helps a search."""
-    from holdfast.models.translation import exact_of
+    from holdfast.models.frameworks.translation import exact_of
 
     model, about = question.model, f"{question.name}, {question}"
     exact = exact_of(model, encoding, question)
@@ -67,7 +67,7 @@ def deployed_by(question: Question, encoding: Encoding) -> Deployed:
 
 
 def _trees(model: Any, encoding: Encoding, question: Question) -> Ensemble | None:
-    from holdfast.models.trees import ensemble_of_estimator
+    from holdfast.models.trees.reading import ensemble_of_estimator
 
     labels: list[Any] = [None] * len(question.classes.places)
     for label, place in zip(encoding.schema.classes, question.classes.places, strict=True):

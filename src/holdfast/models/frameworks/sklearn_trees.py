@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.cuts import Bools, Ints
-from holdfast.models.ensemble import Floats, Link
-from holdfast.models.grown import Grown, UnreadableError, joined
+from holdfast.models.trees.cuts import Bools, Ints
+from holdfast.models.trees.ensemble import Floats, Link
+from holdfast.models.trees.grown import Grown, UnreadableError, joined
 
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Ask, Deployed, How
+from holdfast.models.frameworks.torch_modules import of_module, of_translation, other_ways, used_of
 from holdfast.models.model import first_weight
-from holdfast.models.torch_modules import of_module, of_translation, other_ways, used_of
 from holdfast.tabular.encoding import Encoding
 
 ACTIVATIONS: dict[str, nn.Module | None] = {

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.ensemble import Floats
-from holdfast.models.grown import Grown, UnreadableError, joined
-from holdfast.models.inputs import numbers, question
+from holdfast.models.questions.inputs import numbers, question
+from holdfast.models.trees.ensemble import Floats
+from holdfast.models.trees.grown import Grown, UnreadableError, joined
 from holdfast.tabular.encoding import Encoding
 
 ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
@@ -32,7 +32,7 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
+    from holdfast.models.trees.reading import check_outputs, ensemble_of_estimator, places_of
 
     objective = _objective(model.dump_model(num_iteration=1))
     if objective[0] not in ("binary", "cross_entropy", "multiclass"):

@@ -76,7 +76,7 @@ class Ensemble:
 
     def raw(self, cells: Cells) -> Floats:
         """The sums over trees: (n, o)."""
-        from holdfast.models.tree_kernels import sums
+        from holdfast.models.trees.kernels import sums
 
         total: Floats = self.base + sums(np.ascontiguousarray(cells), *self.arrays)
         return total

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.asking import Floats
-from holdfast.models.estimators import Question
+from holdfast.models.frameworks.estimators import Question
 from holdfast.models.model import Model
-from holdfast.models.probing import rows_to_compare
+from holdfast.models.questions.asking import Floats
+from holdfast.models.questions.probing import rows_to_compare
 from holdfast.tabular.encoding import Encoding
 
 ROWS = 10_000  # on which a translation is compared with what it translates

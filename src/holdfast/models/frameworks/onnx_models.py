@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.asking import classes_of
 from holdfast.models.deployed import Ask, Deployed, How, Takes
-from holdfast.models.feeding import fed
-from holdfast.models.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
-from holdfast.models.torch_modules import of_translation, other_ways, used_of
+from holdfast.models.frameworks.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
+from holdfast.models.frameworks.torch_modules import of_translation, other_ways, used_of
+from holdfast.models.questions.asking import classes_of
+from holdfast.models.questions.feeding import fed
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.cuts import Bools
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.ensemble import Floats
-from holdfast.models.grown import Grown, UnreadableError, joined
-from holdfast.models.inputs import numbers, question
+from holdfast.models.questions.inputs import numbers, question
+from holdfast.models.trees.cuts import Bools
+from holdfast.models.trees.ensemble import Floats
+from holdfast.models.trees.grown import Grown, UnreadableError, joined
 from holdfast.tabular.encoding import Encoding
 
 BINARY = ("binary:logistic", "binary:logitraw", "reg:logistic")
@@ -35,7 +35,7 @@ def knows(model: Any) -> bool:
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees import check_outputs, ensemble_of_estimator, places_of
+    from holdfast.models.trees.reading import check_outputs, ensemble_of_estimator, places_of
 
     learner = json.loads(model.save_config())["learner"]
     objective = learner["objective"]["name"]

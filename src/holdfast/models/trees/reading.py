@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models import grown as growing
-from holdfast.models import trees_lightgbm, trees_sklearn, trees_xgboost
 from holdfast.models.deployed import Ask
-from holdfast.models.ensemble import Ensemble, Floats
-from holdfast.models.grown import Grown, UnreadableError
-from holdfast.models.inputs import as_fitted, seen
+from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
+from holdfast.models.questions.inputs import as_fitted, seen
+from holdfast.models.trees import grown as growing
+from holdfast.models.trees.ensemble import Ensemble, Floats
+from holdfast.models.trees.grown import Grown, UnreadableError
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 from holdfast.utils.messages import plain
 
 LOG = logging.getLogger(__name__)
-LIBRARIES = (trees_sklearn, trees_xgboost, trees_lightgbm)
+LIBRARIES = (sklearn_trees, xgboost_trees, lightgbm_trees)
 ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
 TOLERANCE = 1e-6  # in a probability
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.models.cuts import Bools, Compare, Cuts, Ints
-from holdfast.models.ensemble import Ensemble, Floats, Link
-from holdfast.models.inputs import Inputs, numbers, quietly
-from holdfast.models.unfolding import Rough, unfolded
+from holdfast.models.questions.inputs import Inputs, numbers, quietly
+from holdfast.models.trees.cuts import Bools, Compare, Cuts, Ints
+from holdfast.models.trees.ensemble import Ensemble, Floats, Link
+from holdfast.models.trees.unfolding import Rough, unfolded
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models import estimators
-from holdfast.models.asking import (
+from holdfast.models.deployed import Deployed, How, Outputs
+from holdfast.models.frameworks import estimators
+from holdfast.models.questions.asking import (
     SAME,
     Classes,
     Feed,
@@ -29,8 +30,7 @@ from holdfast.models.asking import (
     from_scores,
     numbers_from,
 )
-from holdfast.models.deployed import Deployed, How, Outputs
-from holdfast.models.probing import FEW, real_rows, some_rows
+from holdfast.models.questions.probing import FEW, real_rows, some_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.ensemble import Floats
-from holdfast.models.inputs import Inputs
+from holdfast.models.questions.inputs import Inputs
+from holdfast.models.trees.ensemble import Floats
 from holdfast.tabular.feature import Feature
 
 Bools = NDArray[np.bool_]

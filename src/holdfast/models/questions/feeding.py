@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.deployed import Takes
-from holdfast.models.probing import FEW, random_rows, real_rows
+from holdfast.models.questions.probing import FEW, random_rows, real_rows
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Ask, Deployed, How, Takes
-from holdfast.models.feeding import Fed, fed, sample
 from holdfast.models.model import Model, check_steady, first_weight
-from holdfast.models.outputs import Reading, Squashing, as_output, read_outputs
-from holdfast.models.probing import rows_to_compare
+from holdfast.models.questions.feeding import Fed, fed, sample
+from holdfast.models.questions.outputs import Reading, Squashing, as_output, read_outputs
+from holdfast.models.questions.probing import rows_to_compare
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes

@@ -25,9 +25,9 @@ from torch import nn
 
 from holdfast import MinCost, Recipe, Retraining, audit, other_class, read_model, save_model, train
 from holdfast.families.external_models import read_perceptron
-from holdfast.models.files import FORMATS, PROGRAMS
+from holdfast.models.files.reading import FORMATS, PROGRAMS
+from holdfast.models.files.untrusted import RefusedError, check_json, from_ubjson
 from holdfast.models.identity import identities
-from holdfast.models.untrusted import RefusedError, check_json, from_ubjson
 
 
 class Hostile:

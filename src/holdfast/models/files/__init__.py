@@ -1,0 +1,1 @@
+"""Models from files: data is read, programs are not."""
