@@ -23,7 +23,18 @@ from holdfast.auditing.audit_files import Data, read_data
 # Pages whose blocks take much longer than ten seconds of one core.
 SLOW = {
     f"docs/{page}.md"
-    for page in ("advice", "audit", "changes", "external", "families", "intervals", "mathematics", "store", "studies")
+    for page in (
+        "advice",
+        "audit",
+        "changes",
+        "external",
+        "families",
+        "intervals",
+        "mathematics",
+        "models",
+        "store",
+        "studies",
+    )
 }
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.

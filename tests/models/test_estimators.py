@@ -376,3 +376,41 @@ def test_searches_over_settings_and_calibration_are_asked_as_they_are():
         own = numbers(final)
         found = [ENCODING.schema.classes[place] for place in predict(as_model(own, ENCODING), ENCODING.encode(TABLE))]
         assert found == own.predict(TABLE[NAMES]).tolist()
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosted_trees_of_categories_are_asked_beside_a_table_of_text(library):
+    """The encoding was fitted to text, the model to categories of it."""
+    table, schema = hf.load("german")
+    columns = list(schema.names)
+    coded = table[columns].astype({one.name: "category" for one in schema.features if not one.is_numeric})
+    label = (table[schema.label] == schema.classes[1]).astype(int)
+    if library == "xgboost":
+        own = pytest.importorskip("xgboost").XGBClassifier(n_estimators=5, max_depth=3, enable_categorical=True)
+    else:
+        own = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=5, num_leaves=4, verbose=-1)
+    own.fit(coded, label)
+    encoding = hf.Encoding.fit(table, schema)
+    model = hf.as_model(own, encoding)
+    assert model.ensemble is not None
+    assert (hf.predict(model, encoding.encode(table)).numpy() == own.predict(coded)).all()
+
+
+def test_a_column_with_a_space_has_an_underscore_in_lightgbm():
+    table, schema = hf.load("german")
+    table = table.rename(columns={"credit_amount": "credit amount"})
+    numbers = ["duration_months", "credit amount", "age"]
+    features = tuple(hf.Feature(name, "integer") for name in numbers)
+    encoding = hf.Encoding.fit(table, hf.Schema(features, schema.label, schema.classes))
+    own = pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=5, num_leaves=4, verbose=-1)
+    own.fit(table[numbers], table[schema.label])
+    model = hf.as_model(own, encoding)
+    assert (hf.predict(model, encoding.encode(table)).numpy() == (own.predict(table[numbers]) == "good")).all()
+
+
+def test_a_name_says_what_a_pipeline_ends_in_and_no_template_of_trees():
+    from holdfast.models.frameworks.estimators import name_of
+
+    forest = RandomForestClassifier(2).fit([[0.0], [1.0]], [0, 1])
+    assert name_of(forest) == "RandomForestClassifier"
+    assert name_of(make_pipeline(MinMaxScaler(), forest)) == "Pipeline(RandomForestClassifier)"

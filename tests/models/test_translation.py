@@ -78,6 +78,9 @@ def check_same(own, table: pd.DataFrame) -> None:
     assert gradient.abs().amax() > 0
 
 
+LEARNED = {"max_iter": 200, "learning_rate_init": 0.02, "random_state": 0}  # better than chance, or `as_model` warns
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "final",
@@ -88,8 +91,11 @@ def check_same(own, table: pd.DataFrame) -> None:
         RidgeClassifier(),
         Perceptron(),
         SGDClassifier(loss="log_loss", random_state=0),
-        *(MLPClassifier((6, 5), activation=each, max_iter=30, random_state=0) for each in ("relu", "tanh", "logistic")),
-        MLPClassifier((4,), activation="identity", max_iter=30, random_state=0),
+        *(
+            MLPClassifier((16, 8), activation=each, max_iter=200, learning_rate_init=0.02, random_state=0)
+            for each in ("relu", "tanh", "logistic")
+        ),
+        MLPClassifier((4,), activation="identity", max_iter=200, learning_rate_init=0.02, random_state=0),
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2),
     ],
     ids=lambda final: f"{type(final).__name__}-{getattr(final, 'activation', '')}",

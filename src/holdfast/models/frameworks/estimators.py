@@ -30,7 +30,7 @@ from holdfast.models.questions.asking import (
     from_scores,
     numbers_from,
 )
-from holdfast.models.questions.inputs import names_in_schema
+from holdfast.models.questions.inputs import names_in_schema, takes_categories
 from holdfast.models.questions.probing import FEW, real_rows, shuffled_apart, some_rows
 from holdfast.models.trees.ensemble import Ensemble
 from holdfast.tabular.encoding import Encoding
@@ -79,7 +79,7 @@ def _trees(model: Any, encoding: Encoding, question: Question) -> Ensemble | Non
 def name_of(model: Any) -> str:
     """The class of an estimator; of a pipeline or a search, what it ends in too."""
     own = type(model).__name__
-    for part in ("best_estimator_", "_final_estimator", "estimator_"):
+    for part in ("best_estimator_", "_final_estimator"):
         inner = _held(model, part)
         if inner is not None and not isinstance(inner, str):
             return f"{own}({name_of(inner)})"
@@ -175,7 +175,7 @@ def _feeds(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[Feed
     names, count = _names(model), _held(model, "n_features_in_")
     features, width = len(encoding.schema.names), encoding.width
     if names is not None:
-        yield _named(names, encoding, how, name)
+        yield _named(names, encoding, how, name, takes_categories(model))
         return
     fits = [takes for takes, wide in (("table", features), ("encoded", width)) if count in (None, wide)]
     if how.takes is not None:
@@ -191,7 +191,7 @@ def _feeds(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[Feed
         yield feed(encoding, takes, as_array=True)  # type: ignore[arg-type]
 
 
-def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str) -> Feed:
+def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, categories: bool) -> Feed:
     """What a model that was fitted to named columns is given."""
     known = set(encoding.schema.names)
     encoded = set(names) <= set(encoding.columns) and not (set(names) <= known and how.takes != "encoded")
@@ -213,7 +213,7 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str) -> F
             f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or "
             "fit the model to the schema's columns"
         )
-    return feed(encoding, "table", as_array=False, columns=order)
+    return feed(encoding, "table", as_array=False, columns=order, categories=categories)
 
 
 def _names(model: Any) -> tuple[str, ...] | None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from holdfast.models.frameworks.estimators import Question
 from holdfast.models.model import Model
 from holdfast.models.questions.asking import Floats
+from holdfast.models.questions.inputs import chosen, steps
 from holdfast.models.questions.probing import rows_to_compare
 from holdfast.tabular.encoding import Encoding
 
@@ -39,7 +40,7 @@ def exact_of(own: Any, encoding: Encoding, ask: Callable[[pd.DataFrame], Floats]
     """The model in torch; None where it is of no kind that is known here, or not the same on all rows tried."""
     if not isinstance(ask, Question) or ask.decides or any(feature.missing for feature in encoding.schema.features):
         return None
-    before, final = split(own)
+    before, final = steps(chosen(own))
     network = _network(final)
     if network is None:
         return None
@@ -122,18 +123,6 @@ def _links(classes: int) -> list[str]:
 
 
 # ---- the last step ----
-
-
-def split(own: Any) -> tuple[list[Any], Any]:
-    """The steps before the last, and the last."""
-    best = getattr(own, "best_estimator_", None)
-    if best is not None:
-        return split(best)
-    steps = getattr(own, "steps", None)
-    if steps is None or not hasattr(own, "named_steps"):
-        return [], own
-    before, final = split(steps[-1][1])
-    return [*(step for _, step in steps[:-1] if step is not None and step != "passthrough"), *before], final
 
 
 def _network(final: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], str] | None:

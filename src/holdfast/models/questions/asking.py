@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.deployed import LEAST_PROBABILITY, Takes
-from holdfast.models.questions.inputs import as_fitted
+from holdfast.models.questions.inputs import as_fitted, in_categories
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 
@@ -31,10 +31,12 @@ class Feed:
     takes: Takes
     columns: tuple[str, ...]  # of the table, or of the encoding
     as_array: bool
+    categories: bool = False  # text becomes categories, which is all that some libraries take
 
     def __call__(self, table: pd.DataFrame) -> Any:
         if self.takes == "table":
             own = as_fitted(table, self.encoding)[list(self.columns)]
+            own = in_categories(own, self.encoding) if self.categories else own
             return own.to_numpy() if self.as_array else own
         rows = self.encoding.encode(table).numpy()
         return rows if self.as_array else pd.DataFrame(rows, columns=list(self.columns))
@@ -47,11 +49,13 @@ class Feed:
         return f"{what} of {count} columns" if count == known else f"{what} of {count} of the {known} columns"
 
 
-def feed(encoding: Encoding, takes: Takes, as_array: bool, columns: Sequence[str] | None = None) -> Feed:
+def feed(
+    encoding: Encoding, takes: Takes, as_array: bool, columns: Sequence[str] | None = None, categories: bool = False
+) -> Feed:
     if takes == "numbers":
         raise ValueError("takes='numbers' is for networks; an estimator or a function takes the table or encoded rows")
     known = encoding.schema.names if takes == "table" else encoding.columns
-    return Feed(encoding, takes, tuple(known if columns is None else columns), as_array)
+    return Feed(encoding, takes, tuple(known if columns is None else columns), as_array, categories)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def seen(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[See
     """As `split`, but as the steps before hand it over: a table, an array or a sparse matrix."""
     own = chosen(own)
     given = question(own, encoding, encoded)
-    before, final = _steps(own)
+    before, final = steps(own)
     if not before:
         return given, final
 
@@ -95,14 +95,14 @@ def chosen(own: Any) -> Any:
     return chosen(own.best_estimator_) if hasattr(own, "best_estimator_") else own
 
 
-def _steps(own: Any) -> tuple[list[Any], Any]:
+def steps(own: Any) -> tuple[list[Any], Any]:
     """The fitted steps before the last, and the last."""
     pipeline = getattr(sys.modules.get("sklearn.pipeline"), "Pipeline", None)
     if pipeline is None or not isinstance(own, pipeline):
         return [], own
-    steps = [step for _, step in own.steps if step not in (None, "passthrough")]
-    before, final = _steps(chosen(steps[-1]))
-    return [*steps[:-1], *before], final
+    kept = [step for _, step in own.steps if step not in (None, "passthrough")]
+    before, final = steps(chosen(kept[-1]))
+    return [*kept[:-1], *before], final
 
 
 def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
@@ -116,8 +116,8 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
     if order is None:
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    if type(own).__module__.startswith(("xgboost", "lightgbm")):
-        return lambda table: _in_categories(as_fitted(table, encoding)[order], encoding)
+    if takes_categories(own):
+        return lambda table: in_categories(as_fitted(table, encoding)[order], encoding)
     return lambda table: as_fitted(table, encoding)[order]
 
 
@@ -128,7 +128,12 @@ def names_in_schema(names: Sequence[str], encoding: Encoding) -> list[str] | Non
     return [known[name] for name in names] if set(names) <= set(known) else None
 
 
-def _in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
+def takes_categories(own: Any) -> bool:
+    """Whether a model is of a library that takes categories and no text."""
+    return type(own).__module__.startswith(("xgboost", "lightgbm"))
+
+
+def in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
     """Text as the categories that pandas makes of it: what a library of boosted trees must have been given."""
     if encoding.known is None:
         return table
