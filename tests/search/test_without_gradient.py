@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, merged, predict
+from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, merged, named, predict
 
 NAMES = ["age", "income", "job", "debts", "late"]
 
@@ -177,3 +177,14 @@ def test_a_person_s_own_wishes_are_kept():
     answer = MinCost(norm=1, calls=200)(as_model(Counted(), ENCODING), REFUSED, TARGET, space)
     assert answer.found[6:].all()
     assert torch.equal(answer.point[:6, 1], REFUSED[:6, 1])
+
+
+@pytest.mark.parametrize("name", ["pgd", "prototype", "min-l1+sns", "margin+sparse"])
+def test_what_needs_a_gradient_says_so_before_it_asks_anything(name):
+    function = Counted()
+    model = as_model(function, ENCODING)
+    asked = function.rows
+    method = named(name)
+    with pytest.raises(ValueError, match="needs gradients"):
+        method(model, REFUSED, TARGET, ENCODING.space)
+    assert function.rows == asked

@@ -250,10 +250,16 @@ def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
     if has_gradient(asks.model):
         return check_model(asks.searched, x)
     if gradient:
-        raise ValueError(
-            f"this search needs gradients and {asks.model} has none; MinCost (min-l1, min-l2) and Margin need none"
-        )
+        check_gradient(asks.model)
     return answer(asks.model, x[:64]).shape[1]
+
+
+def check_gradient(model: Model) -> None:
+    """Raise where a model can be searched, but not by its gradient."""
+    if not has_gradient(model):
+        raise ValueError(
+            f"this search needs gradients and {model} has none; MinCost (min-l1, min-l2) and Margin need none"
+        )
 
 
 def check_space(space: Space, x: Tensor) -> None:

@@ -7,8 +7,9 @@ from typing import Self
 
 from torch import Tensor
 
+from holdfast.models.asked import itself
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, Stabiliser
+from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, Stabiliser, check_gradient
 from holdfast.search.methods import METHODS
 from holdfast.search.stabilisers import STABILISERS
 from holdfast.tabular.space import Space
@@ -26,6 +27,7 @@ class Then:
         return replace(self, method=self.method.fit(x, y, space, seed), stabilisers=stabilisers)
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        check_gradient(itself(model))  # which every stabiliser needs: said before the search, not after it
         answer = self.method(model, x, target, space)
         for stabiliser in self.stabilisers:
             answer = stabiliser(model, answer, space)
