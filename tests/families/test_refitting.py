@@ -553,3 +553,14 @@ def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
     assert "sklearn 1." in told
     entry.remove()
     assert entries(tmp_path) == []
+
+
+def test_members_that_take_categories_are_asked_about_categories_when_they_are_read_again(tmp_path):
+    """The table holds text, the estimator was fitted to categories of it."""
+    xgboost = pytest.importorskip("xgboost")
+    own = xgboost.XGBClassifier(n_estimators=4, max_depth=2, enable_categorical=True)
+    text = [name for name in LEVELS if isinstance(TABLE[name].iloc[0], str)]
+    own.fit(TABLE[NAMES].astype(dict.fromkeys(text, "category")), Y.numpy())
+    family = refit(as_model(own, ENCODING), TABLE, changes.bootstrap(2))
+    again = load_family(save_family(family, tmp_path), encoding=ENCODING)
+    assert torch.equal(again.logits(X), family.logits(X))

@@ -22,6 +22,8 @@ from holdfast.tabular.encoding import Encoding
 if TYPE_CHECKING:
     from holdfast.families.family import Family
 
+FED = ("takes", "as_array", "categories")  # what a manifest says of a `Feed`, beside its columns
+
 
 def as_tensor(contents: bytes) -> Tensor:
     return torch.frombuffer(bytearray(contents), dtype=torch.uint8)
@@ -45,13 +47,13 @@ def described(stack: TableModels) -> dict[str, Any]:
 def _plain(question: Question) -> dict[str, Any]:
     own = {name: getattr(question, name) for name in ("name", "outputs", "pairs", "decides", "settles")}
     given, classes = question.feed, question.classes
-    feeding = {"takes": given.takes, "columns": list(given.columns), "as_array": given.as_array}
+    feeding = {name: getattr(given, name) for name in FED} | {"columns": list(given.columns)}
     return {**own, **feeding, "places": list(classes.places), "note": classes.note}
 
 
 def _question(about: dict[str, Any], encoding: Encoding, own: Any) -> Question:
     classes = Classes(encoding, tuple(np.asarray(own.classes_).tolist()), tuple(about["places"]), about["note"])
-    given = Feed(encoding, about["takes"], tuple(about["columns"]), about["as_array"])
+    given = Feed(encoding, columns=tuple(about["columns"]), **{name: about[name] for name in FED if name in about})
     return Question(
         own,
         about["name"],

@@ -90,7 +90,7 @@ def _fed_once(models: Sequence[Deployed], table: pd.DataFrame) -> Iterator[Ask]:
             yield ask
             continue
         own = ask.feed
-        key = own.takes, own.columns, own.as_array
+        key = own.takes, own.columns, own.as_array, own.categories
         if key not in fed:
             fed[key] = _Fed(own.encoding, *key, given=own(table))
         yield replace(ask, feed=fed[key])
