@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,30 +11,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.inputs import numbers, question
+from holdfast.models.questions.inputs import is_of, numbers, question
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
 from holdfast.tabular.encoding import Encoding
 
+OBJECTIVES = ("binary", "cross_entropy", "multiclass")  # of which the classes are known
 ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
 
 
 def reads(final: Any) -> bool:
-    module = sys.modules.get("lightgbm")
-    return module is not None and isinstance(final, (module.LGBMClassifier, module.Booster))
+    return is_of(final, "lightgbm", "LGBMClassifier", "Booster")
 
 
 def knows(model: Any) -> bool:
     """A bare booster; an LGBMClassifier is an estimator like others."""
-    module = sys.modules.get("lightgbm")
-    return module is not None and isinstance(model, module.Booster)
+    return is_of(model, "lightgbm", "Booster")
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees.reading import check_outputs, ensemble_of_estimator, places_of
+    from holdfast.models.trees.reading import check_outputs, deployed_booster, places_of
 
     objective = _objective(model.dump_model(num_iteration=1))
-    if objective[0] not in ("binary", "cross_entropy", "multiclass"):
+    if objective[0] not in OBJECTIVES:
         raise ValueError(
             f"this lightgbm.Booster has the objective {objective[0]!r}, of which the classes are not known; expected "
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
@@ -44,9 +42,7 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     encoded = None if how.takes is None else how.takes == "encoded"
     given = question(model, encoding, encoded)
     ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))
-    ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
-    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
-    return Deployed(model, encoding, ask, f"lightgbm.Booster, asked for raw scores, {way}", ensemble=ensemble)
+    return deployed_booster(model, encoding, ask, "lightgbm.Booster, asked for raw scores", how.classes, encoded)
 
 
 def _ask(booster: Any, given: Any, scale: float, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
@@ -66,7 +62,7 @@ def grown_of(final: Any) -> Grown:
     booster = final if knows(final) else final.booster_
     dumped = booster.dump_model()
     objective, settings = _objective(dumped)
-    if objective not in ("binary", "cross_entropy", "multiclass"):
+    if objective not in OBJECTIVES:
         raise UnreadableError(f"its objective is {objective}")
     outputs = dumped["num_tree_per_iteration"]
     scale = float(settings.get("sigmoid", 1))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
+from holdfast.models.questions.inputs import is_of
 from holdfast.models.trees.cuts import Bools, Ints
 from holdfast.models.trees.ensemble import Floats, Link
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
@@ -36,9 +36,8 @@ def grown_of(final: Any) -> Grown:
 
 
 def _is(final: Any, name: str) -> bool:
-    """Whether an estimator is of a class of scikit-learn's, if that is loaded."""
-    module = sys.modules.get("sklearn.tree" if name in TREES else "sklearn.ensemble")
-    return module is not None and isinstance(final, getattr(module, name))
+    """Whether an estimator is of a class of scikit-learn's."""
+    return is_of(final, "sklearn.tree" if name in TREES else "sklearn.ensemble", name)
 
 
 def _bagged(final: Any) -> Grown:

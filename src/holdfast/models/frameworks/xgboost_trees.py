@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.inputs import numbers, question
+from holdfast.models.questions.inputs import is_of, numbers, question
 from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
@@ -24,18 +24,16 @@ HALF_STEP = 2.0**-24  # the relative rounding error of a float32
 
 
 def reads(final: Any) -> bool:
-    module = sys.modules.get("xgboost")
-    return module is not None and isinstance(final, (module.XGBClassifier, module.Booster))
+    return is_of(final, "xgboost", "XGBClassifier", "Booster")
 
 
 def knows(model: Any) -> bool:
     """A bare booster; an XGBClassifier is an estimator like others."""
-    module = sys.modules.get("xgboost")
-    return module is not None and isinstance(model, module.Booster)
+    return is_of(model, "xgboost", "Booster")
 
 
 def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees.reading import check_outputs, ensemble_of_estimator, places_of
+    from holdfast.models.trees.reading import check_outputs, deployed_booster, places_of
 
     learner = json.loads(model.save_config())["learner"]
     objective = learner["objective"]["name"]
@@ -49,9 +47,7 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
     given = question(model, encoding, encoded)
     places = places_of(how.classes, encoding)
     ask = partial(_ask, model, given, places)
-    ensemble = ensemble_of_estimator(model, encoding, ask, how.classes, encoded)
-    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
-    return Deployed(model, encoding, ask, f"xgboost.Booster, asked for margins, {way}", ensemble=ensemble)
+    return deployed_booster(model, encoding, ask, "xgboost.Booster, asked for margins", how.classes, encoded)
 
 
 def _ask(booster: Any, given: Any, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
@@ -84,12 +80,8 @@ def grown_of(final: Any) -> Grown:
         weight = 1.0 if weights is None else weights[place]
         trees.append(_tree(model["trees"][place], weight, model["tree_info"][place], outputs))
     base = _base(saved["learner_model_param"]["base_score"], objective, outputs)
-    grown = joined(trees, base)
-    return Grown(
-        **{name: getattr(grown, name) for name in grown.__dataclass_fields__ if name not in ("numbers", "rounding")},
-        numbers=partial(_numbers, missing=missing),
-        rounding=len(trees) * HALF_STEP * _largest(trees, base),
-    )
+    rounding = len(trees) * HALF_STEP * _largest(trees, base)
+    return replace(joined(trees, base), numbers=partial(_numbers, missing=missing), rounding=rounding)
 
 
 def _used(final: Any, booster: Any, model: Any) -> int:

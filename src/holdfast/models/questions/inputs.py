@@ -95,10 +95,15 @@ def chosen(own: Any) -> Any:
     return chosen(own.best_estimator_) if hasattr(own, "best_estimator_") else own
 
 
+def is_of(value: Any, module: str, *names: str) -> bool:
+    """Whether a value is of one of these classes of a library; it is not where the library is not even loaded."""
+    known = sys.modules.get(module)
+    return known is not None and isinstance(value, tuple(getattr(known, name) for name in names))
+
+
 def steps(own: Any) -> tuple[list[Any], Any]:
     """The fitted steps before the last, and the last."""
-    pipeline = getattr(sys.modules.get("sklearn.pipeline"), "Pipeline", None)
-    if pipeline is None or not isinstance(own, pipeline):
+    if not is_of(own, "sklearn.pipeline", "Pipeline"):
         return [], own
     kept = [step for _, step in own.steps if step not in (None, "passthrough")]
     before, final = steps(chosen(kept[-1]))

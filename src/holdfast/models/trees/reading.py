@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.deployed import Ask
+from holdfast.models.deployed import Ask, Deployed
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
 from holdfast.models.questions.inputs import as_fitted, seen
 from holdfast.models.trees import grown as growing
@@ -50,6 +50,15 @@ def ensemble_of_estimator(
     if ensemble is not None:
         LOG.info("%s is searched as %r", type(own).__name__, ensemble)
     return ensemble
+
+
+def deployed_booster(
+    model: Any, encoding: Encoding, ask: Ask, about: str, classes: Sequence[Any] | None, encoded: bool | None
+) -> Deployed:
+    """A bare booster that is asked so, with its trees where they can be read."""
+    ensemble = ensemble_of_estimator(model, encoding, ask, classes, encoded)
+    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
+    return Deployed(model, encoding, ask, f"{about}, {way}", ensemble=ensemble)
 
 
 def _read(
