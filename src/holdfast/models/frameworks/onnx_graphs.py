@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks.torch_modules import says_the_same
+from holdfast.models.frameworks.torch_modules import agrees
 from holdfast.models.trees.ensemble import Ensemble
 
 LOG = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order
 
     try:
         ensemble = ensemble_of(_grown(node, order), see, read.encoding)
-        same = says_the_same(ensemble, read.ask, read.encoding)
+        same = agrees(ensemble, read.ask, read.encoding)
     except Exception as error:  # somebody's graph: whatever it holds, it can still be asked
         LOG.info("the ONNX model is searched as a black box: %s", error)
         return None

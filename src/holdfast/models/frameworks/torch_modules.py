@@ -17,12 +17,10 @@ from holdfast.models.deployed import Ask, Deployed, How, Takes
 from holdfast.models.model import Model, check_steady, first_weight
 from holdfast.models.questions.feeding import Fed, fed, sample
 from holdfast.models.questions.outputs import Reading, Squashing, as_output, read_outputs
-from holdfast.models.questions.probing import rows_to_compare
+from holdfast.models.questions.probing import rows_to_compare, says_the_same
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
-COMPARED = 10_000  # rows on which a translation must say the same,
-SAME = 1e-5  # up to so much of a probability
 
 Call = Callable[[Any], Any]  # rows as the model takes them -> what it gives
 
@@ -97,21 +95,14 @@ def of_module(call: Call, model: Any, encoding: Encoding, how: How, name: str) -
 def of_translation(used: Used, about: str, translation: nn.Module | None) -> Deployed:
     """A network that is not in torch, and the same in torch, which is used if it says the same."""
     exact = None if translation is None else used.exact(translation)
-    exact = exact if exact is not None and says_the_same(exact, used.ask, used.encoding) else None
+    exact = exact if exact is not None and agrees(exact, used.ask, used.encoding) else None
     searched = "a black box" if exact is None else "searched as the same network in torch"
     return Deployed(used.model, used.encoding, used.ask, f"{about}; {searched}", exact=exact)
 
 
-def says_the_same(exact: Model, ask: Ask, encoding: Encoding) -> bool:
+def agrees(exact: Model, ask: Ask, encoding: Encoding) -> bool:
     """Whether a translation agrees with the model: on known rows, and on as many with their columns shuffled apart."""
-    rows = rows_to_compare(encoding, COMPARED)
-    theirs = torch.from_numpy(ask(rows)).softmax(1)
-    try:
-        with torch.no_grad():
-            ours = exact(encoding.encode(rows)).double().cpu().softmax(1)
-    except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
-        return False
-    return bool(((theirs - ours).abs() <= SAME).all())
+    return says_the_same(exact, ask, encoding, rows_to_compare(encoding))
 
 
 def used_of(

@@ -21,11 +21,9 @@ from holdfast.models.frameworks.estimators import Question
 from holdfast.models.model import Model
 from holdfast.models.questions.asking import Floats
 from holdfast.models.questions.inputs import chosen, steps
-from holdfast.models.questions.probing import rows_to_compare
+from holdfast.models.questions.probing import rows_to_compare, says_the_same
 from holdfast.tabular.encoding import Encoding
 
-ROWS = 10_000  # on which a translation is compared with what it translates
-SAME = 1e-5  # in probability
 FEW = 400  # rows that show whether the rest is worth its time
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,
@@ -50,11 +48,12 @@ def exact_of(own: Any, encoding: Encoding, ask: Callable[[pd.DataFrame], Floats]
         return None
     if columns is None:
         return None
-    table = rows_to_compare(encoding, ROWS)
+    table = rows_to_compare(encoding)
     for link in _links(len(ask.classes.own)):
         found = Translation(columns, *network, link, ask.classes.places)
         some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
-        if _same(found, ask, encoding, table.iloc[some]) and _same(found, ask, encoding, table):
+        rows = (table.iloc[some], table)
+        if all(says_the_same(found, ask.scores, encoding, each, torch.float64) for each in rows):
             return found
     return None
 
@@ -199,10 +198,3 @@ def _changed(
         rows = pd.concat([home] * len(values), ignore_index=True)
         rows[feature.name] = pd.Series(values, dtype=home[feature.name].dtype)
         yield place, None if feature.kind == "categorical" else ends, rows
-
-
-def _same(found: Translation, ask: Question, encoding: Encoding, table: pd.DataFrame) -> bool:
-    with torch.no_grad():
-        ours = found(encoding.encode(table, torch.float64))
-    theirs = torch.from_numpy(ask.scores(table))
-    return bool(((ours.softmax(1) - theirs.softmax(1)).abs() <= SAME).all())

@@ -10,10 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.deployed import Ask
+from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
 
 FEW = 1000  # rows that are enough to see how a model answers
+COMPARED = 10_000  # rows on which a translation must say the same,
+SAME = 1e-5  # up to so much of a probability
 
 
 def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
@@ -51,7 +55,20 @@ def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def rows_to_compare(encoding: Encoding, most: int) -> pd.DataFrame:
+def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
     """Rows to compare a translation with the model on: known ones and as many with their features shuffled apart."""
     real = some_rows(encoding, most // 2)
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
+
+
+def says_the_same(
+    exact: Model, ask: Ask, encoding: Encoding, rows: pd.DataFrame, dtype: torch.dtype = torch.float32
+) -> bool:
+    """Whether a translation, given encoded rows of this dtype, agrees with the model about them."""
+    theirs = torch.from_numpy(ask(rows)).softmax(1)
+    try:
+        with torch.no_grad():
+            ours = exact(encoding.encode(rows, dtype)).double().cpu().softmax(1)
+    except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
+        return False
+    return bool(((theirs - ours).abs() <= SAME).all())
