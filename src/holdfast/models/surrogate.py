@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.models.model import Model
-from holdfast.models.questions.probing import random_rows
+from holdfast.models.questions.probing import known_rows, random_rows
 
 if TYPE_CHECKING:
     from holdfast.models.deployed import Deployed
@@ -22,12 +22,8 @@ MOST = 4000  # rows that are learned from
 
 def rows_to_learn(deployed: Deployed) -> Tensor:
     """Known rows, some of them if there are many; random ones where the encoding knows none: (m, d)."""
-    known = deployed.encoding.known
-    if known is None or not len(known):
-        return random_rows(deployed.encoding, MOST // 2).float()
-    if len(known) > MOST:
-        known = known.iloc[np.sort(np.random.RandomState(0).permutation(len(known))[:MOST])]
-    return deployed.encoding.encode(known)
+    known = known_rows(deployed.encoding, MOST)
+    return random_rows(deployed.encoding, MOST // 2).float() if known is None else deployed.encoding.encode(known)
 
 
 def surrogate_of(deployed: Deployed) -> Model:

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from holdfast.models.asked import Asked, itself, leading
 from holdfast.models.deployed import ensemble_of, learned_by
-from holdfast.models.scores import Score
-from holdfast.search.gradients import LEAST_SCORE
+from holdfast.search.gradients import LEAST_SCORE, slope
 from holdfast.search.moves import Task
 from holdfast.tabular.space import Space
 
@@ -408,7 +407,7 @@ class _Search:
         return replace(task, model=self.leads).tried(task.score, points)
 
     def _slope(self, task: Task, base: Tensor) -> Tensor:
-        return slope_of(task.score, self.leads, base, task)
+        return slope(task.score, self.leads, base, task.target, task.origin)[1]
 
 
 def _repeated(marks: Tensor) -> Tensor:
@@ -427,14 +426,6 @@ def _plausible_first(task: Task, points: Tensor, real: Tensor, most: int) -> Ten
         who, which = torch.nonzero(real & short & (turn > last - most) & (turn <= last), as_tuple=True)
         passed[who, which] = task.of(who).plausible(points[who, which])
     return passed
-
-
-def slope_of(score: Score, leads: object, point: Tensor, task: Task) -> Tensor:
-    with torch.enable_grad():
-        own = point.detach().requires_grad_()
-        value = score(leads, own, task.target, task.origin)  # type: ignore[arg-type]
-        (gradient,) = torch.autograd.grad(value.sum(), own)
-    return gradient
 
 
 def _proposals(task: Task, base: Tensor, hints: list[Tensor], ways: tuple[float, ...]) -> Tensor:

@@ -20,13 +20,21 @@ COMPARED = 10_000  # rows on which a translation must say the same,
 SAME = 1e-5  # up to so much of a probability
 
 
-def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
-    """Some rows that the encoding knows, as `decode` writes them, and their classes; None where it knows none."""
+def known_rows(encoding: Encoding, most: int, seed: int = 0) -> pd.DataFrame | None:
+    """Rows that the encoding knows, some of them if there are many; None where it knows none."""
     known = encoding.known
     if known is None or not len(known):
         return None
-    if len(known) > most:
-        known = known.iloc[np.sort(np.random.RandomState(seed).permutation(len(known))[:most])]
+    if len(known) <= most:
+        return known
+    return known.iloc[np.sort(np.random.RandomState(seed).permutation(len(known))[:most])]
+
+
+def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
+    """The same as `decode` writes them, and their classes."""
+    known = known_rows(encoding, most, seed)
+    if known is None:
+        return None
     return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
 
 
