@@ -365,7 +365,11 @@ SETTINGS: dict[str, dict[str, Values]] = {
         "learning_rate": (0, math.nan, "1"),
         "autoencoder": (3,),
     },
-    "Margin": {"level": (0, 1, -0.5, 1.5, math.nan, "0.7", None, True), "search": (None, "min-l2")},
+    "Margin": {
+        "level": (0, 1, -0.5, 1.5, math.nan, "0.7", None, True),
+        "log_odds": (math.nan, math.inf, "4", True),
+        "search": (None, "min-l2"),
+    },
     "SNS": {
         "radius": NO_SIZE,
         "steps": NO_COUNT,
