@@ -118,7 +118,9 @@ def test_the_page_of_guarantees_names_every_attack_and_each_guarantee_has_one(mo
     guaranteed, described = page.split("## What each attack does")
     attacks = import_module("attack").ATTACKS
     assert re.findall(r"^\| `(\w+)` \|", described, flags=re.MULTILINE) == list(attacks)
-    named = [re.findall(r"`(\w+)`", line.split("|")[3]) for line in guaranteed.splitlines() if line.startswith("| ")][1:]
+    named = [re.findall(r"`(\w+)`", line.split("|")[3]) for line in guaranteed.splitlines() if line.startswith("| ")][
+        1:
+    ]
     assert len(named) > 5
     assert all(named)
     assert {name for some in named for name in some} == set(attacks)

@@ -17,7 +17,6 @@ from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
-
 LEVEL = 0.75
 
 
