@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from holdfast.search.methods.min_cost import MinCost as MinCost
     from holdfast.search.methods.pgd import PGD as PGD
     from holdfast.search.methods.prototype import Prototype as Prototype
+    from holdfast.search.methods.rehearsed import Rehearsed as Rehearsed
     from holdfast.search.pipeline import named as named
     from holdfast.search.plans import Plans as Plans
     from holdfast.search.plans import plans as plans
@@ -126,6 +127,7 @@ _HOMES = {
     "search.methods.min_cost": ("MinCost",),
     "search.methods.pgd": ("PGD",),
     "search.methods.prototype": ("Prototype",),
+    "search.methods.rehearsed": ("Rehearsed",),
     "search.pipeline": ("named",),
     "search.plans": ("Plans", "plans"),
     "search.plausibility": ("neighbour_distance", "outlier_factor"),

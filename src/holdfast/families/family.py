@@ -197,6 +197,20 @@ class Family:
             return x.new_zeros(0, len(x), self.classes or 0)
         return self._in_order(list(self._in_pieces(x)))
 
+    def logits_of(self, x: Tensor, members: Tensor) -> Tensor:
+        """What one member says of each row, member ``members[i]`` of row i: (n, c). For gradients of chosen members."""
+        check_rows(x, width=self.features, finite=False)
+        places = torch.tensor(self.places, device=x.device)[members]
+        rows, answers, start = [], [], 0
+        for stack in self.stacks:
+            own = torch.nonzero((places >= start) & (places < start + len(stack))).flatten()
+            if len(own):
+                rows.append(own)
+                answers.append(stack.logits_of(x[own], places[own] - start))
+            start += len(stack)
+        logits = torch.cat(answers)[torch.cat(rows).argsort()]
+        return logits if self.groups is None else merge_logits(logits, self.groups)
+
     def predict(self, x: Tensor) -> Tensor:
         """The class every member gives every row, and −1 where its answer is NaN: (k, n).
 

@@ -128,7 +128,10 @@ class TorchModule:
             raise ValueError(
                 "the module was put into training mode; call .eval() on a member, not on what it is made of"
             )
-        answer = vmap(lambda own: functional_call(self.plain, own, (x,)), randomness="error")(dict(state))
+        each = (0, 0 if x.ndim == 3 else None)
+        answer = vmap(lambda own, rows: functional_call(self.plain, own, (rows,)), each, randomness="error")(
+            dict(state), x
+        )
         return answer if isinstance(answer, Tensor) else torch.as_tensor(answer)
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> nn.Module:

@@ -162,7 +162,7 @@ class Perceptron:
 
     def logits(self, state: State, x: Tensor) -> Tensor:
         weights, biases = layers(state, "weight"), layers(state, "bias")
-        hidden = x.expand(len(weights[0]), *x.shape)
+        hidden = x if x.ndim == 3 else x.expand(len(weights[0]), *x.shape)
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             hidden = torch.baddbmm(bias[:, None], hidden, weight).relu_()
         return torch.baddbmm(biases[-1][:, None], hidden, weights[-1])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from holdfast.families.recipe import Retraining
-from holdfast.families.stack import Members, Models
+from holdfast.families.stack import Members, Models, one_by_one
 from holdfast.models.deployed import Ask, Deployed
 from holdfast.models.frameworks.estimators import Question, deployed_by
 from holdfast.models.model import Model, checked_logits
@@ -66,6 +66,9 @@ class TableModels:
         for ask in _fed_once(self.models, table):
             logits = checked_logits(torch.from_numpy(ask(table)), len(x)).to(x.device)
             yield logits.masked_fill(odd[:, None], torch.nan)[None]
+
+    def logits_of(self, x: Tensor, places: Tensor) -> Tensor:
+        return one_by_one(x, places, lambda place, rows: self.models[place](rows))
 
 
 @dataclass(frozen=True)

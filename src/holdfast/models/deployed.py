@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.least_sure import LeastSure
 from holdfast.models.merged import Merged, merge_logits
 from holdfast.models.model import Model
 from holdfast.models.questions.inputs import as_fitted
@@ -101,6 +102,8 @@ def has_gradient(model: Model) -> bool:
     """Whether a model can be searched by its gradient: all can but those that `as_model` could not translate."""
     if isinstance(model, Merged):
         return has_gradient(model.model)
+    if isinstance(model, LeastSure):
+        return has_gradient(model.deployed)
     return not isinstance(model, Deployed) or model.has_gradient
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
+from holdfast.models.least_sure import LeastSure
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -34,6 +35,8 @@ def identities(model: Any) -> frozenset[str]:
     tensors are the same where they are one object or come from one training run: two that were fitted apart may answer
     alike, and are two.
     """
+    if isinstance(model, LeastSure):
+        return identities(model.deployed) | frozenset(model.members.fingerprints)
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
     names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}

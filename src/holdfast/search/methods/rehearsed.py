@@ -1,0 +1,87 @@
+"""The cheapest point on which the deployed model and rehearsed retrainings agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from holdfast.models.asked import itself
+from holdfast.models.least_sure import LeastSure, Rehearsals
+from holdfast.models.merged import Merged
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.methods.min_cost import MinCost
+from holdfast.tabular.space import Space
+from holdfast.utils.settings import check_settings
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    r"""A search that asks the deployed model and a family of its retrainings at once, so that what it finds holds.
+
+    The family is a rehearsal: models that were retrained as the deployed one will be. ``search`` looks for a point of
+    the target class of the model that is only as sure as the least sure of all of them (`LeastSure`):
+
+        all of them give the target, each by more than ``margin`` between its logit and the next
+
+    With ``share`` below 1 that many of the members are enough; the deployed model always counts. The family must not
+    be the one that audits or calibrates: the search has seen it, and `audit` refuses it.
+    """
+
+    source: ClassVar[str] = "a method of ours"
+    knob: ClassVar[str] = "margin"  # that `promise` turns
+
+    family: Rehearsals = field(repr=False)
+    margin: float = 0.0
+    share: float = 1.0
+    search: Method = field(default_factory=lambda: MinCost(norm=1))
+    members: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _check_family(self.family)
+        object.__setattr__(self, "members", len(self.family))
+        check_settings(self, numbers="margin share")
+        if not 0 <= self.margin < math.inf or not 0 < self.share <= 1:
+            raise ValueError(
+                f"margin must be 0 or more and finite, share above 0 and at most 1, got margin {self.margin} and share "
+                f"{self.share}"
+            )
+        if not callable(self.search):
+            raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        return replace(self, search=self.search.fit(x, y, space, seed))
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
+        answer = self.search(self.least_sure(model), x, target, space)
+        judged = assess(model, answer.origin, answer.point, answer.target, space, also=answer.found)
+        return replace(judged, seen=judged.seen | answer.seen, calls=answer.calls)
+
+    def least_sure(self, model: Model) -> LeastSure:
+        """What is searched: the deployed model and its rehearsals as one model."""
+        own = itself(model)
+        family: Any = self.family
+        if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
+            family = family.merged(own.groups)
+        return LeastSure(own, family, self.share, self.margin)
+
+    def agreement(self, model: Model, answer: Counterfactuals) -> Tensor:
+        """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
+        agree = replace(self.least_sure(model), margin=0.0).agreement(answer.point, answer.target)
+        return torch.where(answer.found, agree, torch.nan)
+
+
+def _check_family(family: Any) -> None:
+    needed = ("logits", "logits_of", "fingerprints", "__len__")
+    if not all(hasattr(family, name) for name in needed):
+        raise TypeError(
+            f"expected a Family of retrained models, got {type(family).__name__}; train(x, y, recipe, seeds(32)) "
+            "trains one, refit(...) refits an estimator, Family.from_models([...]) takes models that exist"
+        )
+    if not len(family):
+        raise ValueError("the family is empty: there is nothing to rehearse with; try seeds(32)")
