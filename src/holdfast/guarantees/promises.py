@@ -477,7 +477,7 @@ def _rehearsed(method: Any) -> Iterator[str]:
     """The members of all families that a method holds."""
     for field in fields(method):
         value = getattr(method, field.name)
-        if isinstance(value, Family):
+        if hasattr(value, "fingerprints"):
             yield from value.fingerprints
         elif is_dataclass(value) and not isinstance(value, type):
             yield from _rehearsed(value)
