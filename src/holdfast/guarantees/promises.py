@@ -576,7 +576,7 @@ def _refusal(result: Promise, least_found: float, values: int) -> str:
     last = result.steps[-1]
     said = [f"'{one.kind}' could promise {one.bound[-1]:.3g} at best" for one in failed]
     name = knob_of(result.method)
-    texts = [f"No value of {name} from {result.steps[0].knob:g} to {last.knob:g} keeps the rate {result.rate:g}:"]
+    texts = [f"No value of {name} up to {last.knob:g} keeps the rate {result.rate:g}:"]
     texts.append(f"{_listed(said, 'and')}, with {last.found} of {len(result.promised_rows)} rows found.")
     wanted = [one.wanted for one in failed]
     if all(count is not None for count in wanted):
@@ -590,7 +590,7 @@ def _refusal(result: Promise, least_found: float, values: int) -> str:
         )
     else:
         texts.append("Larger knobs may do.")
-    texts.append("More rehearsals help as well: Rehearsed(family).")
+    texts.append("More rehearsals may help as well: Rehearsed(family).")
     texts.append("Whatever you change after you saw this, the next promise needs calibration models that are new.")
     return " ".join(texts)
 
