@@ -803,6 +803,7 @@ def _answers() -> Iterator[Misuse]:
     yield Misuse("Plans", "a list", lambda: hf.Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
     short = lambda: hf.Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Plans", "of other people", short, ValueError, "the same people")
+    yield from _rehearsed()
     for of in ("neighbour_distance", "outlier_factor"):
 
         def near(of: str = of, **other: Any) -> Any:
@@ -813,6 +814,38 @@ def _answers() -> Iterator[Misuse]:
         yield from each(of, of, near, {"answer": (None, 3)}, says="expected Counterfactuals")
         yield from each(of, of, near, {"y": (None, [1], torch.ones(24))}, says="y must")
         yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="classes (m,)")
+
+
+def _rehearsed() -> Iterator[Misuse]:
+    def rehearsed(**other: Any) -> Any:
+        return hf.Rehearsed(**{"family": made().family, "search": method("min-l1"), **other})
+
+    def found(**other: Any) -> Any:
+        m = made()
+        return rehearsed()(**{"model": m.model, "x": m.x, "target": m.target, "space": m.space, **other})
+
+    def price(**other: Any) -> Any:
+        m = made()
+        right = {"method": rehearsed(), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
+        return hf.price_of_holding(**{**right, "shares": (1.0,), **other})
+
+    wrong = {"margin": (-1.0, math.nan, math.inf, "1", None, True), "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
+    yield from each("Rehearsed", "Rehearsed", rehearsed, wrong | {"search": (None, "min-l1", 3)})
+    yield from each("Rehearsed", "Rehearsed", rehearsed, {"family": (None, 3, [1], "seeds")}, says="expected a Family")
+    yield Misuse("Rehearsed", "no members", lambda: rehearsed(family=made().family[:0]), ValueError, "empty")
+    yield from every("Rehearsed", "rows", ROWS | NOT_FINITE, lambda x: found(x=x), "x")
+    yield from every("Rehearsed", "targets", TARGETS, lambda t: found(target=t), "target")
+    yield from every("Rehearsed", "a model", SILENT, lambda f: found(model=f), "model")
+    yield from every("Rehearsed", "a space", SPACES, lambda s: found(space=s), "space")
+    yield from every("price_of_holding", "rows", ROWS | NOT_FINITE, lambda x: price(x=x), "x")
+    yield from each(
+        "price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,), ("a",))}, says="share"
+    )
+    yield from each("price_of_holding", "price", price, {"method": (None, "pgd", 3)}, says="expected a Rehearsed")
+    of = lambda answers: lambda: hf.Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
+    yield Misuse("Holding", "no answers", of(()), ValueError, "belong together")
+    yield Misuse("Holding", "a list", of(([1],)), TypeError, "Counterfactuals")
+    yield Misuse("Holding", "of other people", of((made().found[:3],)), ValueError, "belong together")
 
 
 def _counterfactuals() -> Iterator[Misuse]:

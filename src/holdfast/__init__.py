@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from holdfast.search.counterfactuals import assess as assess
     from holdfast.search.counterfactuals import other_class as other_class
     from holdfast.search.failures import why_not as why_not
+    from holdfast.search.holding import Holding as Holding
+    from holdfast.search.holding import price_of_holding as price_of_holding
     from holdfast.search.methods import METHODS as METHODS
     from holdfast.search.methods.latent import Latent as Latent
     from holdfast.search.methods.margin import Margin as Margin
@@ -121,6 +123,7 @@ _HOMES = {
     "models.files.networks": ("save_model",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
+    "search.holding": ("Holding", "price_of_holding"),
     "search.methods": ("METHODS",),
     "search.methods.latent": ("Latent",),
     "search.methods.margin": ("Margin",),

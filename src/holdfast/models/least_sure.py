@@ -68,6 +68,7 @@ class LeastSure:
     def _least_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
         own = margins(checked_logits(self.deployed(x), len(x)))
         theirs = margins(self.members.logits(x)).to(own)
+        theirs = torch.where(theirs.isnan(), -torch.inf, theirs)  # a member that answers NaN agrees with nothing
         least, who = theirs.min(0) if self.needed == len(theirs) else theirs.kthvalue(len(theirs) - self.needed + 1, 0)
         return torch.minimum(own, least).to(x.dtype), torch.where(own <= least, -1, who)
 

@@ -13,7 +13,7 @@ from holdfast.models.asked import itself
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess, checked_question
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
@@ -58,8 +58,11 @@ class Rehearsed:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        answer = self.search(self.least_sure(model), x, target, space)
-        judged = assess(model, answer.origin, answer.point, answer.target, space, also=answer.found)
+        model, x, target = checked_question(model, x, target, space, gradient=False)
+        together = self.least_sure(model)
+        _check_classes(together, x)
+        answer = self.search(together, x, target, space)
+        judged = assess(model, x, answer.point, target, space, also=answer.found)
         return replace(judged, seen=judged.seen | answer.seen, calls=answer.calls)
 
     def least_sure(self, model: Model) -> LeastSure:
@@ -74,6 +77,16 @@ class Rehearsed:
         """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
         agree = replace(self.least_sure(model), margin=0.0).agreement(answer.point, answer.target)
         return torch.where(answer.found, agree, torch.nan)
+
+
+def _check_classes(together: LeastSure, x: Tensor) -> None:
+    with torch.no_grad():
+        own, theirs = together.deployed(x[:1]).shape[1], together.members.logits(x[:1]).shape[2]
+    if len(x) and own != theirs:
+        raise ValueError(
+            f"the deployed model has {own} classes and the rehearsed ones have {theirs}; rehearse with retrainings of "
+            "the deployed model, with classes merged in the same way"
+        )
 
 
 def _check_family(family: Any) -> None:

@@ -1,0 +1,126 @@
+"""Several models as one that is only as sure as the least sure of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from holdfast import Family, Recipe, Retraining, merged, seeds, train
+from holdfast.models.identity import identities
+from holdfast.models.least_sure import LeastSure, margins
+from holdfast.models.scores import margin
+
+
+def networks(classes=2, members=7, dtype=torch.float32):
+    """A deployed network and others, of random rows: they agree on little."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 5, generator=generator, dtype=dtype)
+    y = torch.randint(classes, (40,), generator=generator)
+    family = train(x, y, Recipe((6,), epochs=3, batch=8), [Retraining(), *seeds(members)], classes=classes)
+    return family[0], family[1:], torch.randn(300, 5, generator=generator, dtype=dtype)
+
+
+def by_hand(deployed, family, x, share):
+    """r_t for every class, member by member."""
+    own = [margin(deployed, x, torch.full((len(x),), label)) for label in range(deployed(x).shape[1])]
+    theirs = [
+        torch.stack([margin(family[i], x, torch.full((len(x),), label)) for i in range(len(family))])
+        for label in range(len(own))
+    ]
+    needed = math.ceil(share * len(family))
+    reached = [each.sort(0, descending=True).values[needed - 1] for each in theirs]
+    return torch.stack([torch.minimum(mine, their) for mine, their in zip(own, reached, strict=True)], 1)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("share", [1.0, 0.8, 0.5, 0.01])
+@pytest.mark.parametrize("wanted", [0.0, 0.3])
+def test_the_margin_of_every_class_is_what_the_share_of_members_reach(classes, share, wanted):
+    deployed, family, x = networks(classes)
+    model = LeastSure(deployed, family, share, wanted)
+    expected = by_hand(deployed, family, x, share)
+    for label in range(classes):
+        target = torch.full((len(x),), label)
+        torch.testing.assert_close(margin(model, x, target), expected[:, label] - wanted, atol=1e-5, rtol=1e-5)
+    agreed = expected.amax(1) > wanted
+    torch.testing.assert_close(model(x).argmax(1), torch.where(agreed, expected.argmax(1), classes))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_the_gradient_is_that_of_the_member_which_decides(classes, share):
+    deployed, family, x = networks(classes)
+    model, target = LeastSure(deployed, family, share, 0.1), torch.arange(len(x)) % classes
+    x = x.requires_grad_()
+    (found,) = torch.autograd.grad(margin(model, x, target).sum(), x)
+    least, who = model.least(x.detach())
+    for row in range(0, len(x), 7):
+        one = deployed if who[row, target[row]] < 0 else family[int(who[row, target[row]])]
+        point = x[row : row + 1].detach().requires_grad_()
+        (own,) = torch.autograd.grad(margin(one, point, target[row : row + 1]).sum(), point)
+        torch.testing.assert_close(found[row], own[0], atol=1e-5, rtol=1e-4)
+        assert margin(one, point, target[row : row + 1]).item() == pytest.approx(
+            float(least[row, target[row]]), abs=1e-5
+        )
+    assert set(who.flatten().tolist()) >= {-1, 0, 3}  # or the test would show nothing
+
+
+def test_one_member_that_is_the_deployed_model_changes_nothing():
+    deployed, _, x = networks()
+    model = LeastSure(deployed, Family.from_models([deployed]))
+    target = torch.ones(len(x), dtype=torch.int64)
+    torch.testing.assert_close(margin(model, x, target), margin(deployed, x, target))
+
+
+def test_rows_are_asked_a_few_at_a_time_with_the_same_answers(monkeypatch):
+    deployed, family, x = networks()
+    whole = LeastSure(deployed, family)(x)
+    monkeypatch.setattr("holdfast.models.least_sure.PAIRS_AT_ONCE", 21)
+    torch.testing.assert_close(LeastSure(deployed, family)(x), whole)
+
+
+def test_merged_classes_and_families():
+    deployed, family, x = networks(4)
+    groups = ((0, 2), (1, 3))
+    model = LeastSure(merged(deployed, groups), family.merged(groups))
+    assert model(x).shape == (len(x), 3)
+    torch.testing.assert_close(
+        model.agreement(x, torch.zeros(len(x), dtype=torch.int64)),
+        (family.merged(groups).predict(x) == 0).double().mean(0),
+    )
+
+
+def test_it_is_known_by_all_of_its_models():
+    deployed, family, _ = networks()
+    assert identities(LeastSure(deployed, family)) == identities(deployed) | set(family.fingerprints)
+
+
+def test_rows_in_float64_and_members_in_float32():
+    deployed, family, x = networks()
+    own = LeastSure(lambda rows: deployed(rows.float()).double(), family)
+    x = x.double().requires_grad_()
+    (slope,) = torch.autograd.grad(own(x).sum(), x)
+    assert slope.dtype == own(x).dtype == torch.float64
+
+
+def test_nothing_asked_nothing_answered():
+    deployed, family, x = networks()
+    empty = x[:0].requires_grad_()
+    assert LeastSure(deployed, family)(empty).shape == (0, 3)
+
+
+def test_margins_of_several_classes():
+    logits = torch.tensor([[3.0, 1.0, 2.5], [0.0, 0.0, -1.0]])
+    expected = torch.tensor([[0.5, -2.0, -0.5], [0.0, 0.0, -1.0]])
+    torch.testing.assert_close(margins(logits), expected)
+    torch.testing.assert_close(margins(logits[:, :2]), torch.tensor([[2.0, -2.0], [0.0, 0.0]]))
+
+
+def test_a_member_that_answers_nan_agrees_with_nothing():
+    deployed, family, x = networks()
+    broken = Family.from_models([family[0], lambda rows: family[1](rows) * torch.nan, family[2]])
+    assert bool((LeastSure(deployed, broken, 1.0)(x).argmax(1) == 2).all())
+    alone = Family.from_models([family[0], family[2]])
+    torch.testing.assert_close(LeastSure(deployed, broken, 2 / 3)(x), LeastSure(deployed, alone)(x))
