@@ -132,6 +132,7 @@ def test_what_cannot_be_promised_is_told_before_anything_is_trained(asked, table
     assert not list((tmp_path / "holdfast-promise").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_plans_and_both_kinds_and_a_class_that_everybody_wants(asked, tmp_path):
     more = ("--plans", 2, "--changes", "both", "--target", "yes", "--norm", 2, "--rate", 0.4, "--least-found", 0.8)
     small = ("--rehearsals", 2, "--calibration", 8, "--members", 4, "--hidden", 8, "--epochs", 60)
@@ -162,6 +163,7 @@ def test_models_of_a_file_rehearse_calibrate_and_audit_in_their_order(asked, tab
     assert members["audited"] == list(family.fingerprints[24:])
 
 
+@pytest.mark.slow
 def test_a_dataset_needs_no_more_than_its_name(tmp_path):
     """The test rows of German Credit, by networks that are smaller than its own."""
     small = ("--rows", 4, "--rehearsals", 0, "--calibration", 9, "--members", 2, "--hidden", 8, "--epochs", 3)
