@@ -825,7 +825,8 @@ def _rehearsed() -> Iterator[Misuse]:
         right = {"method": rehearsed(), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
         return hf.price_of_holding(**{**right, "shares": (1.0,), **other})
 
-    wrong = {"margin": (-1.0, math.nan, math.inf, "1", None, True), "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
+    no_size = (-1.0, math.nan, math.inf, "1", None, True)
+    wrong = {"margin": no_size, "temperature": no_size, "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
     yield from each("Rehearsed", "Rehearsed", rehearsed, wrong | {"search": (None, "min-l1", 3)})
     yield from each("Rehearsed", "Rehearsed", rehearsed, {"family": (None, 3, [1], "seeds")}, says="expected a Family")
     yield Misuse("Rehearsed", "no members", lambda: rehearsed(family=made().family[:0]), ValueError, "empty")
