@@ -29,8 +29,8 @@ class Rehearsed:
         all of them give the target, each by more than ``margin`` between its logit and the next
 
     With ``share`` below 1 that many of the members are enough; the deployed model always counts. A ``temperature``
-    above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is in
-    units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
+    above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is
+    in units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
     count for several times as many. The family must not be the one that audits or calibrates: the search has seen it,
     and `audit` refuses it.
     """
