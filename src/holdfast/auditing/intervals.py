@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from holdfast.auditing.dirichlet import upper_quantile
 from holdfast.utils.settings import check_number, check_seed, check_share, check_whole
 
 Floats = NDArray[np.float64]
@@ -27,6 +28,31 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95)
     low = np.where(count > 0, _beta_quantile(np.maximum(count, 1), trials - count + 1, tail), 0.0)
     high = np.where(count < trials, _beta_quantile(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
     return low, high
+
+
+def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Limits for the mean of independent draws in [0, 1] *of one distribution*: the rates of members of one kind.
+
+    Gaffke's (2005): put the end 1 beside the n draws, and weigh all n + 1 with a Dirichlet(1, …, 1) law; the upper
+    limit is the 1 − α/2 quantile of the weighted mean. The lower limit comes from 1 − X. Draws that are 0 or 1 give
+    Clopper and Pearson's limits, and draws that are alike give narrow ones.
+
+    That at least 95 of 100 hold is *proved* for distributions on two points and for a single draw, and for many draws
+    approximately. For all others it is a *conjecture* (Learned-Miller and Thomas 2019) that nobody has refuted. The
+    bounds of Phan, Thomas and Learned-Miller (2021) are proved and wider; so is `mean_interval`, which also allows
+    draws with different means. The number of draws must be chosen beforehand; see `running_interval`.
+    """
+    return _gaffke(*np.unique(_draws(values), return_counts=True), _tail(confidence))
+
+
+def upper_limit(values: ArrayLike, confidence: float = 0.95) -> float:
+    """The one-sided upper limit for the mean of independent draws in [0, 1] of one distribution.
+
+    At least 95 of 100 such limits lie above the mean, or on it. What is proved is what is proved for `member_interval`,
+    whose upper limit at 90 % this is.
+    """
+    check_share("confidence", confidence)
+    return _upper(*np.unique(_draws(values), return_counts=True), 1 - confidence)
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
@@ -135,6 +161,16 @@ def members_needed(
         middle = (few + many) // 2
         few, many = (few, middle) if wide(middle) <= width else (middle, many)
     return many
+
+
+def _gaffke(values: Floats, counts: ArrayLike, tail: float) -> tuple[float, float]:
+    # The lower limit is the upper one of −X, whose largest value is 0: small limits keep all their digits.
+    return max(0.0, -_upper(-values, counts, tail, 0.0)), _upper(values, counts, tail)
+
+
+def _upper(values: Floats, counts: ArrayLike, tail: float, end: float = 1.0) -> float:
+    """Gaffke's upper limit for values that were drawn so often and cannot exceed ``end``."""
+    return min(end, upper_quantile(np.append(values, end), np.append(counts, 1.0), tail))
 
 
 def _limits(values: Floats, counts: ArrayLike, tail: float, draws: float | None = None) -> tuple[float, float]:
