@@ -32,6 +32,7 @@ BENDS: Floats = np.linspace(-1, 1, 5)
 
 def upper_quantile(points: Floats, weights: Floats, tail: float) -> float:
     """The t that the weighted mean of the points exceeds with probability ``tail``; weights need not be whole."""
+    points, weights = points[weights > 0], weights[weights > 0]
     lowest, highest = float(points.min()), float(points.max())
     if lowest == highest:
         return lowest
