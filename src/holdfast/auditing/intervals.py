@@ -38,9 +38,10 @@ def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float,
     Clopper and Pearson's limits, and draws that are alike give narrow ones.
 
     That at least 95 of 100 hold is *proved* for distributions on two points and for a single draw, and for many draws
-    approximately. For all others it is a *conjecture* (Learned-Miller and Thomas 2019) that nobody has refuted. The
-    bounds of Phan, Thomas and Learned-Miller (2021) are proved and wider; so is `mean_interval`, which also allows
-    draws with different means. The number of draws must be chosen beforehand; see `running_interval`.
+    approximately. For all others it is a *conjecture* (Learned-Miller and Thomas 2019), to which we know no
+    counterexample. The bounds of Phan, Thomas and Learned-Miller (2021) are proved and wider; so is `mean_interval`,
+    which also allows draws with different means: members that were retrained in different ways are such draws,
+    whatever their kind is called. The number of draws must be chosen beforehand; see `running_interval`.
     """
     return _gaffke(*np.unique(_draws(values), return_counts=True), _tail(confidence))
 
