@@ -1020,6 +1020,7 @@ def _audits() -> Iterator[Misuse]:
         "spread": (-0.1, 0.9, math.nan, "1"),
         "confidence": NO_CONFIDENCE,
         "most": NO_COUNT,
+        "running": NO_FLAG,
     }
     members = lambda **given: hf.members_needed(**{"width": 0.2, **given})  # noqa: E731
     yield from each("members_needed", "members_needed", members, needed)
@@ -1031,7 +1032,7 @@ def _audits() -> Iterator[Misuse]:
 def _intervals() -> Iterator[Misuse]:
     of = "auditing.intervals"
     draws = ([], [0.2, 1.2], [-0.1], [math.nan], ["a"], [[0.1]], None, {"a": 1})
-    for name in ("mean_interval", "running_interval"):
+    for name in ("mean_interval", "member_interval", "running_interval", "upper_limit"):
         yield from each(
             of, name, lambda name=name, **given: getattr(part(of), name)(**given), {"values": draws}, "draws"
         )
