@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from holdfast.families.store import load_family as load_family
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
+    from holdfast.guarantees.promises import Promise as Promise
+    from holdfast.guarantees.promises import promise as promise
     from holdfast.models.adapting import as_model as as_model
     from holdfast.models.files.networks import save_model as save_model
     from holdfast.models.files.reading import read_model as read_model
@@ -113,6 +115,7 @@ _HOMES = {
     "families.refitting": ("refit",),
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
+    "guarantees.promises": ("Promise", "promise"),
     "models.adapting": ("as_model",),
     "models.files.reading": ("read_model",),
     "models.merged": ("merged",),

@@ -271,7 +271,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     `Family.from_models` and `Family.from_training` make a family of your own models. The family must not hold a model
     that the search has seen: it would agree with itself. Rows are taken in the dtype of the members' weights.
     """
-    _check_belong(counterfactuals, family)
+    check_belong(counterfactuals, family)
     LOG.info("auditing %s with %s", counterfactuals, family)
     asked = torch.cat([counterfactuals.point, counterfactuals.origin])
     after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
@@ -320,7 +320,7 @@ def _are_one(logits: Tensor) -> bool:
     return bool((logits == logits[:1]).all())
 
 
-def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
+def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
     if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
         raise TypeError(
             f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "
