@@ -829,7 +829,8 @@ def _rehearsed() -> Iterator[Misuse]:
         right = {"method": rehearsed(), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
         return hf.price_of_holding(**{**right, "shares": (1.0,), **other})
 
-    wrong = {"margin": (-1.0, math.nan, math.inf, "1", None, True), "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
+    no_size = (-1.0, math.nan, math.inf, "1", None, True)
+    wrong = {"margin": no_size, "temperature": no_size, "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
     yield from each("Rehearsed", "Rehearsed", rehearsed, wrong | {"search": (None, "min-l1", 3)})
     yield from each("Rehearsed", "Rehearsed", rehearsed, {"family": (None, 3, [1], "seeds")}, says="expected a Family")
     yield Misuse("Rehearsed", "no members", lambda: rehearsed(family=made().family[:0]), ValueError, "empty")
@@ -1023,6 +1024,7 @@ def _audits() -> Iterator[Misuse]:
         "spread": (-0.1, 0.9, math.nan, "1"),
         "confidence": NO_CONFIDENCE,
         "most": NO_COUNT,
+        "running": NO_FLAG,
     }
     members = lambda **given: hf.members_needed(**{"width": 0.2, **given})  # noqa: E731
     yield from each("members_needed", "members_needed", members, needed)
@@ -1097,7 +1099,7 @@ def _promises() -> Iterator[Misuse]:
 def _intervals() -> Iterator[Misuse]:
     of = "auditing.intervals"
     draws = ([], [0.2, 1.2], [-0.1], [math.nan], ["a"], [[0.1]], None, {"a": 1})
-    for name in ("mean_interval", "running_interval"):
+    for name in ("mean_interval", "member_interval", "running_interval", "upper_limit"):
         yield from each(
             of, name, lambda name=name, **given: getattr(part(of), name)(**given), {"values": draws}, "draws"
         )

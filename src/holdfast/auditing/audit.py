@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval
+from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, rate_interval
 from holdfast.families.family import Family
 from holdfast.models.model import NO_CLASS
 from holdfast.models.rows import check_tensor
@@ -125,11 +125,12 @@ class Audit:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
 
-        Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
+        Each member's rate is one independent draw in [0, 1]. Members of one kind are draws of one distribution
+        (`intervals.member_interval`); for several kinds together the limits are wider (`intervals.mean_interval`).
         """
         check_share("confidence", confidence)
         rates = self.per_member
-        return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
+        return (np.nan, np.nan) if np.isnan(rates).any() else rate_interval(rates, self.kinds, confidence)
 
     def interval_of_new_rows(self, confidence: float = 0.95) -> tuple[float, float] | None:
         """Approximate limits of the rate over future retrainings *and* new rows like these.

@@ -82,6 +82,20 @@ def test_it_holds_better_than_a_search_that_sees_one_model(german):
     assert rehearsed.rate < alone.rate / 3
 
 
+def test_a_soft_minimum_buys_more_than_its_members_say(german):
+    """Twelve members that all agree say little about the thirteenth; at a temperature they say more."""
+    deployed, rehearsal, judges, rows, target, encoding = german
+    space = encoding.space.without_people()
+    hard, soft = (
+        Rehearsed(rehearsal, temperature=temperature)(deployed, rows, target, space) for temperature in (0.0, 0.5)
+    )
+    held = rehearsal.predict(soft.point) == target
+    assert bool(held[:, soft.found].all())
+    both = hard.found & soft.found
+    assert audit(soft[both], judges).rate < audit(hard[both], judges).rate
+    assert float(soft.cost(1)[both].mean()) > float(hard.cost(1)[both].mean())
+
+
 def test_a_share_of_the_members_is_enough_where_it_is_asked_for(german):
     deployed, rehearsal, _, rows, target, encoding = german
     space = encoding.space.without_people()
@@ -161,7 +175,9 @@ def test_left_out_rows_are_a_rehearsal_too(rows, encoding):
 
 def test_it_says_what_ran_without_the_family(german):
     _, rehearsal, *_ = german
-    assert repr(Rehearsed(rehearsal, margin=0.5)).startswith("Rehearsed(margin=0.5, share=1.0, search=MinCost(")
+    assert repr(Rehearsed(rehearsal, margin=0.5)).startswith(
+        "Rehearsed(margin=0.5, share=1.0, temperature=0.0, search=MinCost("
+    )
     assert "members=12" in repr(Rehearsed(rehearsal))
     assert replace(Rehearsed(rehearsal), margin=2).members == 12
 

@@ -28,27 +28,32 @@ class Rehearsed:
 
         all of them give the target, each by more than ``margin`` between its logit and the next
 
-    With ``share`` below 1 that many of the members are enough; the deployed model always counts. The family must not
-    be the one that audits or calibrates: the search has seen it, and `audit` refuses it.
+    With ``share`` below 1 that many of the members are enough; the deployed model always counts. A ``temperature``
+    above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is
+    in units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
+    count for several times as many. The family must not be the one that audits or calibrates: the search has seen it,
+    and `audit` refuses it.
     """
 
     source: ClassVar[str] = "a method of ours"
-    knob: ClassVar[str] = "margin"  # that `promise` turns
+    knob: ClassVar[str] = "temperature"  # that `promise` turns,
+    knobs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # through these values
 
     family: Rehearsals = field(repr=False)
     margin: float = 0.0
     share: float = 1.0
+    temperature: float = 0.0
     search: Method = field(default_factory=lambda: MinCost(norm=1))
     members: int = field(init=False)
 
     def __post_init__(self) -> None:
         _check_family(self.family)
         object.__setattr__(self, "members", len(self.family))
-        check_settings(self, numbers="margin share")
-        if not 0 <= self.margin < math.inf or not 0 < self.share <= 1:
+        check_settings(self, numbers="margin share temperature")
+        if not 0 <= self.margin < math.inf or not 0 <= self.temperature < math.inf or not 0 < self.share <= 1:
             raise ValueError(
-                f"margin must be 0 or more and finite, share above 0 and at most 1, got margin {self.margin} and share "
-                f"{self.share}"
+                "margin and temperature must be 0 or more and finite, share above 0 and at most 1, got "
+                f"margin={self.margin}, temperature={self.temperature}, share={self.share}"
             )
         if not callable(self.search):
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
@@ -71,7 +76,7 @@ class Rehearsed:
         family: Any = self.family
         if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
             family = family.merged(own.groups)
-        return LeastSure(own, family, self.share, self.margin)
+        return LeastSure(own, family, self.share, self.margin, self.temperature)
 
     def agreement(self, model: Model, answer: Counterfactuals) -> Tensor:
         """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
