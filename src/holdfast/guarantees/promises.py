@@ -20,7 +20,7 @@ from torch import Tensor
 
 from holdfast.auditing.audit import Audit, as_html, check_belong
 from holdfast.auditing.audit import audit as audited_by
-from holdfast.auditing.intervals import mean_interval
+from holdfast.auditing.intervals import upper_limit
 from holdfast.families.family import Family
 from holdfast.families.recipe import counted
 from holdfast.guarantees.calibration import Calibration, fewest_models, joint_choice
@@ -35,7 +35,8 @@ from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
 
 LOG = logging.getLogger(__name__)
-# In log-odds of the target class: from "valid at all" to where a probability in float32 has long been 1.
+# For a method that names no ``knobs`` of its own. In log-odds: from "valid at all" to where a float32 probability has
+# long been 1.
 GRID = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 NOT_PROMISED = (
     "Not promised: anything for a single person, for people who come later, for other kinds of change, or for models "
@@ -249,7 +250,7 @@ def promise(
     _check_least(least_found)
     check_whole("plans", plans, least=1)
     check_flag("progress", progress)
-    tuned = _tuned(method, GRID if knobs is None else knobs)
+    tuned = _tuned(method, getattr(type(method), "knobs", GRID) if knobs is None else knobs)
     question = _Question(model, x, target, space, plans)
     families = _checked_families(question, method, calibration, audit, exhaustive)
     nobody = torch.zeros_like(target, dtype=torch.bool)
@@ -601,10 +602,6 @@ def _refusal(result: Promise, least_found: float, values: int) -> str:
     texts.append("More rehearsals may help as well: Rehearsed(family).")
     texts.append("Whatever you change after you saw this, the next promise needs calibration models that are new.")
     return " ".join(texts)
-
-
-def upper_limit(values: NDArray[np.float64], confidence: float) -> float:
-    return mean_interval(values, 2 * confidence - 1)[1]
 
 
 def _listed(words: list[str], last: str) -> str:

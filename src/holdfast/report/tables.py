@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.auditing.audit_files import FileAudit
+from holdfast.auditing.intervals import upper_limit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
 from holdfast.guarantees.promise_files import FilePromise
-from holdfast.guarantees.promises import Promise, knob_of, upper_limit
+from holdfast.guarantees.promises import Promise, knob_of
 from holdfast.report.listings import family_line
 from holdfast.report.story import Advice, Story
 from holdfast.tabular.feature import Level
@@ -73,7 +74,7 @@ def _beside_promise(result: FileAudit) -> list[Text]:
     return [
         Text(
             f"{kind}: promised at most {own.rate:.1%} on average; realised {part.rate:.1%}, at most "
-            f"{upper_limit(part.per_member, 0.95):.1%} at 95 % confidence\n"
+            f"{upper_limit(part.per_member):.1%} at 95 % confidence\n"
         )
         for kind, part in result.audit.by_kind.items()
         if kind in own.kinds
