@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.auditing.audit_files import FileAudit
+from holdfast.auditing.intervals import upper_limit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
 from holdfast.guarantees.promise_files import FilePromise
-from holdfast.guarantees.promises import Promise, knob_of, upper_limit
+from holdfast.guarantees.promises import Promise, knob_of
 from holdfast.report.listings import family_line
 from holdfast.report.story import Advice, Story
 from holdfast.tabular.feature import Level
