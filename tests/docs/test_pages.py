@@ -63,6 +63,7 @@ SMALL = {
         "holdfast promise --data german --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 --hidden 8 "
         "--epochs 2 --least-found 0"
     ),
+    "holdfast promise": "holdfast promise --help",
     "holdfast families show 3f9a": "holdfast families show {family}",
     "holdfast families remove 3f9a": "holdfast families remove {family} --yes",
     "holdfast audit": "holdfast audit --help",

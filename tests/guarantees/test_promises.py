@@ -193,6 +193,13 @@ def test_nothing_found_is_nothing_promised(world):
     assert "Nothing was found" in refused.refusal
 
 
+def test_nobody_asked_is_nothing_promised(world):
+    asked = (CHEAP, world.base, world.rows[:0], world.target[:0], world.space, world.calibration)
+    refused = hf.promise(*asked, rate=RATE)
+    assert not refused.promised
+    assert "any of 0 rows" in refused.refusal
+
+
 def test_the_grid_ends_before_too_few_are_found(world):
     near = hf.Space.box(world.x.min(0).values, world.x.max(0).values)
     asked = (CHEAP, world.base, world.rows, world.target, near, world.calibration)
@@ -285,7 +292,7 @@ def test_of_every_model_there_can_be_the_share_is_exact(world, all_left_out):
     place = [step.knob for step in result.steps].index(result.knob)
     assert exact <= 0.02
     assert result.calibrations[0].loss[place] == pytest.approx(exact)
-    assert "All 60 models that 'leave-one-out' can bring were asked" in result.statement
+    assert "All 60 models that 'leave-one-out' can give were asked" in result.statement
     assert f"exactly {exact:.2%}" in result.statement
     assert "calibration models" not in result.statement  # nothing is estimated
     drawn = world.promise(calibration=all_left_out, rate=0.02, knobs=(0.0, 2.0, 4.0))

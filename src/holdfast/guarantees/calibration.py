@@ -32,7 +32,7 @@ class Calibration:
     kind: str
     rate: float
     losses: Floats  # (grid, n): the share of the rows found at each value that each model invalidates
-    exhaustive: bool = False  # the n models are all that this kind of change can bring
+    exhaustive: bool = False  # the n models are all that this kind of change can give
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "losses", checked_losses(self.losses))

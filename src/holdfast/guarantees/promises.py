@@ -71,7 +71,9 @@ class Promise:
     plans: Plans | None = None  # at the value chosen, where several were asked for
     realised: Audit | None = None  # by the family that chose nothing; of several plans, a row holds if all of them do
     refusal: str = ""  # why nothing is promised, and what would do
-    fingerprints: dict[str, tuple[str, ...]] | None = None  # of the members that rehearsed, calibrated and audited
+    fingerprints: dict[str, tuple[str, ...]] | None = (
+        None  # of the deployed model, and of those that rehearsed, calibrated and audited
+    )
 
     @property
     def promised(self) -> bool:
@@ -133,7 +135,7 @@ class Promise:
         for one in self.calibrations:
             if one.exhaustive:
                 yield (
-                    f"All {one.members} models that '{one.kind}' can bring were asked: one of them, drawn at random, "
+                    f"All {one.members} models that '{one.kind}' can give were asked: one of them, drawn at random, "
                     f"invalidates exactly {one.loss[place]:.2%} on average."
                 )
 
@@ -262,7 +264,10 @@ def promise(
     place = joint_choice(result.calibrations)
     if place is None:
         return replace(result, refusal=_refusal(result, least_found, len(tuned)))
-    chosen = offers[place]
+    return _kept(result, offers[place], audit)
+
+
+def _kept(result: Promise, chosen: _Offer, audit: Family | None) -> Promise:
     return replace(
         result,
         method=chosen.method,
@@ -404,6 +409,7 @@ class _Families:
     audit: Family | None
     exhaustive: frozenset[str]
     rehearsed: tuple[str, ...]
+    deployed: tuple[str, ...]
 
     @property
     def calibrated(self) -> dict[str, int]:
@@ -411,7 +417,7 @@ class _Families:
 
     @property
     def fingerprints(self) -> dict[str, tuple[str, ...]]:
-        own = {"rehearsed": self.rehearsed, "calibrated": self.calibration.fingerprints}
+        own = {"deployed": self.deployed, "rehearsed": self.rehearsed, "calibrated": self.calibration.fingerprints}
         return own | ({} if self.audit is None else {"audited": self.audit.fingerprints})
 
     def of(self, kind: str) -> Family:
@@ -419,7 +425,7 @@ class _Families:
 
     @property
     def drawn(self) -> Family:
-        """The calibration models of kinds that can bring others too."""
+        """The calibration models of kinds of which there are others too."""
         return _some(self.calibration, [kind not in self.exhaustive for kind in self.calibration.kinds])
 
     def check_unseen(self, seen: frozenset[str]) -> None:
@@ -442,7 +448,9 @@ def _checked_families(question: _Question, method: Any, calibration: Any, audit:
                 "Family.from_models([...])"
             )
     asked = question.itself()
-    families = _Families(calibration, audit, _kinds(exhaustive, calibration), tuple(_rehearsed(method)))
+    families = _Families(
+        calibration, audit, _kinds(exhaustive, calibration), tuple(_rehearsed(method)), tuple(sorted(asked.seen))
+    )
     families.check_unseen(asked.seen | set(families.rehearsed))
     for role, family in (("calibration", calibration), ("audit", audit)):
         if family is None:
