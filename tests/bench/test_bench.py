@@ -41,6 +41,7 @@ TABLES = {
     "paper_device": "The paper's study, means over the deployed networks",
     "paper_families": "4 networks in",
     "plans": "Three plans for everybody whom German Credit refuses",
+    "promise": "Rehearsed searches beside an oracle",
     "refits": "Invalidated by retraining: boosted trees beside networks",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",

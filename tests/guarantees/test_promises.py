@@ -128,7 +128,7 @@ def test_rehearsals_are_kept_apart_from_those_who_choose_and_those_who_judge(wor
     method = Rehearsed(world.rehearsed)
     result = world.promise(method, audit=world.audit)
     assert result.promised
-    assert result.summary()["knob"]["name"] == "temperature"
+    assert result.summary()["knob"]["name"] == "caution"
     assert set(world.rehearsed.fingerprints) <= result.counterfactuals.seen
     assert result.summary()["members"]["rehearsed"] == list(world.rehearsed.fingerprints)
     for shared in ({"calibration": world.rehearsed}, {"audit": world.rehearsed}):

@@ -248,7 +248,7 @@ def promise(
     _check_least(least_found)
     check_whole("plans", plans, least=1)
     check_flag("progress", progress)
-    tuned = _tuned(method, knobs)
+    tuned = _tuned(method, knobs, rate)
     question = _Question(model, x, target, space, plans)
     families = _checked_families(question, method, calibration, audit, exhaustive)
     nobody = torch.zeros_like(target, dtype=torch.bool)
@@ -345,17 +345,26 @@ class _Offer:
         return wrong[:, self.found].double().mean(1).cpu().numpy(), silent
 
 
-def _tuned(method: Any, knobs: Any) -> list[tuple[float, Method]]:
+def turned(method: Any, value: float) -> Method:
+    """The method with its knob at a value."""
+    own = getattr(method, "turned", None)
+    return cast(Method, replace(method, **{knob_of(method): value}) if own is None else own(value))
+
+
+def _tuned(method: Any, knobs: Any, rate: float) -> list[tuple[float, Method]]:
     """The method at every value of its knob, if it has one and takes the values."""
     name = getattr(type(method), "knob", None)
-    if not is_dataclass(method) or isinstance(method, type) or name not in {field.name for field in fields(method)}:
+    known = {field.name for field in fields(method)} if is_dataclass(method) else set()
+    if isinstance(method, type) or not isinstance(name, str) or (name not in known and not hasattr(method, "turned")):
         raise TypeError(
             f"promise varies the knob of a method, such as Margin() or Rehearsed(family), got {method!r}; a method of "
             "your own is a frozen dataclass whose class attribute 'knob' names one of its fields, 'knobs' its values"
         )
-    values = _checked_knobs(getattr(type(method), "knobs", (0.0,)) if knobs is None else knobs)
+    # Where less than 1 - rate of the rehearsals agree, others are as unlikely to: nobody needs to search there.
+    usual = [value for value in getattr(type(method), "knobs", (0.0,)) if value >= -rate]
+    values = _checked_knobs(usual if knobs is None else knobs)
     try:
-        return [(value, cast(Method, replace(method, **{str(name): value}))) for value in values]
+        return [(value, turned(method, value)) for value in values]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{method!r} does not take every one of the knobs {values} for {name}: {error}") from error
 
