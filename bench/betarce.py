@@ -2,19 +2,22 @@
 
     python bench/betarce.py --device cuda
 
-Every method may use 32 retrained networks; others, which none of them has seen, say what then happens.
+Every method may use 32 retrained networks; the others, which none of them has seen, say what then happens. The 32 are
+drawn anew several times, since what is stated is a matter of which they are.
 
-    BetaRCE              asks all 32 while it searches, and states from the same 32: each person's counterfactual is
-                         valid by another retraining with the probability stated, or more, with a credibility of 95 %
-    Rehearsed(12) + 20   searches with 12 and calibrates its margin with 20, as a promise does: the share that another retraining
-                         invalidates is at most the rate, on average over what may be drawn; or it promises nothing
-    Rehearsed            searches with all 32 and states nothing
+    BetaRCE             asks all 32 while it searches, and states from the same 32: each person's counterfactual is
+                        valid by another retraining with the probability stated, or more, with a credibility of 95 %
+    Rehearsed(12) + 20  searches with 12 and lets 20 choose its margin, as `promise` does: the share that another
+                        retraining invalidates is at most the rate, on average over the draws; or it promises nothing
+    Rehearsed(32)       searches with all 32 and states nothing
 
-    stated      share invalidated: 1 - the mean bound, or the promised rate
-    realised    the same by the networks that nothing was chosen by, with 95 % limits
-    refuted     people whose share of networks that agree, at the upper end of its 95 % Clopper-Pearson interval, is
-                below what was stated of them: at most 5 % where the bounds are right
-    held        BetaRCE: refuted is at most 5 %; a promise: the rate is not below the lower limit of what is realised
+    stated    share invalidated: 1 - the mean bound, or the promised rate
+    realised  the same by the networks that nothing was chosen by: the mean over the draws, the least and the most
+    refuted   people whose share of networks that agree, at the upper end of its 95 % Clopper-Pearson interval, is below
+              what was stated of them: at most 5 % on average where the bounds are right
+    held      draws in which the statement held. BetaRCE: refuted was at most 5 %; a promise: the rate was not below the
+              lower 95 % limit of what was realised
+    refused   draws in which nothing was promised
 
 Free space is the paper's: any real value. Schema space is what a person can do, people included. Datasets are found
 through HOLDFAST_DATA and networks are kept in HOLDFAST_FAMILIES. On two cores the networks of Seizure take an hour.
@@ -22,13 +25,13 @@ through HOLDFAST_DATA and networks are kept in HOLDFAST_FAMILIES. On two cores t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _side_by_side import check_device, parser_of, show, timed
+from _side_by_side import check_device, keep, parser_of, show, timed
 from torch import Tensor
 
 from holdfast import (
@@ -36,9 +39,8 @@ from holdfast import (
     Audit,
     Counterfactuals,
     Family,
-    MinCost,
+    Method,
     Model,
-    Recipe,
     Rehearsed,
     Retraining,
     Space,
@@ -52,16 +54,29 @@ from holdfast.families.entries import default_store
 from holdfast.search.methods.reference.betarce import BetaRCE
 
 DATASETS = ("german", "heloc", "seizure")
-SPACES = ("free", "schema")
-MODELS, REHEARSED = 32, 12  # that a method may use, and those of them that a promise searches with
-RATES = (0.05, 0.1)
-MARGINS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
-LEAST_FOUND = 0.5  # of the rows; a margin that finds fewer ends the search
+LEAST_FOUND = 0.5  # of the rows; a margin that finds fewer ends a promise's search
 
 
 @dataclass(frozen=True)
+class Size:
+    """How much is done."""
+
+    rows: int = 100
+    networks: int = 232
+    models: int = 32  # that a method may use
+    rehearsed: int = 12  # of them, by a promise
+    draws: int = 5
+    delta: float = 0.9
+    rates: tuple[float, ...] = (0.05, 0.1)
+    margins: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+
+
+QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), margins=(0.0, 0.25, 0.5))
+
+
+@dataclass(frozen=True, eq=False)
 class Question:
-    """One dataset in one space: the deployed network, the 32, and those that judge."""
+    """One dataset in one space: the deployed network, the models of one draw, and those that judge."""
 
     labels: dict[str, Any]  # the first columns of the table
     model: Model
@@ -71,64 +86,61 @@ class Question:
     family: Family
     judges: Family
 
-    def asked(self, method: Any) -> Counterfactuals:
-        answer: Counterfactuals = method(self.model, self.x, self.target, self.space)
-        return answer
+    def asked(self, method: Method) -> Counterfactuals:
+        return method(self.model, self.x, self.target, self.space)
 
 
-def questions(name: str, rows: int, models: int, judges: int, device: str, small: bool) -> Iterator[Question]:
+def questions(name: str, size: Size, device: str, small: bool) -> Iterator[Question]:
     data = prepare(name)
-    x, y, people = (part.to(device) for part in (*data.rows, data.question(rows)))
+    x, y, people = (part.to(device) for part in (*data.rows, data.question(size.rows)))
     recipe = replace(PAPER_RECIPES[name], hidden=(8,), epochs=5) if small else PAPER_RECIPES[name]
-    store = default_store()
-    model = trained(x, y, recipe, [Retraining()], store)[0]
-    family = trained(x, y, recipe, seeds(models), store)
-    others = trained(x, y, recipe, seeds(judges, start=101), store)
-    for space in SPACES:
-        own = Space.free(x) if space == "free" else data.encoding.space
-        labels = {"dataset": name, "space": space, "rows": len(people), "judges": judges}
-        yield Question(labels, model, people, other_class(model, people), own, family, others)
-
-
-def trained(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining], store: Path) -> Family:
-    return train(x, y, recipe, changes, store=store)
+    model = train(x, y, recipe, [Retraining()], store=default_store())[0]
+    networks = train(x, y, recipe, seeds(size.networks, start=101), store=default_store())
+    for space, own in {"free": Space.free(x), "schema": data.encoding.space}.items():
+        for draw in range(size.draws):
+            chosen = range(draw * size.models, (draw + 1) * size.models)
+            others = [place for place in range(len(networks)) if place not in chosen]
+            labels = {"dataset": name, "space": space, "draw": draw, "rows": len(people), "judges": len(others)}
+            parts = networks.chosen(chosen), networks.chosen(others)
+            yield Question(labels, model, people, other_class(model, people), own, *parts)
 
 
 # ---- what each method says, and what becomes of it ----
 
 
+def compared(asked: Question, size: Size) -> Iterator[dict[str, Any]]:
+    yield by_betarce(asked, BetaRCE(asked.family, size.delta))
+    yield from by_promise(asked, size)
+    answer, seconds = timed(lambda: asked.asked(Rehearsed(asked.family)))
+    yield row(asked, f"Rehearsed({len(asked.family)})", seconds, audit(answer, asked.judges))
+
+
 def by_betarce(asked: Question, method: BetaRCE) -> dict[str, Any]:
     answer, seconds = timed(lambda: asked.asked(method))
-    bound = method.statement(asked.model, answer).cpu().numpy()
-    result = audit(answer, asked.judges)
-    refuted = below(result, bound)
-    return row(asked, "BetaRCE", result, seconds, stated=1 - float(np.nanmean(bound)), refuted=refuted,
-               held=said(refuted <= 1 - method.confidence))  # fmt: skip
+    result, bound = audit(answer, asked.judges), method.statement(asked.model, answer).cpu().numpy()
+    found = answer.found.cpu().numpy()
+    if not found.any():
+        return row(asked, "BetaRCE", seconds, result)
+    refuted = float((1 - result.per_row_interval()[0] < bound)[found].mean())
+    said = {"stated": 1 - float(bound[found].mean()), "refuted": refuted, "held": refuted <= 1 - method.confidence}
+    return row(asked, "BetaRCE", seconds, result) | said
 
 
-def below(result: Audit, bound: Any) -> float:
-    """The share of counterfactuals that hold less often than stated, though the limits allow for noise."""
-    low, _ = result.per_row_interval()
-    found = result.counterfactuals.found.cpu().numpy()
-    return float((1 - low[found] < bound[found]).mean()) if found.any() else float("nan")
-
-
-def by_promise(
-    asked: Question, rehearsed: int, rates: Sequence[float], margins: Sequence[float]
-) -> Iterator[dict[str, Any]]:
+def by_promise(asked: Question, size: Size) -> Iterator[dict[str, Any]]:
     """Searched once at every margin, with the first members; the others choose the margin for each rate."""
-    calibration = asked.family[rehearsed:]
-    answers, seconds = timed(lambda: list(searched(asked, Rehearsed(asked.family[:rehearsed]), margins)))
+    calibration = asked.family[size.rehearsed :]
+    answers, seconds = timed(lambda: list(searched(asked, Rehearsed(asked.family[: size.rehearsed]), size.margins)))
     losses = np.stack([audit(answer, calibration).per_member for answer in answers])
-    for rate in rates:
-        place = chosen(losses, rate)
-        method = f"Rehearsed({rehearsed}) + {len(calibration)}"
-        if place is None:
-            yield nothing(asked, method, rate, seconds)
-            continue
-        result = audit(answers[place], asked.judges)
-        held = said(result.interval()[0] <= rate)
-        yield row(asked, method, result, seconds, margin=margins[place], stated=rate, held=held)
+    for rate in size.rates:
+        place = chosen_by(losses, rate)
+        result = None if place is None else audit(answers[place], asked.judges)
+        said = {
+            "stated": rate,
+            "held": None if result is None else bool(result.interval()[0] <= rate),
+            "margin": None if place is None else size.margins[place],
+        }
+        name = f"Rehearsed({size.rehearsed}) + {len(calibration)}, rate {rate}"
+        yield row(asked, name, seconds, result) | said
 
 
 def searched(asked: Question, method: Rehearsed, margins: Sequence[float]) -> Iterator[Counterfactuals]:
@@ -140,70 +152,78 @@ def searched(asked: Question, method: Rehearsed, margins: Sequence[float]) -> It
         yield answer
 
 
-def chosen(losses: Any, rate: float) -> int | None:
+def chosen_by(losses: Any, rate: float) -> int | None:
     """Conformal risk control: the smallest margin whose losses (margins, n), made to fall, leave room for one more."""
     falling = np.maximum.accumulate(losses[::-1], axis=0)[::-1]
     kept = np.flatnonzero((falling.sum(1) + 1) / (losses.shape[1] + 1) <= rate)
     return int(kept[0]) if len(kept) else None
 
 
-def by_rehearsed(asked: Question) -> dict[str, Any]:
-    answer, seconds = timed(lambda: asked.asked(Rehearsed(asked.family)))
-    return row(asked, f"Rehearsed({len(asked.family)})", audit(answer, asked.judges), seconds, margin=0.0)
-
-
-def row(
-    asked: Question,
-    method: str,
-    result: Audit,
-    seconds: float,
-    margin: Any = "-",
-    stated: Any = "-",
-    refuted: Any = "-",
-    held: str = "-",
-) -> dict[str, Any]:
+def row(asked: Question, method: str, seconds: float, result: Audit | None = None) -> dict[str, Any]:
+    """What happens to the counterfactuals of one draw; nothing where none was found, or promised."""
+    line = asked.labels | {"method": method} | dict.fromkeys(SAID) | {"seconds": round(seconds, 2)}
+    if result is None:
+        return line
     answer, (low, high) = result.counterfactuals, result.interval()
-    costs = {f"l{norm}": float(answer.cost(norm)[answer.found].mean()) for norm in (2, 1)}
-    rates = {"stated": stated, "realised": result.rate, "low": low, "high": high, "refuted": refuted, "held": held}
-    found = {"margin": margin, "found": int(answer.found.sum())}
-    return asked.labels | {"method": method} | found | costs | rates | {"seconds": round(seconds, 1)}
+    line |= {"found": answer.success}
+    if answer.success:
+        line |= {"realised": result.rate, "low": float(low), "high": float(high)}
+        line |= {f"l{norm}": float(answer.cost(norm)[answer.found].mean()) for norm in (1, 2)}
+    return line
 
 
-def nothing(asked: Question, method: str, rate: float, seconds: float) -> dict[str, Any]:
-    """No margin keeps the rate, and that is said."""
-    missing = dict.fromkeys(("margin", "found", "l2", "l1"), "-")
-    rates = {"stated": rate, "realised": "-", "low": "-", "high": "-", "refuted": "-", "held": "refused"}
-    return asked.labels | {"method": method} | missing | rates | {"seconds": round(seconds, 1)}
+SAID = ("margin", "found", "l2", "l1", "stated", "realised", "low", "high", "refuted", "held")
 
 
-def said(held: bool) -> str:
-    return "yes" if held else "no"
+# ---- over the draws ----
 
 
-def compared(asked: Question, small: bool) -> Iterator[dict[str, Any]]:
-    base = MinCost(norm=1)
-    yield by_betarce(asked, BetaRCE(asked.family, delta=0.5 if small else 0.9, method=base))
-    yield from by_promise(asked, *((4, (0.3,), MARGINS[:3]) if small else (REHEARSED, RATES, MARGINS)))
-    yield by_rehearsed(asked)
+def over_draws(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per dataset, space and method."""
+    own: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for line in rows:
+        own.setdefault((line["dataset"], line["space"], line["method"]), []).append(line)
+    return [together(*names, lines) for names, lines in own.items()]
+
+
+def together(dataset: str, space: str, method: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    def told(name: str, summary: Any = np.mean) -> Any:
+        values = [line[name] for line in lines if line[name] is not None]
+        return float(summary(values)) if values else "-"
+
+    held = [line["held"] for line in lines if line["held"] is not None]
+    means = {name: told(name) for name in ("margin", "found", "l2", "l1", "stated", "realised")}
+    ends = {"least": told("realised", min), "most": told("realised", max), "refuted": told("refuted")}
+    counts = {
+        "held": f"{sum(held)} of {len(held)}" if held else "-",
+        "refused": sum(line["found"] is None for line in lines),
+        "seconds": told("seconds"),
+    }
+    return {"dataset": dataset, "space": space, "method": method} | means | ends | counts
 
 
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--only", default=",".join(DATASETS), help="names of datasets, joined by commas")
-    parser.add_argument("--rows", type=int, default=100, help="people of the test split")
-    parser.add_argument("--judges", type=int, default=200, help="networks that say what happens")
+    parser.add_argument("--rows", type=int, default=Size.rows, help="people of the test split")
+    parser.add_argument("--networks", type=int, default=Size.networks, help="retrained networks, 32 for each draw")
+    parser.add_argument("--draws", type=int, default=Size.draws, help="how often the 32 are drawn")
     options = parser.parse_args()
     check_device(options.device)
-    quick = options.quick
-    sizes = (5, 8, 10) if quick else (options.rows, MODELS, options.judges)
-    rows: list[dict[str, Any]] = []
-    for name in DATASETS[:1] if quick else options.only.split(","):
-        for asked in questions(name, *sizes, options.device, quick):
-            for line in compared(asked, quick):
-                print(line, flush=True)
+    size = QUICK if options.quick else Size(options.rows, options.networks, draws=options.draws)
+    if size.models * size.draws > size.networks:
+        parser.error(f"{size.draws} draws of {size.models} networks need {size.draws * size.models} of them")
+    rows = []
+    for name in DATASETS[:1] if options.quick else options.only.split(","):
+        for asked in questions(name, size, options.device, options.quick):
+            for line in compared(asked, size):
+                print(json.dumps(line), flush=True)
                 rows.append(line)
-    show("At equal k, whose statement holds", rows, options.json)
+    table = over_draws(rows)
+    show("At equal k, whose statement holds", table)
+    if options.json is not None:
+        keep(options.json, {"table": table, "draws": rows})
 
 
 if __name__ == "__main__":

@@ -138,9 +138,8 @@ def lower_bound(agreeing: ArrayLike, members: ArrayLike, confidence: float) -> N
     """The lower end of the one-sided credible interval of the share that agrees, with Jeffreys' prior."""
     from scipy.special import betaincinv  # loads slowly
 
-    count, others = np.asarray(agreeing, dtype=np.float64), np.asarray(members, dtype=np.float64) - agreeing
-    bound: NDArray[np.float64] = betaincinv(PRIOR + count, PRIOR + others, 1 - confidence)
-    return bound
+    count, total = np.asarray(agreeing, dtype=np.float64), np.asarray(members, dtype=np.float64)
+    return np.asarray(betaincinv(PRIOR + count, PRIOR + total - count, np.float64(1 - confidence)), dtype=np.float64)
 
 
 def _fewest(delta: float, confidence: float) -> int | str:
@@ -156,12 +155,13 @@ def _nearest(model: LeastSure, base: Counterfactuals, space: Space, away: Tensor
     whose = torch.arange(len(base), device=away.device).repeat_interleave(count)
     origin, target = base.origin[whose], base.target[whose]
     tried = space.of(whose).snap((base.point[:, None] + away).flatten(0, 1), origin)
-    robust = predict_or_none(model, tried) == target
+    place = torch.nonzero(predict_or_none(model.deployed, tried) == target).flatten()  # each asks fewer than the last
+    place = place[model.agreement(tried[place], target[place]) >= model.share - 1e-9]
     if people is not None:
-        place = torch.nonzero(robust).flatten()  # others need not be compared with people
-        limit = people.limits(base.origin, base.target)[whose[place]]
-        robust[place] = people.like(tried[place], target[place], limit)
-    far = torch.linalg.vector_norm(tried - base.point[whose], dim=1)
-    least, chosen = torch.where(robust, far, torch.inf).view(-1, count).min(1)
+        limit = people.limits(base.origin, base.target)
+        place = place[people.like(tried[place], target[place], limit[whose[place]])]
+    far = torch.full_like(tried[:, 0], torch.inf)
+    far[place] = torch.linalg.vector_norm(tried[place] - base.point[whose[place]], dim=1)
+    least, chosen = far.view(-1, count).min(1)
     point = tried.view(-1, count, tried.shape[1])[torch.arange(len(base), device=away.device), chosen]
     return torch.where(least.isfinite()[:, None], point, torch.nan)
