@@ -66,6 +66,7 @@ def test_so_many_members_are_needed_as_reach_delta(retrained):
     method = BetaRCE(retrained[0], delta=0.7)
     assert lower_bound(method.needed, 12, 0.95) >= 0.7 > lower_bound(method.needed - 1, 12, 0.95)
     assert BetaRCE(retrained[0], delta=0.8).needed == 12
+    assert BetaRCE(retrained[0], delta=1e-9).needed == 1  # never none
 
 
 # ---- what it finds ----

@@ -55,7 +55,7 @@ class BetaRCE:
     delta: float = 0.9
     confidence: float = 0.95
     method: Method = field(default_factory=lambda: MinCost(norm=1))
-    samples: int = 100
+    samples: int = 100  # with the two below as in the authors' experiments
     step: float = 0.1
     spheres: int = 100
     seed: int = 0
@@ -83,7 +83,7 @@ class BetaRCE:
     @property
     def needed(self) -> int:
         """How many of the members must agree."""
-        return int(np.searchsorted(self.bounds, self.delta))
+        return max(1, int(np.searchsorted(self.bounds, self.delta)))
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return replace(self, method=self.method.fit(x, y, space, seed))
