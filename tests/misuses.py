@@ -365,7 +365,11 @@ SETTINGS: dict[str, dict[str, Values]] = {
         "learning_rate": (0, math.nan, "1"),
         "autoencoder": (3,),
     },
-    "Margin": {"level": (0, 1, -0.5, 1.5, math.nan, "0.7", None, True), "search": (None, "min-l2")},
+    "Margin": {
+        "level": (0, 1, -0.5, 1.5, math.nan, "0.7", None, True),
+        "log_odds": (math.nan, math.inf, "4", True),
+        "search": (None, "min-l2"),
+    },
     "SNS": {
         "radius": NO_SIZE,
         "steps": NO_COUNT,
@@ -799,6 +803,7 @@ def _answers() -> Iterator[Misuse]:
     yield Misuse("Plans", "a list", lambda: hf.Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
     short = lambda: hf.Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Plans", "of other people", short, ValueError, "the same people")
+    yield from _rehearsed()
     for of in ("neighbour_distance", "outlier_factor"):
 
         def near(of: str = of, **other: Any) -> Any:
@@ -809,6 +814,39 @@ def _answers() -> Iterator[Misuse]:
         yield from each(of, of, near, {"answer": (None, 3)}, says="expected Counterfactuals")
         yield from each(of, of, near, {"y": (None, [1], torch.ones(24))}, says="y must")
         yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="classes (m,)")
+
+
+def _rehearsed() -> Iterator[Misuse]:
+    def rehearsed(**other: Any) -> Any:
+        return hf.Rehearsed(**{"family": made().family, "search": method("min-l1"), **other})
+
+    def found(**other: Any) -> Any:
+        m = made()
+        return rehearsed()(**{"model": m.model, "x": m.x, "target": m.target, "space": m.space, **other})
+
+    def price(**other: Any) -> Any:
+        m = made()
+        right = {"method": rehearsed(), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
+        return hf.price_of_holding(**{**right, "shares": (1.0,), **other})
+
+    no_size = (-1.0, math.nan, math.inf, "1", None, True)
+    wrong = {"margin": no_size, "temperature": no_size, "share": (0, -0.5, 1.5, math.nan, "1", None, True)}
+    yield from each("Rehearsed", "Rehearsed", rehearsed, wrong | {"search": (None, "min-l1", 3)})
+    yield from each("Rehearsed", "Rehearsed", rehearsed, {"family": (None, 3, [1], "seeds")}, says="expected a Family")
+    yield Misuse("Rehearsed", "no members", lambda: rehearsed(family=made().family[:0]), ValueError, "empty")
+    yield from every("Rehearsed", "rows", ROWS | NOT_FINITE, lambda x: found(x=x), "x")
+    yield from every("Rehearsed", "targets", TARGETS, lambda t: found(target=t), "target")
+    yield from every("Rehearsed", "a model", SILENT, lambda f: found(model=f), "model")
+    yield from every("Rehearsed", "a space", SPACES, lambda s: found(space=s), "space")
+    yield from every("price_of_holding", "rows", ROWS | NOT_FINITE, lambda x: price(x=x), "x")
+    yield from each(
+        "price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,), ("a",))}, says="share"
+    )
+    yield from each("price_of_holding", "price", price, {"method": (None, "pgd", 3)}, says="expected a Rehearsed")
+    of = lambda answers: lambda: hf.Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
+    yield Misuse("Holding", "no answers", of(()), ValueError, "belong together")
+    yield Misuse("Holding", "a list", of(([1],)), TypeError, "Counterfactuals")
+    yield Misuse("Holding", "of other people", of((made().found[:3],)), ValueError, "belong together")
 
 
 def _counterfactuals() -> Iterator[Misuse]:
@@ -986,6 +1024,7 @@ def _audits() -> Iterator[Misuse]:
         "spread": (-0.1, 0.9, math.nan, "1"),
         "confidence": NO_CONFIDENCE,
         "most": NO_COUNT,
+        "running": NO_FLAG,
     }
     members = lambda **given: hf.members_needed(**{"width": 0.2, **given})  # noqa: E731
     yield from each("members_needed", "members_needed", members, needed)
@@ -994,10 +1033,73 @@ def _audits() -> Iterator[Misuse]:
     yield Misuse("load_audit", "no such folder", missing, (FileNotFoundError, ValueError), "none")
 
 
+def _promises() -> Iterator[Misuse]:
+    m = made
+
+    def promised(**other: Any) -> Any:
+        given = {"method": hf.Margin(), "model": m().model, "x": m().x, "target": m().target, "space": m().space}
+        return hf.promise(**{**given, "calibration": m().family, "rate": 0.5, "knobs": (0.0,), **other})
+
+    of = "promise"
+    yield from every(of, "rows", ROWS | NOT_FINITE, lambda x: promised(x=x), "x")
+    yield from every(of, "targets", TARGETS, lambda t: promised(target=t), "target")
+    yield from every(of, "a model", SILENT, lambda f: promised(model=f), "model")
+    yield from every(of, "a space", SPACES, lambda s: promised(space=s), "space")
+    yield from each(of, of, promised, {"method": (None, 3, "margin", hf.MinCost(), hf.Margin)}, says="Margin()")
+    yield from each(
+        of,
+        of,
+        promised,
+        {
+            "calibration": (None, 3, [1, 2]),
+            "audit": (3, [1, 2]),
+            "rate": (0, 1, -0.1, math.nan, "5 %", None, True),
+            "knobs": (3, (), (1.0, 0.0), (0.0, math.nan), ("a",), (0, 0)),
+            "least_found": (-0.1, 1.5, math.nan, "half", None, True),
+            "plans": NO_COUNT,
+            "exhaustive": (3, ("bootstrap",), None),
+            "progress": NO_FLAG,
+        },
+    )
+    surrogates = lambda: replace(m().family, surrogates="trees stand in for a forest")  # noqa: E731
+    wide = hf.Margin(level=0.9)
+    yield from calls(
+        of,
+        {
+            "no members": (lambda: promised(calibration=m().family[:0]), ValueError, "0 members"),
+            "a member twice": (lambda: promised(calibration=m().family.chosen([0, 0])), ValueError, "more than once"),
+            "surrogates": (lambda: promised(calibration=surrogates()), ValueError, "stand in for a forest"),
+            "surrogates to audit with": (lambda: promised(audit=surrogates()), ValueError, "stand in for a forest"),
+            "a level beside the knob": (lambda: promised(method=wide), ValueError, "not both"),
+            "the deployed model": (
+                lambda: promised(calibration=hf.Family.from_models([m().model])),
+                ValueError,
+                "the search has seen",
+            ),
+            "an audit by calibration models": (lambda: promised(audit=m().family[1:]), ValueError, "share no member"),
+            "an audit by another kind": (
+                lambda: promised(audit=hf.Family.from_models([torch.nn.Linear(5, 2)])),
+                ValueError,
+                "nothing is promised for",
+            ),
+        },
+    )
+    nothing = lambda: promised(rate=0.01)  # noqa: E731
+    yield from calls(
+        "Promise",
+        {
+            "a limit without an audit": (lambda: promised().realised_limit("seeds"), ValueError, "audit=family"),
+            "a limit of a refusal": (lambda: nothing().realised_limit("seeds"), ValueError, "nothing was promised"),
+            "a table of a refusal": (lambda: nothing().to_frame(m().encoding), ValueError, "nothing was promised"),
+            "a confidence above 1": (lambda: nothing().realised_limit("seeds", 95), ValueError, "confidence"),
+        },
+    )
+
+
 def _intervals() -> Iterator[Misuse]:
     of = "auditing.intervals"
     draws = ([], [0.2, 1.2], [-0.1], [math.nan], ["a"], [[0.1]], None, {"a": 1})
-    for name in ("mean_interval", "running_interval"):
+    for name in ("mean_interval", "member_interval", "running_interval", "upper_limit"):
         yield from each(
             of, name, lambda name=name, **given: getattr(part(of), name)(**given), {"values": draws}, "draws"
         )
@@ -1607,6 +1709,7 @@ MISUSES: list[Misuse] = [
     *_answers(),
     *_counterfactuals(),
     *_audits(),
+    *_promises(),
     *_intervals(),
     *_predictors(),
     *_networks(),

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from holdfast.families.store import load_family as load_family
     from holdfast.families.store import save_family as save_family
     from holdfast.families.training import train as train
+    from holdfast.guarantees.promises import Promise as Promise
+    from holdfast.guarantees.promises import promise as promise
     from holdfast.models.adapting import as_model as as_model
     from holdfast.models.files.networks import save_model as save_model
     from holdfast.models.files.reading import read_model as read_model
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from holdfast.search.counterfactuals import assess as assess
     from holdfast.search.counterfactuals import other_class as other_class
     from holdfast.search.failures import why_not as why_not
+    from holdfast.search.holding import Holding as Holding
+    from holdfast.search.holding import price_of_holding as price_of_holding
     from holdfast.search.methods import METHODS as METHODS
     from holdfast.search.methods.latent import Latent as Latent
     from holdfast.search.methods.margin import Margin as Margin
@@ -111,6 +115,7 @@ _HOMES = {
     "families.refitting": ("refit",),
     "families.store": ("load_family", "save_family"),
     "families.training": ("train",),
+    "guarantees.promises": ("Promise", "promise"),
     "models.adapting": ("as_model",),
     "models.files.reading": ("read_model",),
     "models.merged": ("merged",),
@@ -118,6 +123,7 @@ _HOMES = {
     "models.files.networks": ("save_model",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
+    "search.holding": ("Holding", "price_of_holding"),
     "search.methods": ("METHODS",),
     "search.methods.latent": ("Latent",),
     "search.methods.margin": ("Margin",),

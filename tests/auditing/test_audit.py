@@ -19,7 +19,7 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.auditing.intervals import clopper_pearson, mean_interval
+from holdfast.auditing.intervals import clopper_pearson, mean_interval, member_interval
 
 TARGET = torch.tensor([1, 1, 0, 1])
 FOUND = torch.tensor([True, True, True, False])
@@ -47,7 +47,9 @@ def test_a_hand_built_disagreement_gives_the_exact_rates(result):
 
 
 def test_intervals_are_those_of_their_counts(result):
-    assert result.interval() == mean_interval(result.per_member)
+    assert result.interval(0.9) == mean_interval(result.per_member, 0.9)  # two kinds: no common mean
+    for part in result.by_kind.values():
+        assert part.interval(0.9) == member_interval(part.per_member, 0.9)
     low, high = result.per_row_interval(0.9)
     expected = clopper_pearson([2, 2, 1], 4, 0.9)
     np.testing.assert_allclose(low, [*expected[0], np.nan])
@@ -277,7 +279,7 @@ def test_the_summary_has_one_row_per_kind(known):
     assert table["found_and_held"].tolist() == pytest.approx([5 / 8, 1 / 4])
     assert table["baseline_flips"].tolist() == [1 / 8, 2 / 8]
     assert table[["new_rows_low", "new_rows_high"]].isna().all(axis=None)
-    assert (table["low"][0], table["high"][0]) == mean_interval([0, 1 / 3])
+    assert (table["low"][0], table["high"][0]) == member_interval([0, 1 / 3])
     (line,) = wide().summary().to_dict("records")
     assert (line["new_rows_low"], line["new_rows_high"]) == wide().interval_of_new_rows()
 

@@ -10,7 +10,7 @@ import torch
 
 from holdfast import Audit, Counterfactuals
 from holdfast.auditing.comparison import Comparison, compare
-from holdfast.auditing.intervals import mean_interval
+from holdfast.auditing.intervals import mean_interval, member_interval
 
 ORIGIN = torch.arange(10.0).reshape(5, 2)
 KINDS = ("seeds", "seeds", "leave-one-out")
@@ -98,6 +98,14 @@ def test_differences_are_paired_by_member(three):
     shared = np.array([1 / 4, 0, 0]) - np.array([3 / 4, 3 / 4, 1 / 4])  # on the rows 0, 1, 2, 4
     low, high = mean_interval((shared + 1) / 2, 0.8)  # one pair: the level itself
     assert (single["low"][0], single["high"][0]) == pytest.approx((2 * low - 1, 2 * high - 1), abs=1e-12)
+
+
+def test_members_of_one_kind_give_narrower_limits(three):
+    pooled, one_kind = three.differences(), three.of("seeds").differences()
+    apart = np.array([1 / 3, 0]) - np.array([2 / 3, 2 / 3])
+    low, high = member_interval((apart + 1) / 2, 1 - 0.05 / 3)
+    assert (one_kind["low"][0], one_kind["high"][0]) == pytest.approx((2 * low - 1, 2 * high - 1), abs=1e-12)
+    assert len(pooled) == len(one_kind)
 
 
 def test_only_what_cannot_be_chance_is_significant():

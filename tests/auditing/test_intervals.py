@@ -10,8 +10,11 @@ from holdfast.auditing.intervals import (
     bootstrap_interval,
     clopper_pearson,
     mean_interval,
+    member_interval,
     members_needed,
+    rate_interval,
     running_interval,
+    upper_limit,
 )
 
 
@@ -33,14 +36,84 @@ DRAWS = {
 }
 
 
+@pytest.mark.parametrize(("interval", "times"), [(mean_interval, 300), (member_interval, 150)])
 @pytest.mark.parametrize("members", [1, 10, 100])
 @pytest.mark.parametrize("name", DRAWS)
-def test_mean_interval_covers(name, members):
+def test_the_intervals_cover(name, members, interval, times):
     sample, mean = DRAWS[name]
     draw = np.random.default_rng(0)
-    limits = np.array([mean_interval(sample(draw, members)) for _ in range(300)])
+    limits = np.array([interval(sample(draw, members)) for _ in range(times)])
     covered = ((limits[:, 0] <= mean) & (mean <= limits[:, 1])).mean()
     assert covered > 0.93
+
+
+@pytest.mark.parametrize("trials", [1, 2, 20, 1000])
+def test_draws_of_0_and_1_give_the_exact_binomial_limits(trials):
+    for count in {0, 1, trials // 3, trials - 1, trials}:
+        for confidence in (0.5, 0.95, 0.9999):
+            values = np.arange(trials) < count
+            low, high = clopper_pearson(count, trials, confidence)
+            assert member_interval(values, confidence) == pytest.approx((float(low), float(high)), abs=1e-9)
+            assert upper_limit(values, (1 + confidence) / 2) == pytest.approx(float(high), abs=1e-9)
+
+
+def test_two_points_are_covered_as_often_as_binomial_draws():
+    """Exactly, not by simulation: where the limits of a law on two points are those of 0 and 1, moved and stretched.
+
+    Not so at the side on which the other end of [0, 1] lies further away: there the limits are wider still.
+    """
+    for low, high in ((0.0, 1.0), (0.02, 1.0), (0.2, 0.6), (0.97, 0.98)):
+        limits = np.array([upper_limit(np.where(np.arange(12) < count, high, low)) for count in range(13)])
+        for share in np.append(np.linspace(0, 1, 101), 1 - 0.05 ** (1 / 12) + 1e-6):
+            held = stats.binom.pmf(np.arange(13), 12, share) @ (limits >= low + (high - low) * share)
+            assert held >= 0.95 - 1e-12
+
+
+def test_gaffkes_limits_are_quantiles_of_a_mean_with_dirichlet_weights():
+    draw = np.random.default_rng(10)
+    values = draw.beta(1, 4, 25)
+    weights = draw.dirichlet(np.ones(26), 100_000)
+    low, high = member_interval(values, 0.9)
+    assert (weights @ np.append(values, 0) < low).mean() == pytest.approx(0.05, abs=0.003)
+    assert (weights @ np.append(values, 1) > high).mean() == pytest.approx(0.05, abs=0.003)
+    assert upper_limit(values) == pytest.approx(high, abs=1e-12)
+
+
+def test_gaffkes_interval_is_narrower_than_the_bets_and_inside_them():
+    draw = np.random.default_rng(11)
+    for sample, _ in DRAWS.values():
+        for members in (2, 20, 100):
+            values = sample(draw, members)
+            (low, high), (bet_low, bet_high) = member_interval(values), mean_interval(values)
+            assert bet_low - 1e-9 <= low <= values.mean() <= high <= bet_high + 1e-9
+            assert high - low < (0.9 if members > 2 else 1) * (bet_high - bet_low)
+
+
+def test_one_larger_draw_moves_gaffkes_limits_up_and_never_down():
+    values = np.random.default_rng(12).beta(1, 3, 15)
+    low, high = member_interval(values)
+    for place in range(15):
+        more = values.copy()
+        more[place] += 0.5 * (1 - more[place])
+        raised = member_interval(more)
+        assert low < raised[0]
+        assert high < raised[1]
+
+
+def test_the_members_of_one_kind_and_of_several():
+    rates = np.random.default_rng(13).beta(1, 3, 30)
+    assert rate_interval(rates, ("seeds",) * 30, 0.9) == member_interval(rates, 0.9)
+    assert rate_interval(rates, ("seeds",) * 29 + ("bootstrap",), 0.9) == mean_interval(rates, 0.9)
+
+
+@pytest.mark.parametrize("values", [[0.0], [1.0], [0.3], np.zeros(50), np.ones(50), np.full(50, 1e-12), [5e-324, 1.0]])
+def test_upper_limits_at_the_edges(values):
+    below, limit, above = (upper_limit(values, confidence) for confidence in (0.5, 0.95, 0.999))
+    assert np.mean(values) <= below <= limit <= above <= 1
+    if np.max(values) < 1:
+        assert below < limit < above < 1
+    if len(values) == 1:  # Markov's inequality, for 1 − X
+        assert limit == pytest.approx(1 - 0.05 * (1 - values[0]))
 
 
 def test_the_interval_holds_for_draws_of_different_means():
@@ -50,9 +123,10 @@ def test_the_interval_holds_for_draws_of_different_means():
     assert ((limits[:, 0] <= means.mean()) & (means.mean() <= limits[:, 1])).mean() > 0.93
 
 
-def test_the_interval_adapts_to_the_spread_and_to_the_number():
+@pytest.mark.parametrize("interval", [mean_interval, member_interval])
+def test_the_interval_adapts_to_the_spread_and_to_the_number(interval):
     def width(values):
-        low, high = mean_interval(values)
+        low, high = interval(values)
         return high - low
 
     draw = np.random.default_rng(1)
@@ -69,25 +143,27 @@ def test_extremes():
     assert mean_interval(np.ones(100)) == pytest.approx((1 - high, 1))
 
 
-def test_order_does_not_matter_and_turning_turns():
+@pytest.mark.parametrize("interval", [mean_interval, member_interval])
+def test_order_does_not_matter_and_turning_turns(interval):
     values = np.random.default_rng(2).beta(1, 3, 40)
-    assert mean_interval(values) == mean_interval(values[::-1])
-    low, high = mean_interval(values)
-    assert mean_interval(1 - values) == pytest.approx((1 - high, 1 - low))
+    assert interval(values) == interval(values[::-1])
+    low, high = interval(values)
+    assert interval(1 - values) == pytest.approx((1 - high, 1 - low))
     assert low < values.mean() < high
-    wider = mean_interval(values, 0.99)
+    wider = interval(values, 0.99)
     assert wider[0] < low < high < wider[1]
 
 
-def test_what_is_no_rate_is_refused():
+@pytest.mark.parametrize("interval", [mean_interval, member_interval, upper_limit])
+def test_what_is_no_rate_is_refused(interval):
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
-        mean_interval([0.5, 1.5])
+        interval([0.5, 1.5])
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
-        mean_interval([0.5, np.nan])
+        interval([0.5, np.nan])
     with pytest.raises(ValueError, match="one or more draws"):
-        mean_interval([])
+        interval([])
     with pytest.raises(ValueError, match="confidence must lie between"):
-        mean_interval([0.5], confidence=95)
+        interval([0.5], confidence=95)
 
 
 def bisected(draws, tail):
@@ -263,50 +339,58 @@ def test_the_bootstrap_refuses_what_is_no_table_of_pairs():
 
 PLANS = {
     "worst case": ({"width": 0.15}, lambda draw, n: draw.binomial(1, 0.5, n)),
-    "worst case, seldom": ({"width": 0.1, "rate": 0.05}, lambda draw, n: draw.binomial(1, 0.05, n)),
+    "worst case, seldom": ({"width": 0.05, "rate": 0.05}, lambda draw, n: draw.binomial(1, 0.05, n)),
     "spread": ({"width": 0.06, "rate": 0.2, "spread": 0.1}, lambda draw, n: draw.beta(3, 12, n)),
     "skewed": ({"width": 0.1, "rate": 0.1, "spread": 0.15}, lambda draw, n: draw.beta(0.3, 2.7, n)),
     "at 80 %": ({"width": 0.05, "rate": 0.7, "spread": 0.1, "confidence": 0.8}, lambda draw, n: draw.beta(14, 6, n)),
 }
 
 
+@pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("name", PLANS)
-def test_audits_of_the_planned_size_have_the_planned_width(name):
+def test_audits_of_the_planned_size_have_the_planned_width(name, running):
     plan, sample = PLANS[name]
-    members, draw = members_needed(**plan), np.random.default_rng(9)
-    limits = np.array([mean_interval(sample(draw, members), plan.get("confidence", 0.95)) for _ in range(200)])
+    members, draw = members_needed(**plan, running=running), np.random.default_rng(9)
+    interval = mean_interval if running else member_interval
+    limits = np.array([interval(sample(draw, members), plan.get("confidence", 0.95)) for _ in range(200)])
     assert np.median(limits[:, 1] - limits[:, 0]) == pytest.approx(plan["width"], rel=0.06)
 
 
 def test_the_plans_of_the_documentation():
-    assert members_needed(0.1) == 1253
-    assert members_needed(0.1, rate=0.1) == 420
-    assert members_needed(0.1, rate=0.1, spread=0.05) == 54
-    assert members_needed(0.05, rate=0.1, spread=0.05) == 124
+    assert members_needed(0.1) == 402
+    assert members_needed(0.1, rate=0.1) == 158
+    assert members_needed(0.1, rate=0.1, spread=0.05) == 40
+    assert members_needed(0.05, rate=0.1, spread=0.05) == 88
+    assert members_needed(0.05, rate=0.1, spread=0.05, running=True) == 124
 
 
-def test_the_plan_is_the_fewest_members_that_are_enough():
-    members = members_needed(0.05, 0.3, 0.0)
+@pytest.mark.parametrize("running", [False, True])
+def test_the_plan_is_the_fewest_members_that_are_enough(running):
+    interval = mean_interval if running else member_interval
+    members = members_needed(0.05, 0.3, 0.0, running=running)
 
-    def width(number):
-        low, high = mean_interval(np.full(number, 0.3))
+    def width(values):
+        low, high = interval(values)
         return high - low
 
-    assert width(members) <= 0.05 < width(members - 1)
-    low, high = mean_interval(np.zeros(48))
-    assert members_needed(high - low + 1e-9, 0.0) == 48
+    assert width(np.full(members, 0.3)) <= 0.05 < width(np.full(members - 1, 0.3))
+    assert members_needed(width(np.zeros(48)) + 1e-9, 0.0, running=running) == 48
 
 
-def test_narrower_intervals_and_more_spread_need_more_members():
-    needed = [members_needed(0.1, 0.3, spread) for spread in (0, 1e-9, 0.01, 0.1, 0.3, 0.45, None)]
+@pytest.mark.parametrize("running", [False, True])
+def test_narrower_intervals_and_more_spread_need_more_members(running):
+    def plan(width, rate=0.5, spread=None, confidence=0.95):
+        return members_needed(width, rate, spread, confidence, running=running)
+
+    needed = [plan(0.1, 0.3, spread) for spread in (0, 1e-9, 0.01, 0.1, 0.3, 0.45, None)]
     assert needed == sorted(needed)
     assert needed[0] == needed[1] < needed[3] < needed[4] < needed[6]
-    needed = [members_needed(width) for width in (0.9, 0.5, 0.2, 0.1, 0.05)]
+    needed = [plan(width) for width in (0.9, 0.5, 0.2, 0.1, 0.05)]
     assert needed == sorted(needed)
     assert needed[0] < needed[1] < needed[4]
-    assert members_needed(0.1, 0.2) == members_needed(0.1, 0.8) == members_needed(0.1, 0.2, 0.4)
-    assert members_needed(0.1, 0.2) < members_needed(0.1, 0.2, confidence=0.99)
-    assert members_needed(0.1, 1e-9, 1e-7) == members_needed(0.1, 0)
+    assert plan(0.1, 0.2) == plan(0.1, 0.8) == plan(0.1, 0.2, 0.4)
+    assert plan(0.1, 0.2) < plan(0.1, 0.2, confidence=0.99)
+    assert plan(0.1, 1e-9, 1e-7) == plan(0.1, 0)
 
 
 def test_a_plan_that_cannot_be_made_says_what_to_try():

@@ -113,13 +113,15 @@ def test_a_benchmark_prints_its_table_and_writes_its_rows(name, tmp_path):
 # ---- attacks ----
 
 
-def test_the_page_of_promises_names_every_attack_and_each_promise_has_one(monkeypatch):
+def test_the_page_of_guarantees_names_every_attack_and_each_guarantee_has_one(monkeypatch):
     monkeypatch.syspath_prepend(BENCH)
-    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-    promised, described = page.split("## What each attack does")
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    guaranteed, described = page.split("## What each attack does")
     attacks = import_module("attack").ATTACKS
     assert re.findall(r"^\| `(\w+)` \|", described, flags=re.MULTILINE) == list(attacks)
-    named = [re.findall(r"`(\w+)`", line.split("|")[3]) for line in promised.splitlines() if line.startswith("| ")][1:]
+    named = [re.findall(r"`(\w+)`", line.split("|")[3]) for line in guaranteed.splitlines() if line.startswith("| ")][
+        1:
+    ]
     assert len(named) > 5
     assert all(named)
     assert {name for some in named for name in some} == set(attacks)

@@ -93,7 +93,7 @@ def test_help_names_every_command_and_its_options(tmp_path):
     usage = invoke("--help", cwd=tmp_path)
     assert usage.returncode == 0
     assert "still hold after the model is retrained" in usage.stdout
-    for command in ("demo", "paper", "methods", "audit", "plan", "datasets", "families"):
+    for command in ("demo", "paper", "methods", "audit", "plan", "promise", "datasets", "families"):
         assert f" {command} " in usage.stdout
     assert "--members" in invoke("demo", "--help", cwd=tmp_path).stdout
 

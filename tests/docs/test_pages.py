@@ -32,6 +32,7 @@ SLOW = {
         "intervals",
         "mathematics",
         "models",
+        "promise",
         "store",
         "studies",
     )
@@ -58,6 +59,11 @@ SMALL = {
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
     "holdfast paper --settings release --datasets heloc,ctg": f"holdfast paper --settings release {PAPER}",
     "holdfast paper --device cuda --settings both": f"holdfast paper --device cpu --settings both {PAPER}",
+    "holdfast promise --data heloc --rate 0.05": (
+        "holdfast promise --data german --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 --hidden 8 "
+        "--epochs 2 --least-found 0"
+    ),
+    "holdfast promise": "holdfast promise --help",
     "holdfast families show 3f9a": "holdfast families show {family}",
     "holdfast families remove 3f9a": "holdfast families remove {family} --yes",
     "holdfast audit": "holdfast audit --help",

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, mean_interval
+from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, rate_interval
 from holdfast.families.family import Family
 from holdfast.models.model import NO_CLASS
 from holdfast.models.rows import check_tensor
@@ -125,11 +125,12 @@ class Audit:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
 
-        Each member's rate is one independent draw in [0, 1]; see `intervals.mean_interval`.
+        Each member's rate is one independent draw in [0, 1]. Members of one kind are draws of one distribution
+        (`intervals.member_interval`); for several kinds together the limits are wider (`intervals.mean_interval`).
         """
         check_share("confidence", confidence)
         rates = self.per_member
-        return (np.nan, np.nan) if np.isnan(rates).any() else mean_interval(rates, confidence)
+        return (np.nan, np.nan) if np.isnan(rates).any() else rate_interval(rates, self.kinds, confidence)
 
     def interval_of_new_rows(self, confidence: float = 0.95) -> tuple[float, float] | None:
         """Approximate limits of the rate over future retrainings *and* new rows like these.
@@ -270,7 +271,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     `Family.from_models` and `Family.from_training` make a family of your own models. The family must not hold a model
     that the search has seen: it would agree with itself. Rows are taken in the dtype of the members' weights.
     """
-    _check_belong(counterfactuals, family)
+    check_belong(counterfactuals, family)
     LOG.info("auditing %s with %s", counterfactuals, family)
     asked = torch.cat([counterfactuals.point, counterfactuals.origin])
     after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
@@ -319,7 +320,7 @@ def _are_one(logits: Tensor) -> bool:
     return bool((logits == logits[:1]).all())
 
 
-def _check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
+def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
     if not isinstance(counterfactuals, Counterfactuals) or not isinstance(family, Family):
         raise TypeError(
             f"expected Counterfactuals and a Family, got {type(counterfactuals).__name__} and {type(family).__name__}; "

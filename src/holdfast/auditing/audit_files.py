@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from holdfast import datasets
 from holdfast.auditing.audit import Audit, audit
+from holdfast.auditing.promised import Promised
 from holdfast.auditing.storage import save_audit
 from holdfast.datasets.prepared import prepare
 from holdfast.external.dice import from_dice
@@ -38,10 +39,12 @@ class FileAudit:
 
     imported: ImportedCounterfactuals
     audit: Audit
+    promised: Promised | None = None  # what `holdfast promise` has said of them
 
     def table(self) -> pd.DataFrame:
-        """One row per counterfactual, with the label of the row it is for."""
-        return self.audit.table().set_index(self.imported.labels.rename("row"))
+        """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""
+        table = self.audit.table().set_index(self.imported.labels.rename("row"))
+        return table if self.promised is None else table.assign(promised_rate=self.promised.rate)
 
     def save(self, folder: str | Path) -> list[Path]:
         """The audit itself, one row per counterfactual, and every problem."""
@@ -61,6 +64,7 @@ class Data:
     known: pd.DataFrame
     encoding: Encoding
     recipe: Recipe | None  # the one that goes with it
+    test: pd.DataFrame | None = None  # rows that no model is trained on, where they are known
 
     def class_named(self, name: str | None) -> Level | None:
         """The class that is spelt so."""
@@ -87,7 +91,7 @@ def read_data(
     """
     if str(data) in datasets.DATASETS:
         own = prepare(str(data))
-        return Data(own.table, own.train, own.encoding, PAPER_RECIPES.get(own.card.name))
+        return Data(own.table, own.train, own.encoding, PAPER_RECIPES.get(own.card.name), own.test)
     if not Path(data).suffix:
         raise ValueError(
             f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "
@@ -119,6 +123,7 @@ def audit_files(
     members: int = 100,
     target: Any = None,
     constrained: bool = False,
+    promised: Promised | None = None,
     store: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -130,8 +135,11 @@ def audit_files(
     rectified layers); without any, ``members`` networks per kind of change are trained by the recipe and kept in the
     ``store``, a folder: after an interruption only the others are trained. ``deployed`` is the model that the
     counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
-    ``constrained`` counts points as found only if they keep the schema's constraints.
+    ``constrained`` counts points as found only if they keep the schema's constraints. Counterfactuals that were
+    ``promised`` a rate are audited by models that took no part in the promise.
     """
+    if promised is not None and isinstance(counterfactuals, pd.DataFrame):
+        counterfactuals = promised.without_extra(counterfactuals, data.encoding.schema.names)
     if people is None:
         if isinstance(counterfactuals, str):
             raise ValueError(
@@ -142,15 +150,19 @@ def audit_files(
     if models:
         base, family = read_models(models, deployed, data.encoding)
     else:
-        base, family = _deployed(data, _checked_recipe(recipe or data.recipe), deployed), None
+        base, family = read_deployed(data, checked_recipe(recipe or data.recipe), deployed), None
     space = data.encoding.space if constrained else None
     if isinstance(counterfactuals, str):
         imported = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
     else:
         imported = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
     if family is None:  # now that all that was given has been read: training takes long
-        family = _retrained(data, _checked_recipe(recipe or data.recipe), members, store, workers, progress)
-    return FileAudit(imported, audit(imported.counterfactuals, family))
+        changes = _changes(len(data.known), members, promised)
+        family = _retrained(data, checked_recipe(recipe or data.recipe), changes, store, workers, progress)
+    answer = imported.counterfactuals
+    if promised is not None:
+        answer = replace(answer, seen=answer.seen | promised.seen)
+    return FileAudit(imported, audit(answer, family), promised)
 
 
 def read_models(
@@ -188,7 +200,7 @@ def _read(path: str | Path, encoding: Encoding | None) -> Model:
     return read_model(path, encoding)
 
 
-def _checked_recipe(recipe: Recipe | None) -> Recipe:
+def checked_recipe(recipe: Recipe | None) -> Recipe:
     if recipe is None:
         raise ValueError(
             "there are no models to audit with: name their files (--models), or the hidden layers of networks to train "
@@ -197,18 +209,43 @@ def _checked_recipe(recipe: Recipe | None) -> Recipe:
     return recipe
 
 
-def _deployed(data: Data, recipe: Recipe, file: str | Path | None) -> Model:
+def read_deployed(data: Data, recipe: Recipe, file: str | Path | None, store: str | Path | None = None) -> Model:
+    """The model of a file, or the recipe's network of seed 0."""
     if file is not None:
         return _read(file, data.encoding)
-    return train(data.encoding.encode(data.known), data.encoding.labels(data.known), recipe, [Retraining()])[0]
+    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
+    return train(x, y, recipe, [Retraining()], store=store)[0]
 
 
 def _retrained(
-    data: Data, recipe: Recipe, members: int, store: str | Path | None, workers: int | None, progress: bool
+    data: Data,
+    recipe: Recipe,
+    changes: list[Retraining],
+    store: str | Path | None,
+    workers: int | None,
+    progress: bool,
 ) -> Family:
     x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
-    changes = seeds(members) + leave_one_out(min(members, len(x)), len(x))
     return train(x, y, recipe, changes, store=store, workers=workers, progress=progress)
+
+
+def _changes(rows: int, members: int, promised: Promised | None) -> list[Retraining]:
+    """Members of every kind of change; of a promise, those that come after the ones that took part in it."""
+    if promised is None:
+        return seeds(members) + leave_one_out(min(members, rows), rows)
+    made: list[Retraining] = []
+    for kind in promised.kinds:
+        taken = promised.taken.get(kind, 0)
+        if kind == "seeds":
+            made += seeds(members, start=taken + 1)
+        elif kind == "leave-one-out":
+            made += leave_one_out(min(taken + members, rows), rows)[taken:]
+    if not made:
+        raise ValueError(
+            f"the promise is for models of kind {', '.join(promised.kinds)}, of which no others can be trained here; "
+            "name the files of such models: --models FILE, or models=..."
+        )
+    return made
 
 
 def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:

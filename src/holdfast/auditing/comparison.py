@@ -14,7 +14,7 @@ from torch import Tensor
 
 from holdfast.auditing.audit import Audit, as_html
 from holdfast.auditing.correlation import r_squared
-from holdfast.auditing.intervals import mean_interval
+from holdfast.auditing.intervals import rate_interval
 from holdfast.utils.settings import check_number, check_share
 
 YES_NO = {True: "yes", False: "no"}
@@ -77,16 +77,16 @@ class Comparison:
         """For every two methods by how much the first's rate exceeds the second's, and if that can be chance.
 
         Members are paired: a hard member is hard for both. Each member's difference is one draw in [-1, 1], and the
-        limits are those of `intervals.mean_interval`, at a level at which all pairs hold at once (Bonferroni).
+        limits are those of `intervals.rate_interval`, at a level at which all pairs hold at once (Bonferroni).
         """
         check_share("confidence", confidence)
         rates = {method: audit.per_member for method, audit in self.on_common_rows.items()}
-        pairs = list(combinations(rates, 2))
+        pairs, kinds = list(combinations(rates, 2)), next(iter(self.audits.values())).kinds
         level = 1 - (1 - confidence) / max(1, len(pairs))
         lines = []
         for one, other in pairs:
             apart = rates[one] - rates[other]
-            low, high = (2 * limit - 1 for limit in mean_interval((apart + 1) / 2, level))
+            low, high = (2 * limit - 1 for limit in rate_interval((apart + 1) / 2, kinds, level))
             lines.append(
                 {
                     "method": one,

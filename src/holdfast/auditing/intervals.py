@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.utils.settings import check_number, check_seed, check_share, check_whole
+from holdfast.auditing.dirichlet import upper_quantile
+from holdfast.utils.settings import check_flag, check_number, check_seed, check_share, check_whole
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +28,32 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95)
     low = np.where(count > 0, _beta_quantile(np.maximum(count, 1), trials - count + 1, tail), 0.0)
     high = np.where(count < trials, _beta_quantile(count + 1, np.maximum(trials - count, 1), 1 - tail), 1.0)
     return low, high
+
+
+def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Limits for the mean of independent draws in [0, 1] *of one distribution*: the rates of members of one kind.
+
+    Gaffke's (2005): put the end 1 beside the n draws, and weigh all n + 1 with a Dirichlet(1, …, 1) law; the upper
+    limit is the 1 − α/2 quantile of the weighted mean. The lower limit comes from 1 − X. Draws that are 0 or 1 give
+    Clopper and Pearson's limits, and draws that are alike give narrow ones.
+
+    That at least 95 of 100 hold is *proved* for distributions on two points and for a single draw, and for many draws
+    approximately. For all others it is a *conjecture* (Learned-Miller and Thomas 2019), to which we know no
+    counterexample. The bounds of Phan, Thomas and Learned-Miller (2021) are proved and wider; so is `mean_interval`,
+    which also allows draws with different means: members that were retrained in different ways are such draws,
+    whatever their kind is called. The number of draws must be chosen beforehand; see `running_interval`.
+    """
+    return _gaffke(*np.unique(_draws(values), return_counts=True), _tail(confidence))
+
+
+def upper_limit(values: ArrayLike, confidence: float = 0.95) -> float:
+    """The one-sided upper limit for the mean of independent draws in [0, 1] of one distribution.
+
+    At least 95 of 100 such limits lie above the mean, or on it. What is proved is what is proved for `member_interval`,
+    whose upper limit at 90 % this is.
+    """
+    check_share("confidence", confidence)
+    return _upper(*np.unique(_draws(values), return_counts=True), 1 - confidence)
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
@@ -99,10 +126,25 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def rate_interval(rates: ArrayLike, kinds: Sequence[str], confidence: float = 0.95) -> tuple[float, float]:
+    """Limits for the mean of members' rates: `member_interval` for one kind of members, `mean_interval` for several.
+
+    Members of one kind are draws of one distribution. Pooled kinds have different means, which bets allow for.
+    """
+    return (member_interval if len(set(kinds)) == 1 else mean_interval)(rates, confidence)
+
+
 def members_needed(
-    width: float, rate: float = 0.5, spread: float | None = None, confidence: float = 0.95, most: int = 100_000
+    width: float,
+    rate: float = 0.5,
+    spread: float | None = None,
+    confidence: float = 0.95,
+    most: int = 100_000,
+    running: bool = False,
 ) -> int:
-    """How many members make the interval of `mean_interval` at most `width` wide.
+    """How many members of one kind make the interval of an audit, `member_interval`, at most `width` wide.
+
+    With ``running``, that of `running_interval`, which `audit_until` looks at and which is wider.
 
     For members whose rates have the mean `rate` and the standard deviation `spread`; None is the worst case, members
     that invalidate all rows or none: spread = √(rate·(1 − rate)). The members' rates are taken to follow a Beta law; a
@@ -112,17 +154,19 @@ def members_needed(
     tail = _tail(confidence)
     check_number("width", width)
     check_whole("most", most)
+    check_flag("running", running)
     if not 0 < width < 1:
         raise ValueError(f"width must lie between 0 and 1, got {width}; write 0.05 for five percentage points")
     if most < 1:
         raise ValueError(f"most must be 1 or more, got {most}")
-    rates = _typical_rates(rate, spread)
+    values, shares = _typical_rates(rate, spread)
 
     def wide(members: int) -> float:
-        low, high = _limits(*rates, tail, members)
+        low, high = (_limits if running else _gaffke)(values, shares * (members / shares.sum()), tail)
         return high - low
 
-    # A capital above 1 grows with equal shares of more draws, so the width falls in their number.
+    # The width falls in the number of members: a capital above 1 grows with equal shares of more draws, and a weighted
+    # mean of more draws varies less.
     few, many = 0, 1
     while (reached := wide(many)) > width:
         if many == most:
@@ -137,11 +181,20 @@ def members_needed(
     return many
 
 
-def _limits(values: Floats, counts: ArrayLike, tail: float, draws: float | None = None) -> tuple[float, float]:
-    """Both limits for values that were drawn so often, or were drawn in these proportions in that many draws."""
+def _gaffke(values: Floats, counts: ArrayLike, tail: float) -> tuple[float, float]:
+    """Both limits, Gaffke's, for values that were drawn so often; counts need not be whole."""
+    # The lower limit is the upper one of −X, whose largest value is 0: small limits keep all their digits.
+    return max(0.0, -_upper(-values, counts, tail, 0.0)), _upper(values, counts, tail)
+
+
+def _upper(values: Floats, counts: ArrayLike, tail: float, end: float = 1.0) -> float:
+    """Gaffke's upper limit for values that were drawn so often and cannot exceed ``end``."""
+    return min(end, upper_quantile(np.append(values, end), np.append(counts, 1.0), tail))
+
+
+def _limits(values: Floats, counts: ArrayLike, tail: float) -> tuple[float, float]:
+    """Both limits, by betting, for values that were drawn so often; counts need not be whole."""
     often = np.asarray(counts, dtype=np.float64)
-    if draws is not None:
-        often = often * (draws / often.sum())
     return _lower_limit(values, often, tail), 1 - _lower_limit(1 - values, often, tail)
 
 

@@ -68,8 +68,8 @@ def audit_until(
 
         (train(x, y, recipe, seeds(20, start=1000 + 20 * part)) for part in range(50))
 
-    All members must be retrained in one way, since the limits are those of one mean. `intervals.members_needed` says
-    beforehand how many it may take.
+    All members must be retrained in one way, since the limits are those of one mean. `members_needed` with
+    ``running=True`` says beforehand how many it may take.
     """
     check_answer(counterfactuals)
     check_number("width", width)

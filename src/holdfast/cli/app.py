@@ -17,6 +17,7 @@ from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.methods import list_methods
 from holdfast.cli.paper import paper
 from holdfast.cli.plan import plan
+from holdfast.cli.promise import promise
 from holdfast.cli.verbose import log_to_stderr
 from holdfast.utils.messages import printable
 from holdfast.utils.terminal import console
@@ -76,6 +77,7 @@ app.command()(paper)
 app.command("methods")(list_methods)
 app.command()(audit)
 app.command()(plan)
+app.command()(promise)
 
 datasets_app = typer.Typer(help="List the paper's six datasets, or fetch one.")
 datasets_app.callback(invoke_without_command=True)(list_datasets)

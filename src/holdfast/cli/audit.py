@@ -30,7 +30,10 @@ def audit(
     ],
     counterfactuals: Annotated[
         Path,
-        typer.Option(help="The counterfactuals in the data's units, matched to people by label; or DiCE's .json."),
+        typer.Option(
+            help="The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of "
+            "holdfast promise."
+        ),
     ],
     people: Annotated[
         Path | None,
@@ -84,20 +87,23 @@ def audit(
     )
     with errors_as_sentences(kept), writing_to(out):
         from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
+        from holdfast.auditing.promised import promised_points
         from holdfast.report.tables import file_audit_text
         from holdfast.tabular.reading import read_table
 
+        points, promised = promised_points(counterfactuals)
         known = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
         result = audit_files(
             known,
-            read_counterfactuals(counterfactuals, index),
+            read_counterfactuals(points, index),
             people=None if people is None else read_table(people, index),
             models=models or (),
             deployed=deployed,
-            recipe=None if hidden is None else _recipe(hidden, epochs, batch),
+            recipe=None if hidden is None else recipe_of(hidden, epochs, batch),
             members=members,
             target=known.class_named(target),
             constrained=constrained,
+            promised=promised,
             store=store,
             progress=True,
         )
@@ -106,7 +112,7 @@ def audit(
         console().print("\n".join(str(path) for path in files))
 
 
-def _recipe(hidden: str, epochs: int, batch: int) -> Recipe:
+def recipe_of(hidden: str, epochs: int, batch: int) -> Recipe:
     from holdfast.families.recipe import Recipe
 
     return Recipe(tuple(int(width) for width in hidden.split(",")), epochs=epochs, batch=batch)

@@ -13,6 +13,8 @@ from holdfast.models.model import Model, checked_logits
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
 PAIRS_AT_ONCE_ON_DEVICE = 1 << 26
+ROWS_AT_ONCE = 4096
+LIGHT = 0.01  # a member that weighs less has no say in which way is up
 
 
 class Rehearsals(Protocol):
@@ -34,65 +36,111 @@ class Rehearsals(Protocol):
 class LeastSure:
     r"""The deployed model and rehearsed ones, as one `Model` with one more class: undecided.
 
-    With m_i(x, t) = f_t(x) − max over the other classes, of the model i, let
+    With m_i(x, t) = f_t(x) − max over the other classes, of the model i, and the smallest of them left out if
+    only a ``share`` of them must agree, let
 
-        r_t(x) = min(m_deployed(x, t), the largest number that a ``share`` of the members' m_i(x, t) reach)
+        r_t(x) = min over i of m_i(x, t)                                    temperature 0
+        r_t(x) = −τ log Σ_i exp(−m_i(x, t) / τ),  τ = temperature · their spread    otherwise
 
-    so that all of them agree on t where r_t > 0, each by r_t or more. The outputs are such that the margin of any
-    class t is exactly r_t − ``margin``: a search among the points of class t searches where they agree by the margin.
-    At most one class has r_t > 0, since the deployed model always counts.
+    The second is a soft minimum, below the first: several models that are hardly sure count for more than one. All of
+    them agree on t where r_t > 0, each by r_t or more. The outputs are such that the margin of any class t is exactly
+    r_t − ``margin``: a search among the points of class t searches where they agree by the margin. At most one class
+    has r_t > 0, since the deployed model always counts.
     """
 
     deployed: Model
     members: Rehearsals
     share: float = 1.0
     margin: float = 0.0
+    temperature: float = 0.0
 
     def __call__(self, x: Tensor) -> Tensor:
         """(n, c + 1): the classes, and undecided."""
-        with torch.no_grad():
-            least, who = self.least(x.detach())
-        if x.requires_grad and torch.is_grad_enabled():
-            least = torch.stack([self._by(x, who[:, label])[:, label] for label in range(who.shape[1])], dim=1)
+        most = PAIRS_AT_ONCE if x.device.type == "cpu" else PAIRS_AT_ONCE_ON_DEVICE
+        pieces = [self._least(rows) for rows in torch.split(x, max(1, most // len(self.members)))]
+        least = torch.cat(pieces)
         over = (least - self.margin).clamp_min(0).amax(1, keepdim=True)  # above 0 where all agree on some class
         # The others are lifted by as much as that class is above the margin: then no margin depends on two classes.
         lifted = torch.where(least > self.margin, least, least + over)
         return torch.cat([lifted, torch.full_like(over, self.margin)], dim=1)
 
-    def least(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """r_t(x) for every class, and which member it is of, −1 for the deployed model: (n, c) both."""
-        most = PAIRS_AT_ONCE if x.device.type == "cpu" else PAIRS_AT_ONCE_ON_DEVICE
-        parts = [self._least_of(rows) for rows in torch.split(x, max(1, most // len(self.members)))]
-        return torch.cat([least for least, _ in parts]), torch.cat([who for _, who in parts])
+    def agreement(self, x: Tensor, target: Tensor) -> Tensor:
+        """The share of the members that give each row its target, each by more than the margin: (n,)."""
+        with torch.no_grad():
+            parts = [
+                self._agreed(rows, wanted)
+                for rows, wanted in zip(torch.split(x, ROWS_AT_ONCE), torch.split(target, ROWS_AT_ONCE), strict=True)
+            ]
+        return torch.cat(parts)
 
-    def _least_of(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        own = margins(checked_logits(self.deployed(x), len(x)))
-        theirs = margins(self.members.logits(x)).to(own)
-        least, who = theirs.min(0) if self.needed == len(theirs) else theirs.kthvalue(len(theirs) - self.needed + 1, 0)
-        return torch.minimum(own, least).to(x.dtype), torch.where(own <= least, -1, who)
+    def _agreed(self, x: Tensor, target: Tensor) -> Tensor:
+        theirs = margins(self.members.logits(x))  # (k, n, c)
+        own = theirs.gather(2, target[None, :, None].expand(len(theirs), -1, 1))[..., 0]
+        return (own > self.margin).double().mean(0)
 
     @property
     def needed(self) -> int:
         """How many of the members must agree."""
         return max(1, math.ceil(self.share * len(self.members) - 1e-9))
 
-    def _by(self, x: Tensor, who: Tensor) -> Tensor:
-        """The margins of every row by one model each, with gradients: (n, c)."""
-        mine, theirs = torch.nonzero(who < 0).flatten(), torch.nonzero(who >= 0).flatten()
-        order = torch.cat([mine, theirs]).argsort()
-        logits = [checked_logits(self.deployed(x[mine]), len(mine)).to(x.dtype)] if len(mine) else []
-        logits += [self.members.logits_of(x[theirs], who[theirs]).to(x.dtype)] if len(theirs) else []
-        return margins(torch.cat(logits)[order]) if logits else x.new_zeros(0, 2)
-
-    def agreement(self, x: Tensor, target: Tensor) -> Tensor:
-        """The share of the members that give each row its target, each by more than the margin: (n,)."""
+    def _least(self, x: Tensor) -> Tensor:
+        """r_t(x) for every class: (n, c)."""
         with torch.no_grad():
-            parts = []
-            for rows, wanted in zip(torch.split(x, 4096), torch.split(target, 4096), strict=True):
-                theirs = margins(self.members.logits(rows))  # (k, n, c)
-                own = theirs.gather(2, wanted[None, :, None].expand(len(theirs), -1, 1))[..., 0]
-                parts.append((own > self.margin).double().mean(0))
-        return torch.cat(parts) if parts else target.new_zeros(0, dtype=torch.float64)
+            counted = self._counted(x.detach())
+            tau = self._tau(counted)
+            least = soft_minimum(counted, tau).to(x.dtype)
+        if not (x.requires_grad and torch.is_grad_enabled()):
+            return least
+        slopes = self._weighted(x, weights(counted, tau).to(x.dtype))
+        return least + (slopes - slopes.detach())
+
+    def _counted(self, x: Tensor) -> Tensor:
+        """The margins of the deployed model and the members (1 + k, n, c), infinite for those that need not agree."""
+        own = margins(checked_logits(self.deployed(x), len(x)))
+        theirs = margins(self.members.logits(x)).to(own)
+        theirs = torch.where(theirs.isnan(), -torch.inf, theirs)  # a member that answers NaN agrees with nothing
+        if self.needed < len(theirs):
+            reached = theirs.kthvalue(len(theirs) - self.needed + 1, 0).values
+            theirs = torch.where(theirs < reached, torch.inf, theirs)
+        return torch.cat([own[None], theirs])
+
+    def _tau(self, counted: Tensor) -> Tensor:
+        """The temperature in logits, for every row and class: (n, c)."""
+        if not self.temperature or not counted[0].numel():
+            return torch.zeros_like(counted[0])
+        finite = counted.isfinite()
+        mean = torch.where(finite, counted, 0).sum(0) / finite.sum(0)
+        square = torch.where(finite, (counted - mean) ** 2, 0).sum(0) / finite.sum(0)
+        return self.temperature * square.sqrt()
+
+    def _weighted(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Σ_i weight_i(x, t) · m_i(x, t) with gradients of the m_i, of those that weigh anything: (n, c)."""
+        who, row, label = torch.nonzero(weight > LIGHT, as_tuple=True)
+        own = torch.nonzero(who == 0).flatten()
+        others = torch.nonzero(who > 0).flatten()
+        logits = [checked_logits(self.deployed(x[row[own]]), len(own)).to(x.dtype)] if len(own) else []
+        logits += [self.members.logits_of(x[row[others]], who[others] - 1).to(x.dtype)] if len(others) else []
+        if not logits:
+            return x.sum() * torch.zeros_like(weight[0])
+        order = torch.cat([own, others])
+        each = margins(torch.cat(logits)).gather(1, label[order, None])[:, 0] * weight[who, row, label][order]
+        return torch.zeros_like(weight[0]).index_put((row[order], label[order]), each, accumulate=True)
+
+
+def soft_minimum(values: Tensor, tau: Tensor) -> Tensor:
+    """−τ log Σ exp(−values / τ) over the first axis; the minimum where τ is 0."""
+    least = values.amin(0)
+    safe = torch.where(tau > 0, tau, 1)
+    soft = least - safe * torch.exp(-(values - least) / safe).sum(0).log()
+    return torch.where((tau > 0) & least.isfinite(), soft, least)
+
+
+def weights(values: Tensor, tau: Tensor) -> Tensor:
+    """How much each of the values counts for their soft minimum, the gradient of it; all for the least where τ is 0."""
+    least, place = values.min(0)
+    only = torch.zeros_like(values).scatter(0, place[None], 1.0)
+    soft = torch.exp(-(values - least) / torch.where(tau > 0, tau, 1))
+    return torch.where(tau > 0, soft / soft.sum(0), only)
 
 
 def margins(logits: Tensor) -> Tensor:

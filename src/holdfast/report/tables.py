@@ -11,8 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.auditing.audit_files import FileAudit
+from holdfast.auditing.intervals import upper_limit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
+from holdfast.guarantees.promise_files import FilePromise
+from holdfast.guarantees.promises import Promise, knob_of
 from holdfast.report.listings import family_line
 from holdfast.report.story import Advice, Story
 from holdfast.tabular.feature import Level
@@ -60,7 +63,74 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
             Text(f"    {row}: {detail}", style="dim") for row, detail in zip(shown["row"], shown["detail"], strict=True)
         ]
         texts += [Text(f"    and {count - most} more, in problems.csv", style="dim")] if count > most else []
-    return Group(*texts, Text(f"\n{result.audit}\n"))
+    return Group(*texts, Text(f"\n{result.audit}\n"), *_beside_promise(result))
+
+
+def _beside_promise(result: FileAudit) -> list[Text]:
+    """The rate promised, and the rate realised, of each kind of change that the promise is for."""
+    own = result.promised
+    if own is None or not result.audit.invalidated.size:
+        return []
+    return [
+        Text(
+            f"{kind}: promised at most {own.rate:.1%} on average; realised {part.rate:.1%}, at most "
+            f"{upper_limit(part.per_member, 0.95):.1%} at 95 % confidence\n"
+        )
+        for kind, part in result.audit.by_kind.items()
+        if kind in own.kinds
+    ]
+
+
+def file_promise_text(result: FilePromise, most: int = 10) -> Group:
+    """What is promised, how it was chosen, what models that chose nothing say, and whom nothing is promised."""
+    own = result.promise
+    texts: list[Text | Table] = [Text(f"{own.statement}\n", style="" if own.promised else "yellow")]
+    if own.steps:
+        texts.append(_curve_table(own))
+    if own.realised is not None:
+        texts.append(_realised_table(own))
+    if own.promised:
+        left = result.left
+        more = f" and {len(left) - most} more" if len(left) > most else ""
+        labels = f": {', '.join(map(str, left[:most]))}{more}" if len(left) else ""
+        texts.append(
+            Text(f"not promised, because nothing was found: {len(left)} of {len(result.people)} rows{labels}\n")
+        )
+    return Group(*texts)
+
+
+def _curve_table(own: Promise) -> Table:
+    name = knob_of(own.method)
+    title = f"What each {name} costs, and could promise"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("change", no_wrap=True)
+    for column in (name, "found", "invalidated %", "bound %", "l1", "l2", ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in own.curve.to_dict("records"):
+        chosen = "chosen" if row["knob"] == own.knob else ""
+        table.add_row(
+            Text(row["kind"]),
+            f"{row['knob']:g}",
+            f"{row['found']}/{len(own.promised_rows)}",
+            _percent(row["loss"]),
+            _percent(row["bound"]),
+            _cost(row["cost_l1"]),
+            _cost(row["cost_l2"]),
+            chosen,
+        )
+    return table
+
+
+def _realised_table(own: Promise) -> Table:
+    title = "Promised, and realised by models that chose nothing"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("change", no_wrap=True)
+    for column in ("models", "promised %", "realised %", "95 % upper limit"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for kind, part in ({} if own.realised is None else own.realised.by_kind).items():
+        limit = _percent(own.realised_limit(kind))
+        table.add_row(Text(kind), str(len(part.kinds)), _percent(own.rate), _percent(part.rate), limit)
+    return table
 
 
 def family_text(entry: Entry) -> Text:

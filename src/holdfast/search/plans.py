@@ -92,7 +92,7 @@ def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space,
     first = method(model, x, target, space)
     check_answer(first)
     check_space(space, first.origin)
-    search = _Search(method, model, space.to(first.origin), first, _norm(method))
+    search = _Search(method, model, space.to(first.origin), first, norm_of(method))
     found = search.start(count)
     for _ in range(count if count > 1 else 0):  # one round more than plans are wanted, for those who lack some
         search.look(found)
@@ -219,14 +219,14 @@ def _repeats(kept: Tensor) -> Tensor:
     return same.tril(-1).any(2)
 
 
-def _norm(method: Any) -> int:
+def norm_of(method: Any) -> int:
     """The norm that a method makes small, or the one that its first step does; 1 where it has none."""
     for name in ("norm", "method", "search"):
         own = getattr(method, name, None)
         if name == "norm" and own in (1, 2):
             return int(own)
         if name != "norm" and own is not None:
-            return _norm(own)
+            return norm_of(own)
     return 1
 
 

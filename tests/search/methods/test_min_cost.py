@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from conftest import linear
 
 from holdfast import Margin, MinCost, Space, other_class, predict
+from holdfast.models.scores import log_odds
 from holdfast.search.methods.reference.art import ElasticNetART
+from holdfast.studies.keys import described
 
 W, B = torch.tensor([3.0, 4.0, 0.5]), -1.0
 WIDE = Space.box(torch.full((3,), -50.0), torch.full((3,), 50.0))
@@ -83,6 +88,46 @@ def test_margin_reaches_its_level_and_no_more(x):
         sign = 2 * target - 1
         expected = (logit - sign * (x @ W + B)) / W.norm()
         torch.testing.assert_close(answer.cost(2), expected, rtol=0.01, atol=1e-3)
+
+
+def test_log_odds_are_asked_for_where_a_probability_has_no_digits_left(x):
+    """At log-odds of 24 a float32 probability is 1: a level could not say so."""
+    model = linear(W, B)
+    target = other_class(model, x)
+    for asked in (0.0, 4.0, 24.0):
+        answer = Margin(log_odds=asked)(model, x, target, WIDE)
+        assert answer.found.all()
+        reached = log_odds(model, answer.point, target)
+        assert (reached >= asked).all()
+        assert (reached <= asked + 0.05).all()
+        expected = (asked - (2 * target - 1) * (x @ W + B)) / W.norm()
+        torch.testing.assert_close(answer.cost(2), expected, rtol=0.01, atol=1e-3)
+    assert torch.tensor(24.0).sigmoid() == 1
+
+
+def test_a_level_and_its_log_odds_are_one_search(x):
+    model, level = linear(W, B), 0.9
+    target = other_class(model, x)
+    same = [Margin(level=level), Margin(log_odds=math.log(level / (1 - level)))]
+    points = [method(model, x, target, WIDE).point for method in same]
+    assert torch.equal(*points)
+
+
+def test_a_margin_has_a_level_or_log_odds():
+    assert repr(Margin()) == f"Margin(level=0.75, search={MinCost()!r})"
+    tuned = replace(Margin(search=MinCost(norm=1)), **{Margin.knob: 4.0})
+    assert tuned == Margin(log_odds=4.0, search=MinCost(norm=1))
+    assert repr(tuned) == f"Margin(log_odds=4.0, search={MinCost(norm=1)!r})"
+    assert replace(tuned, log_odds=6.0).least == 6.0
+    with pytest.raises(ValueError, match="not both"):
+        Margin(level=0.9, log_odds=4.0)
+
+
+def test_a_study_finds_its_margins_by_the_key_they_always_had():
+    """The key of 0.1, which had no log-odds."""
+    own = ["holdfast.methods.margin.Margin", {"level": 0.75, "search": described(MinCost())}]
+    assert described(Margin()) == described(Margin(level=0.75)) == own
+    assert described(Margin(log_odds=4.0)) == [own[0], {"level": None, "search": own[1]["search"], "log_odds": 4.0}]
 
 
 def test_a_level_that_cannot_be_reached_is_not_found(x):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import torch
 from torch import Tensor
@@ -17,26 +17,55 @@ from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
+LEVEL = 0.75
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Margin:
     r"""The cheapest point at which the model gives the target at least the probability ``level``.
 
     `MinCost` with log p/(1 − p) − log level/(1 − level) in place of the margin between logits. A row is found only if
-    a valid point reaches the level.
+    a valid point reaches the level. ``log_odds`` asks for log p/(1 − p) itself, in the place of a level: 4 is a level
+    of 0.982, and beyond 16 a probability in float32 has no digits left while log-odds have all of theirs.
     """
 
     source: ClassVar[str] = "a baseline of ours"
+    knob: ClassVar[str] = "log_odds"  # that `promise` turns, from "valid at all" to where a probability has long been 1
+    knobs: ClassVar[tuple[float, ...]] = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
-    level: float = 0.75
+    level: float | None = LEVEL  # None where log_odds is given
     search: MinCost = field(default_factory=MinCost)
+    log_odds: float | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="level")
         if not isinstance(self.search, MinCost):
             raise TypeError(f"search must be a MinCost, such as MinCost(norm=1), got {self.search!r}")
-        if not 0 < self.level < 1:
-            raise ValueError(f"level must be a probability between 0 and 1, got {self.level}")
+        if self.log_odds is None:
+            check_settings(self, numbers="level")
+            if not 0 < cast(float, self.level) < 1:
+                raise ValueError(f"level must be a probability between 0 and 1, got {self.level}")
+            return
+        check_settings(self, numbers="log_odds")
+        if not math.isfinite(self.log_odds):
+            raise ValueError(f"log_odds must be finite, such as 4.0 for a probability of 0.982, got {self.log_odds}")
+        if self.level not in (None, LEVEL):  # the default is as good as not given: so `replace` can set log_odds
+            raise ValueError(
+                f"give a level or log_odds, not both, got level={self.level!r} and log_odds={self.log_odds!r}; a level "
+                "p is log_odds of log(p / (1 - p))"
+            )
+        object.__setattr__(self, "level", None)
+
+    @property
+    def least(self) -> float:
+        """The log-odds that a point must reach."""
+        if self.log_odds is not None:
+            return self.log_odds
+        level = cast(float, self.level)
+        return math.log(level / (1 - level))
+
+    def __repr__(self) -> str:
+        asked = f"level={self.level!r}" if self.log_odds is None else f"log_odds={self.log_odds!r}"
+        return f"Margin({asked}, search={self.search!r})"
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
@@ -44,7 +73,7 @@ class Margin:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         model, x, target = checked_question(model, x, target, space, gradient=False)
-        sure_enough = AtLeast(log_odds, math.log(self.level / (1 - self.level)))
+        sure_enough = AtLeast(log_odds, self.least)
         with one_thread():
             point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
             with torch.no_grad():

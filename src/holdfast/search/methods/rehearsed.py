@@ -13,7 +13,7 @@ from holdfast.models.asked import itself
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess, checked_question
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
@@ -28,27 +28,32 @@ class Rehearsed:
 
         all of them give the target, each by more than ``margin`` between its logit and the next
 
-    With ``share`` below 1 that many of the members are enough; the deployed model always counts. The family must not
-    be the one that audits or calibrates: the search has seen it, and `audit` refuses it.
+    With ``share`` below 1 that many of the members are enough; the deployed model always counts. A ``temperature``
+    above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is
+    in units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
+    count for several times as many. The family must not be the one that audits or calibrates: the search has seen it,
+    and `audit` refuses it.
     """
 
     source: ClassVar[str] = "a method of ours"
-    knob: ClassVar[str] = "margin"  # that `promise` turns
+    knob: ClassVar[str] = "temperature"  # that `promise` turns,
+    knobs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # through these values
 
     family: Rehearsals = field(repr=False)
     margin: float = 0.0
     share: float = 1.0
+    temperature: float = 0.0
     search: Method = field(default_factory=lambda: MinCost(norm=1))
     members: int = field(init=False)
 
     def __post_init__(self) -> None:
         _check_family(self.family)
         object.__setattr__(self, "members", len(self.family))
-        check_settings(self, numbers="margin share")
-        if not 0 <= self.margin < math.inf or not 0 < self.share <= 1:
+        check_settings(self, numbers="margin share temperature")
+        if not 0 <= self.margin < math.inf or not 0 <= self.temperature < math.inf or not 0 < self.share <= 1:
             raise ValueError(
-                f"margin must be 0 or more and finite, share above 0 and at most 1, got margin {self.margin} and share "
-                f"{self.share}"
+                "margin and temperature must be 0 or more and finite, share above 0 and at most 1, got "
+                f"margin={self.margin}, temperature={self.temperature}, share={self.share}"
             )
         if not callable(self.search):
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
@@ -58,8 +63,11 @@ class Rehearsed:
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
-        answer = self.search(self.least_sure(model), x, target, space)
-        judged = assess(model, answer.origin, answer.point, answer.target, space, also=answer.found)
+        model, x, target = checked_question(model, x, target, space, gradient=False)
+        together = self.least_sure(model)
+        _check_classes(together, x)
+        answer = self.search(together, x, target, space)
+        judged = assess(model, x, answer.point, target, space, also=answer.found)
         return replace(judged, seen=judged.seen | answer.seen, calls=answer.calls)
 
     def least_sure(self, model: Model) -> LeastSure:
@@ -68,12 +76,22 @@ class Rehearsed:
         family: Any = self.family
         if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
             family = family.merged(own.groups)
-        return LeastSure(own, family, self.share, self.margin)
+        return LeastSure(own, family, self.share, self.margin, self.temperature)
 
     def agreement(self, model: Model, answer: Counterfactuals) -> Tensor:
         """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
         agree = replace(self.least_sure(model), margin=0.0).agreement(answer.point, answer.target)
         return torch.where(answer.found, agree, torch.nan)
+
+
+def _check_classes(together: LeastSure, x: Tensor) -> None:
+    with torch.no_grad():
+        own, theirs = together.deployed(x[:1]).shape[1], together.members.logits(x[:1]).shape[2]
+    if len(x) and own != theirs:
+        raise ValueError(
+            f"the deployed model has {own} classes and the rehearsed ones have {theirs}; rehearse with retrainings of "
+            "the deployed model, with classes merged in the same way"
+        )
 
 
 def _check_family(family: Any) -> None:

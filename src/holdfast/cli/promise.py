@@ -1,0 +1,126 @@
+"""`holdfast promise`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from holdfast.cli.audit import Scaling, recipe_of
+from holdfast.cli.options import (
+    MOST_EPOCHS,
+    MOST_MEMBERS,
+    MOST_ROWS,
+    errors_as_sentences,
+    whole_number,
+    widths,
+    writing_to,
+)
+from holdfast.utils.terminal import console
+
+NOTHING_PROMISED = 3  # exit code
+MOST_PLANS = 100
+
+
+def promise(
+    data: Annotated[
+        str, typer.Option(help="The table that the models were trained on (.csv or .parquet), or a dataset's name.")
+    ],
+    rate: Annotated[
+        float,
+        typer.Option(help="The share of counterfactuals that one more retrained model may invalidate, on average."),
+    ] = 0.05,
+    people: Annotated[
+        Path | None,
+        typer.Option(help="Whom counterfactuals are for; by default, the test rows of the dataset."),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(callback=whole_number(1, MOST_ROWS), help="How many of them, from the first on.")
+    ] = 100,
+    models: Annotated[
+        list[Path] | None,
+        typer.Option(help="The retrained models: a saved family, or files of models (repeat the option)."),
+    ] = None,
+    deployed: Annotated[
+        Path | None,
+        typer.Option(help="The deployed model's file; by default, the saved family's member of kind 'base'."),
+    ] = None,
+    rehearsals: Annotated[
+        int, typer.Option(callback=whole_number(0, MOST_MEMBERS), help="Models that the search asks; 0 for none.")
+    ] = 32,
+    calibration: Annotated[
+        int,
+        typer.Option(callback=whole_number(1, MOST_MEMBERS), help="Models per kind of change that choose the value."),
+    ] = 100,
+    members: Annotated[
+        int,
+        typer.Option(
+            callback=whole_number(0, MOST_MEMBERS), help="Models per kind that audit the choice; 0 for no audit."
+        ),
+    ] = 100,
+    changes: Annotated[
+        Literal["seeds", "leave-one-out", "both"], typer.Option(help="Without models: how networks are retrained.")
+    ] = "seeds",
+    norm: Annotated[int, typer.Option(callback=whole_number(1, 2), help="The cost to make small: 1 or 2.")] = 1,
+    least_found: Annotated[
+        float, typer.Option(help="Ask for no more than what this share of the rows can reach.")
+    ] = 0.5,
+    plans: Annotated[
+        int, typer.Option(callback=whole_number(1, MOST_PLANS), help="Counterfactuals per person; all must hold.")
+    ] = 1,
+    target: Annotated[
+        str | None, typer.Option(help="The class that everybody wants; by default, the other of two classes.")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="What the columns mean, .toml or .json.")] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column, where there is no schema.")] = None,
+    scaling: Annotated[Scaling, typer.Option(help="How the models' inputs are scaled.")] = "standard",
+    index: Annotated[str | None, typer.Option(help="The column of row labels in all tables.")] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(callback=widths, help="Without models: widths of the hidden layers to train, such as 128,64,16."),
+    ] = None,
+    epochs: Annotated[int, typer.Option(callback=whole_number(1, MOST_EPOCHS), help="Without models: epochs.")] = 100,
+    batch: Annotated[
+        int, typer.Option(callback=whole_number(1, MOST_ROWS), help="Without models: rows per batch.")
+    ] = 32,
+    out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and promise.json.")] = Path(
+        "holdfast-promise"
+    ),
+) -> None:
+    """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3)."""
+    from holdfast.families.entries import default_store
+
+    store = default_store()
+    kept = (
+        "nothing was written" if models else f"networks that were trained are kept in {store}; run it again to resume"
+    )
+    with errors_as_sentences(kept), writing_to(out):
+        from holdfast.auditing.audit_files import read_data
+        from holdfast.guarantees.promise_files import Sizes, promise_files
+        from holdfast.report.tables import file_promise_text
+        from holdfast.tabular.reading import read_table
+
+        known = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
+        result = promise_files(
+            known,
+            None if people is None else read_table(people, index),
+            rows=rows,
+            models=models or (),
+            deployed=deployed,
+            recipe=None if hidden is None else recipe_of(hidden, epochs, batch),
+            target=known.class_named(target),
+            rate=rate,
+            sizes=Sizes(rehearsals, calibration, members),
+            changes=changes,
+            norm=1 if norm == 1 else 2,
+            least_found=least_found,
+            plans=plans,
+            store=store,
+            progress=True,
+        )
+        files = result.save(out)
+        console(soft_wrap=False).print(file_promise_text(result))
+        console().print("\n".join(str(path) for path in files))
+    if not result.promise.promised:
+        raise typer.Exit(NOTHING_PROMISED)

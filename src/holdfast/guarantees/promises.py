@@ -1,0 +1,615 @@
+"""A promised rate: search at every value of a method's knob, let models that nobody has seen choose the cheapest."""
+
+from __future__ import annotations
+
+import html
+import logging
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.auditing.audit import Audit, as_html, check_belong
+from holdfast.auditing.audit import audit as audited_by
+from holdfast.auditing.intervals import upper_limit
+from holdfast.families.family import Family
+from holdfast.families.recipe import counted
+from holdfast.guarantees.calibration import Calibration, fewest_models, joint_choice
+from holdfast.models.identity import OBJECT, identities
+from holdfast.models.model import NO_CLASS, Model
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.plans import Plans
+from holdfast.search.plans import plans as plans_by
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.space import Space
+from holdfast.utils.progress import bar
+from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
+
+LOG = logging.getLogger(__name__)
+NOT_PROMISED = (
+    "Not promised: anything for a single person, for people who come later, for other kinds of change, or for models "
+    "trained on data that has drifted."
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was found at one value of the knob."""
+
+    knob: float
+    found: int
+    cost_l1: float  # mean over the rows found, in the encoded space
+    cost_l2: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Promise:
+    """How many of these counterfactuals one more retrained model will invalidate, at most and on average; or a refusal.
+
+    What is bounded by ``rate`` is an expectation: the share of the ``promised_rows`` that one more model of a
+    calibrated kind invalidates, over the draw of the calibration models and of that model, a refusal counting as 0.
+    `statement` says so in words, with what is not promised.
+    """
+
+    rate: float
+    method: Method  # at the value chosen; as it was given where nothing is promised
+    knob: float | None  # the value chosen
+    promised_rows: Tensor  # (n,) bool: found at the value chosen
+    calibrated: dict[str, int]  # kind of change -> calibration models
+    steps: tuple[Step, ...] = ()  # every value that was searched
+    calibrations: tuple[Calibration, ...] = ()  # one per kind of change
+    counterfactuals: Counterfactuals | None = None  # at the value chosen
+    plans: Plans | None = None  # at the value chosen, where several were asked for
+    realised: Audit | None = None  # by the family that chose nothing; of several plans, a row holds if all of them do
+    refusal: str = ""  # why nothing is promised, and what would do
+    fingerprints: dict[str, tuple[str, ...]] | None = (
+        None  # of the deployed model, and of those that rehearsed, calibrated and audited
+    )
+
+    @property
+    def promised(self) -> bool:
+        return self.knob is not None
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """One row per kind of change and value: kind, knob, found, loss, bound, cost_l1, cost_l2.
+
+        ``loss`` is the mean share that the calibration models invalidate, ``bound`` what that value could promise.
+        """
+        rows = [
+            {"kind": one.kind, "knob": step.knob, "found": step.found, "loss": loss, "bound": bound,
+             "cost_l1": step.cost_l1, "cost_l2": step.cost_l2}
+            for one in self.calibrations
+            for step, loss, bound in zip(self.steps, one.loss, one.bound, strict=True)
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=["kind", "knob", "found", "loss", "bound", "cost_l1", "cost_l2"])
+
+    def realised_limit(self, kind: str, confidence: float = 0.95) -> float:
+        """One-sided upper limit of the rate by models of one kind, from the family that chose nothing.
+
+        This one holds given that the promise was made: its models took no part in choosing.
+        """
+        check_share("confidence", confidence)
+        if self.realised is None:
+            what = "nothing was promised" if not self.promised else "no family was given to audit with"
+            raise ValueError(f"there is no realised rate: {what}; use promise(..., audit=family)")
+        return upper_limit(self.realised.of(kind).per_member, confidence)
+
+    # ---- in words ----
+
+    @property
+    def statement(self) -> str:
+        """Exactly what is promised, and what is not."""
+        if not self.promised:
+            return f"Nothing is promised. {self.refusal}"
+        return " ".join([*self._promised(), *self._realised(), NOT_PROMISED])
+
+    def _promised(self) -> Iterator[str]:
+        rows, count = len(self.promised_rows), int(self.promised_rows.sum())
+        kinds = _listed([f"'{kind}'" for kind in self.calibrated], "or")
+        yield (
+            f"Promised for {count} of {rows} rows: one more retrained model of kind {kinds} invalidates at most "
+            f"{_percent(self.rate)} of them on average."
+        )
+        if self.plans is not None:
+            yield "A row counts as invalidated if any of its plans is."
+        drawn = [one for one in self.calibrations if not one.exhaustive]
+        if drawn:
+            models = _listed([f"{one.members} of kind '{one.kind}'" for one in drawn], "and")
+            yield (
+                f"The average is over the draw of the calibration models ({models}), which chose "
+                f"{knob_of(self.method)} = {self.knob:g}, and of the model that comes next. Where the models can "
+                "choose no value, nothing is promised and that counts as 0: given that a promise was made, the average "
+                "can be higher."
+            )
+        place = [step.knob for step in self.steps].index(cast(float, self.knob))
+        for one in self.calibrations:
+            if one.exhaustive:
+                yield (
+                    f"All {one.members} models that '{one.kind}' can give were asked: one of them, drawn at random, "
+                    f"invalidates exactly {one.loss[place]:.2%} on average."
+                )
+
+    def _realised(self) -> Iterator[str]:
+        for kind, part in ({} if self.realised is None else self.realised.by_kind).items():
+            yield (
+                f"{len(part.kinds)} models of kind '{kind}' that chose nothing invalidate {part.rate:.2%} of them; at "
+                f"95 % confidence, such models invalidate at most {self.realised_limit(kind):.2%} on average."
+            )
+
+    def __repr__(self) -> str:
+        by = counted([kind for kind, members in self.calibrated.items() for _ in range(members)])
+        if not self.promised:
+            return f"Promise of nothing ({by} for a rate of {self.rate:g}): {self.refusal}"
+        whom = f"{int(self.promised_rows.sum())} of {len(self.promised_rows)} rows"
+        lines = [
+            f"Promise: on average at most {_percent(self.rate)} invalidated, for {whom}",
+            f"  chosen by {by}: {knob_of(self.method)} = {self.knob:g}",
+        ]
+        for kind, part in ({} if self.realised is None else self.realised.by_kind).items():
+            limit = self.realised_limit(kind)
+            lines.append(
+                f"  {kind}: {part.rate:.1%} invalidated by {len(part.kinds)} models that chose nothing "
+                f"(95 % upper limit {limit:.1%})"
+            )
+        return "\n".join([*lines, "  promise.statement says what is promised and what is not"])
+
+    def _repr_html_(self) -> str:
+        curve = self.curve
+        for name in ("knob", "cost_l1", "cost_l2"):  # no shares
+            curve[name] = [f"{value:.4g}" for value in curve[name]]
+        return f"{as_html(curve)}<p><small>{html.escape(self.statement)}</small></p>"
+
+    # ---- as tables ----
+
+    def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The counterfactuals in the table's own units, with `found` and `promised` beside them; with plans, as
+        `Plans.to_frame`."""
+        if self.counterfactuals is None:
+            raise ValueError(f"nothing was promised, so there is nothing to show: {self.refusal}")
+        if self.plans is None:
+            frame, promised = self.counterfactuals.to_frame(encoding, table), self.promised_rows.cpu().numpy()
+        else:
+            frame = self.plans.to_frame(encoding, table)
+            promised = frame["found"].to_numpy()
+        name = "promised"
+        while name in frame:
+            name += "_"
+        frame.insert(list(frame.columns).index("found") + 1, name, promised)
+        return frame
+
+    def summary(self) -> dict[str, Any]:
+        """All of it that JSON can say."""
+        parts = {} if self.realised is None else self.realised.by_kind
+        return {
+            "rate": self.rate,
+            "promised": self.promised,
+            "knob": {"name": knob_of(self.method), "value": self.knob},
+            "method": repr(self.method),
+            "rows": len(self.promised_rows),
+            "promised_rows": int(self.promised_rows.sum()),
+            "plans": 1 if self.plans is None else len(self.plans.answers),
+            "calibrated": self.calibrated,
+            "exhaustive": [one.kind for one in self.calibrations if one.exhaustive],
+            "curve": [{name: _plain(value) for name, value in row.items()} for row in self.curve.to_dict("records")],
+            "realised": [
+                {"kind": kind, "members": len(part.kinds), "rate": part.rate, "limit": self.realised_limit(kind)}
+                for kind, part in parts.items()
+            ],
+            "statement": self.statement,
+            "refusal": self.refusal,
+            "members": {
+                role: [name for name in names if not name.startswith(OBJECT)]
+                for role, names in (self.fingerprints or {}).items()
+            },
+        }  # fmt: skip
+
+
+def promise(
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    calibration: Family,
+    *,
+    rate: float = 0.05,
+    audit: Family | None = None,
+    knobs: Sequence[float] | None = None,
+    least_found: float = 0.5,
+    plans: int = 1,
+    exhaustive: Sequence[str] = (),
+    progress: bool = False,
+) -> Promise:
+    """Promise that one more retrained model invalidates at most ``rate`` of the counterfactuals found, on average.
+
+    The method is one with a knob, such as `Margin` or `Rehearsed`: the further it is turned, the better counterfactuals
+    hold and the more they cost. All rows are searched at each of the ``knobs`` (the method's own if left out) until
+    fewer are found than the share ``least_found`` of those that the first value finds. Then the models of
+    ``calibration`` choose the cheapest value that keeps the rate, each kind of change by itself; the largest value of
+    all kinds is taken. Where no value does, or there are fewer models than 1 / rate − 1, nothing is promised and
+    `Promise.refusal` says what would do; too few models are told before anything is searched.
+
+    The members of ``calibration`` must be new to the search, and those of ``audit``, which shows the rate realised,
+    must be new to both. With several ``plans`` a row is invalidated if any of its plans is. ``exhaustive`` names kinds
+    of which the calibration family holds *every* model there can be, such as "leave-one-out" with all rows left out in
+    turn: then nothing is estimated, and members may have been rehearsed too.
+    """
+    check_share("rate", rate)
+    _check_least(least_found)
+    check_whole("plans", plans, least=1)
+    check_flag("progress", progress)
+    tuned = _tuned(method, knobs)
+    question = _Question(model, x, target, space, plans)
+    families = _checked_families(question, method, calibration, audit, exhaustive)
+    nobody = torch.zeros_like(target, dtype=torch.bool)
+    refused = Promise(float(rate), method, None, nobody, families.calibrated, fingerprints=families.fingerprints)
+    if short := _too_few(families, rate):
+        return replace(refused, refusal=short)
+    offers = _offers(question, tuned, families, least_found, progress)
+    if not offers[0].count:
+        return replace(refused, refusal=f"Nothing was found for any of {len(x)} rows, so there is nothing to promise.")
+    result = replace(
+        refused, steps=tuple(offer.step for offer in offers), calibrations=tuple(_calibrated(offers, families, rate))
+    )
+    place = joint_choice(result.calibrations)
+    if place is None:
+        return replace(result, refusal=_refusal(result, least_found, len(tuned)))
+    return _kept(result, offers[place], audit)
+
+
+def _kept(result: Promise, chosen: _Offer, audit: Family | None) -> Promise:
+    return replace(
+        result,
+        method=chosen.method,
+        knob=chosen.value,
+        promised_rows=chosen.found,
+        counterfactuals=chosen.answers[0],
+        plans=chosen.plans,
+        realised=None if audit is None else _audited(chosen, audit),
+    )
+
+
+def knob_of(method: Any) -> str:
+    """The name of the field that `promise` varies."""
+    return str(type(method).knob)
+
+
+# ---- what is searched ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """Whom counterfactuals are for, and how many each person wants."""
+
+    model: Model
+    x: Tensor
+    target: Tensor
+    space: Space
+    plans: int
+
+    def itself(self) -> Counterfactuals:
+        """The rows as they are: all that is wrong with a question is told here, before the search."""
+        return assess(self.model, self.x, self.x, self.target, self.space)
+
+    def offer(self, value: float, method: Method) -> _Offer:
+        if self.plans == 1:
+            return _Offer(value, method, (method(self.model, self.x, self.target, self.space),))
+        several = plans_by(method, self.model, self.x, self.target, self.space, self.plans)
+        return _Offer(value, method, several.answers, several)
+
+
+@dataclass(frozen=True, eq=False)
+class _Offer:
+    """What everybody is offered at one value of the knob."""
+
+    value: float
+    method: Method
+    answers: tuple[Counterfactuals, ...]  # the plans, the cheapest first
+    plans: Plans | None = None
+
+    @property
+    def found(self) -> Tensor:
+        return self.answers[0].found
+
+    @property
+    def count(self) -> int:
+        return int(self.found.sum())
+
+    @property
+    def step(self) -> Step:
+        costs = [float(self.answers[0].cost(norm)[self.found].double().mean()) for norm in (1, 2)]
+        return Step(self.value, self.count, costs[0], costs[1])
+
+    def classes(self, family: Family) -> Iterator[tuple[Tensor, Tensor]]:
+        """For each plan, who has one (n,) and the class that every member gives it (k, those)."""
+        for answer in self.answers:
+            yield answer.found, family.predict(answer.point[answer.found])
+
+    def losses(self, family: Family) -> tuple[NDArray[np.float64], Tensor]:
+        """The share of the rows found of which each member invalidates any plan, and who answered NaN: (k,), (k,)."""
+        wrong = torch.zeros(len(family), len(self.found), dtype=torch.bool, device=self.found.device)
+        silent = torch.zeros(len(family), dtype=torch.bool, device=self.found.device)
+        for has, classes in self.classes(family):
+            wrong[:, has] |= classes != self.answers[0].target[has]
+            silent |= (classes == NO_CLASS).any(1)
+        return wrong[:, self.found].double().mean(1).cpu().numpy(), silent
+
+
+def _tuned(method: Any, knobs: Any) -> list[tuple[float, Method]]:
+    """The method at every value of its knob, if it has one and takes the values."""
+    name = getattr(type(method), "knob", None)
+    if not is_dataclass(method) or isinstance(method, type) or name not in {field.name for field in fields(method)}:
+        raise TypeError(
+            f"promise varies the knob of a method, such as Margin() or Rehearsed(family), got {method!r}; a method of "
+            "your own is a frozen dataclass whose class attribute 'knob' names one of its fields, 'knobs' its values"
+        )
+    values = _checked_knobs(getattr(type(method), "knobs", (0.0,)) if knobs is None else knobs)
+    try:
+        return [(value, cast(Method, replace(method, **{str(name): value}))) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{method!r} does not take every one of the knobs {values} for {name}: {error}") from error
+
+
+def _checked_knobs(knobs: Any) -> list[float]:
+    try:
+        values = list(knobs)
+    except TypeError as error:
+        raise TypeError(f"knobs must be rising numbers, such as (0, 1, 2, 4), got {knobs!r}") from error
+    for value in values:
+        check_number("each of the knobs", value)
+    rising = all(low < high for low, high in pairwise(values))
+    if not values or not rising or not all(math.isfinite(value) for value in values):
+        raise ValueError(f"knobs must be one or more rising, finite numbers, such as (0, 1, 2, 4), got {knobs!r}")
+    return [float(value) for value in values]
+
+
+def _check_least(least_found: Any) -> None:
+    check_number("least_found", least_found)
+    if not 0 <= least_found <= 1:
+        raise ValueError(f"least_found must be a share of the rows from 0 to 1, got {least_found}")
+
+
+def _offers(
+    question: _Question, tuned: list[tuple[float, Method]], families: _Families, least_found: float, progress: bool
+) -> list[_Offer]:
+    """Everything that may be offered. Found before any calibration model is asked, so that none of them has a say."""
+    offers: list[_Offer] = []
+    rows, name = len(question.x), knob_of(tuned[0][1])
+    with bar("searching", len(tuned), progress) as advance:
+        for value, method in tuned:
+            LOG.info("searching at %s = %g", name, value)
+            offer = question.offer(value, method)
+            if not offers:
+                families.check_unseen(offer.answers[0].seen)
+            elif offer.count < max(least_found * offers[0].count, 1):
+                break
+            offers.append(offer)
+            advance(1, f"{name} {value:g}, {offer.count} of {rows} found")
+            if not offer.count:
+                break
+    return offers
+
+
+# ---- who chooses, and who looks on ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Families:
+    calibration: Family
+    audit: Family | None
+    exhaustive: frozenset[str]
+    rehearsed: tuple[str, ...]
+    deployed: tuple[str, ...]
+
+    @property
+    def calibrated(self) -> dict[str, int]:
+        return dict(Counter(self.calibration.kinds))
+
+    @property
+    def fingerprints(self) -> dict[str, tuple[str, ...]]:
+        own = {"deployed": self.deployed, "rehearsed": self.rehearsed, "calibrated": self.calibration.fingerprints}
+        return own | ({} if self.audit is None else {"audited": self.audit.fingerprints})
+
+    def of(self, kind: str) -> Family:
+        return _some(self.calibration, [name == kind for name in self.calibration.kinds])
+
+    @property
+    def drawn(self) -> Family:
+        """The calibration models of kinds of which there are others too."""
+        return _some(self.calibration, [kind not in self.exhaustive for kind in self.calibration.kinds])
+
+    def check_unseen(self, seen: frozenset[str]) -> None:
+        for role, family in (("calibration", self.drawn), ("audit", self.audit)):
+            places = [] if family is None else [n for n, name in enumerate(family.fingerprints) if name in seen]
+            if places:
+                raise ValueError(
+                    f"members {places} of the {role} family {family} are models that the search has seen, as the "
+                    "deployed model or as rehearsals; a model agrees with itself: give families that share no member, "
+                    "such as seeds(100, start=...)"
+                )
+
+
+def _checked_families(question: _Question, method: Any, calibration: Any, audit: Any, exhaustive: Any) -> _Families:
+    """The families, if they belong to the question and to each other; all that can be told before the search."""
+    for role, family in (("calibration", calibration), ("audit", audit)):
+        if not isinstance(family, Family) and not (role == "audit" and family is None):
+            raise TypeError(
+                f"{role} must be a Family of retrained models, got {type(family).__name__}; for your own models use "
+                "Family.from_models([...])"
+            )
+    asked = question.itself()
+    families = _Families(
+        calibration, audit, _kinds(exhaustive, calibration), tuple(_rehearsed(method)), tuple(sorted(asked.seen))
+    )
+    families.check_unseen(asked.seen | set(families.rehearsed))
+    for role, family in (("calibration", calibration), ("audit", audit)):
+        if family is None:
+            continue
+        if family.surrogates:
+            raise ValueError(
+                f"the {role} family holds surrogates ({family.surrogates}): they do not resemble retrainings of the "
+                "deployed model, so nothing can be promised; retrain the deployed model itself, as refit does"
+            )
+        check_belong(asked, family)
+    _check_complete(families)
+    if audit is not None:
+        _check_audit(families, audit)
+    return families
+
+
+def _kinds(exhaustive: Any, calibration: Family) -> frozenset[str]:
+    kinds = (exhaustive,) if isinstance(exhaustive, str) else exhaustive
+    if not isinstance(kinds, (Sequence, set, frozenset)):
+        raise TypeError(f"exhaustive must name kinds of change, such as ('leave-one-out',), got {exhaustive!r}")
+    unknown = [kind for kind in kinds if kind not in calibration.kinds]
+    if unknown:
+        raise ValueError(
+            f"exhaustive names '{unknown[0]}', but {calibration} has no such members; its kinds are "
+            f"{', '.join(dict.fromkeys(calibration.kinds))}"
+        )
+    return frozenset(kinds)
+
+
+def _rehearsed(method: Any) -> Iterator[str]:
+    """The members of all families that a method holds."""
+    for field in fields(method):
+        value = getattr(method, field.name)
+        if hasattr(value, "fingerprints"):
+            yield from value.fingerprints
+        elif is_dataclass(value) and not isinstance(value, type):
+            yield from _rehearsed(value)
+
+
+def _check_complete(families: _Families) -> None:
+    """Raise where rows are missing among those that were left out one by one."""
+    for kind in families.exhaustive:
+        family = families.of(kind)
+        rows = [retraining.left_out for retraining in family.retrainings]
+        left_out = sorted(row for row in rows if row is not None)
+        if left_out and left_out != list(range(len(family))):
+            missing = sorted(set(range(max(left_out) + 1)) - set(left_out))
+            raise ValueError(
+                f"exhaustive names '{kind}', but its {len(family)} members leave out rows up to {max(left_out)} and "
+                f"not each of them once (missing: {missing[:5]}); train leave_one_out(n, rows=n) for all n rows"
+            )
+
+
+def _check_audit(families: _Families, audit: Family) -> None:
+    other = [kind for kind in dict.fromkeys(audit.kinds) if kind not in families.calibrated]
+    if other:
+        raise ValueError(
+            f"the audit family has members of kind '{other[0]}', which nothing is promised for; the calibrated kinds "
+            f"are {', '.join(families.calibrated)}: calibrate that kind too, or audit it with hf.audit"
+        )
+    exact = [kind for kind in dict.fromkeys(audit.kinds) if kind in families.exhaustive]
+    if exact:
+        raise ValueError(
+            f"exhaustive says that the calibration family holds every model of kind '{exact[0]}', so there are no "
+            "others to audit with: leave the kind out of the audit family, its rate is exact"
+        )
+    shared = _names(families.calibration, audit) & _names(audit, families.calibration)
+    if shared:
+        raise ValueError(
+            f"{len(shared)} members of the audit family {audit} are in the calibration family too; they chose the "
+            "value, so they cannot judge it: give families that share no member, such as seeds(100, start=...)"
+        )
+
+
+def _names(family: Family, other: Family) -> set[Any]:
+    """What members are known by; those made elsewhere by their weights too."""
+    names: set[Any] = set(family.fingerprints or family.retrainings)
+    if (family.external or other.external) and family.groups is None:
+        names |= {name for place in range(len(family)) for name in identities(family[place])}
+    return names
+
+
+def _some(family: Family, chosen: list[bool]) -> Family:
+    return family if all(chosen) else family.chosen([place for place, wanted in enumerate(chosen) if wanted])
+
+
+# ---- what they say ----
+
+
+def _calibrated(offers: list[_Offer], families: _Families, rate: float) -> Iterator[Calibration]:
+    for kind in families.calibrated:
+        family = families.of(kind)
+        asked = [offer.losses(family) for offer in offers]
+        silent = torch.nonzero(torch.stack([who for _, who in asked]).any(0)).flatten().tolist()
+        if silent:
+            warnings.warn(
+                f"members {silent} of {family} answer NaN for some counterfactuals; such an answer counts as "
+                "invalidated",
+                stacklevel=3,
+            )
+        yield Calibration(kind, float(rate), np.stack([losses for losses, _ in asked]), kind in families.exhaustive)
+
+
+def _audited(offer: _Offer, family: Family) -> Audit:
+    """The audit of the first plan, with the class of a plan that a member invalidates in the place of the first's."""
+    first, target = audited_by(offer.answers[0], family), offer.answers[0].target
+    predictions = first.predictions.clone()
+    for has, classes in list(offer.classes(family))[1:]:
+        said = predictions[:, has]
+        predictions[:, has] = torch.where(said == target[has], classes, said)
+    return replace(first, predictions=predictions)
+
+
+def _too_few(families: _Families, rate: float) -> str:
+    """Why these models cannot promise the rate whatever they say; empty where they can."""
+    needed = fewest_models(rate)
+    short = {kind: n for kind, n in families.calibrated.items() if n < needed and kind not in families.exhaustive}
+    if not short:
+        return ""
+    there = _listed([f"{members} of kind '{kind}'" for kind, members in short.items()], "and")
+    return (
+        f"A rate of {rate:g} needs {needed} calibration models of each kind or more (1 / rate - 1), and there are "
+        f"{there}. Nothing was searched. Train more, or ask for a rate of {1 / (min(short.values()) + 1):.3g} or more."
+    )
+
+
+def _refusal(result: Promise, least_found: float, values: int) -> str:
+    """Why no value keeps the rate, and what would do."""
+    failed = [one for one in result.calibrations if one.choice is None]
+    last = result.steps[-1]
+    said = [f"'{one.kind}' could promise {one.bound[-1]:.3g} at best" for one in failed]
+    name = knob_of(result.method)
+    texts = [f"No value of {name} up to {last.knob:g} keeps the rate {result.rate:g}:"]
+    texts.append(f"{_listed(said, 'and')}, with {last.found} of {len(result.promised_rows)} rows found.")
+    wanted = [one.wanted for one in failed]
+    if all(count is not None for count in wanted):
+        texts.append(
+            f"About {max(cast(list[int], wanted))} calibration models per kind would do, if they are like these."
+        )
+    if len(result.steps) < values:
+        texts.append(
+            f"Larger values were not tried, because they find fewer than {least_found:.0%} of the rows that "
+            f"{name} = {result.steps[0].knob:g} finds; lower least_found."
+        )
+    else:
+        texts.append("Larger knobs may do.")
+    texts.append("More rehearsals may help as well: Rehearsed(family).")
+    texts.append("Whatever you change after you saw this, the next promise needs calibration models that are new.")
+    return " ".join(texts)
+
+
+def _listed(words: list[str], last: str) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.4g}%"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,160 @@
+"""What it costs a person that more of the retrained models agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, check_answer
+from holdfast.search.methods.rehearsed import Rehearsed
+from holdfast.search.plans import norm_of
+from holdfast.tabular.space import Space
+from holdfast.utils.progress import bar
+from holdfast.utils.settings import check_number
+
+SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """For each person and each share of the rehearsed models, the cheapest counterfactual that so many accept.
+
+    ``answers[j]`` belongs to ``shares[j]``. No person pays more for a smaller share: what more models accept is an
+    answer for fewer too.
+    """
+
+    shares: tuple[float, ...]
+    answers: tuple[Counterfactuals, ...]
+    agreement: Tensor  # (n, shares) the share of the models that accept each answer; NaN where nothing was found
+    norm: int = 1  # that costs are in
+
+    def __post_init__(self) -> None:
+        for answer in self.answers:
+            check_answer(answer)
+        if not self.answers or tuple(self.agreement.shape) != (len(self.answers[0]), len(self.shares)):
+            raise ValueError(
+                "answers, shares and agreement must belong together; price_of_holding(...) makes a Holding"
+            )
+
+    def __len__(self) -> int:
+        return len(self.agreement)
+
+    @property
+    def cost(self) -> Tensor:
+        """What each share costs each person: (n, shares); NaN where nothing was found."""
+        return torch.stack([answer.cost(self.norm) for answer in self.answers], dim=1)
+
+    @property
+    def best(self) -> Counterfactuals:
+        """For each person the answer that most models accept, and of those the cheapest: the best there is."""
+        place = torch.where(self.agreement.isnan(), -1.0, self.agreement).argmax(1)  # the first, which is the cheapest
+        pick = torch.arange(len(self), device=place.device)
+        first = self.answers[0]
+        parts: dict[str, Any] = {
+            name: torch.stack([getattr(answer, name) for answer in self.answers], dim=1)[pick, place]
+            for name in ("point", "found", "unlikeness", "implausible")
+            if getattr(first, name) is not None
+        }
+        seen = frozenset[str]().union(*(answer.seen for answer in self.answers))
+        return replace(first, **parts, seen=seen, calls=None)
+
+    @property
+    def best_agreement(self) -> Tensor:
+        """The share of the models that accept the best there is: (n,); NaN where nothing was found."""
+        known = torch.where(self.agreement.isnan(), -1.0, self.agreement).amax(1)
+        return torch.where(known < 0, torch.nan, known)
+
+    def table(self) -> pd.DataFrame:
+        """One row for every person and share: row, share, found, cost, agreement."""
+        rows, shares = len(self), len(self.shares)
+        found = torch.stack([answer.found for answer in self.answers], dim=1)
+        return pd.DataFrame(
+            {
+                "row": torch.arange(rows).repeat_interleave(shares).numpy(),
+                "share": list(self.shares) * rows,
+                "found": found.flatten().cpu().numpy(),
+                "cost": self.cost.flatten().cpu().numpy(),
+                "agreement": self.agreement.flatten().cpu().numpy(),
+            }
+        )
+
+    def sentence(self, row: int) -> str:
+        """What one person is told: the price of the largest share, or that there is no advice that all accept."""
+        agreed, answer = self.best_agreement[row], self.best
+        if agreed.isnan():
+            return f"row {row}: no counterfactual was found that even {self.shares[0]:.0%} of the models accept"
+        cost = float(answer.cost(self.norm)[row])
+        least = f"{float(self.cost[row][~self.cost[row].isnan()][0]):.3g} for {self.shares[0]:.0%} of them"
+        if bool(self.answers[-1].found[row]):
+            return (
+                f"row {row}: a counterfactual that {self.shares[-1]:.0%} of the models accept costs {cost:.3g}; {least}"
+            )
+        return (
+            f"row {row}: no counterfactual was found that {self.shares[-1]:.0%} of the models accept; the best "
+            f"that was found is accepted by {float(agreed):.1%} and costs {cost:.3g}"
+        )
+
+    def __repr__(self) -> str:
+        each = [
+            f"{share:.0%} {int(answer.found.sum())}" for share, answer in zip(self.shares, self.answers, strict=True)
+        ]
+        return f"Holding({len(self)} people; found by share of models: {', '.join(each)})"
+
+
+def price_of_holding(
+    method: Rehearsed,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    shares: Sequence[float] = SHARES,
+    progress: bool = False,
+) -> Holding:
+    """Search once for each share of the rehearsed models that must agree, and compare what it costs each row.
+
+    The deployed model always has to agree. Shares are those of the family that the search sees: how far advice holds
+    with other retrainings is for an audit to say.
+    """
+    if not isinstance(method, Rehearsed):
+        raise TypeError(f"expected a Rehearsed search, such as Rehearsed(family), got {method!r}")
+    shares = _checked_shares(shares)
+    found: list[Counterfactuals] = []
+    with bar("shares of the models that agree", len(shares), progress) as advance:
+        for share in reversed(shares):
+            own = replace(method, share=share)(model, x, target, space)
+            found.append(own if not found else _cheaper(own, found[-1], norm_of(method)))
+            advance(1)
+    answers = tuple(reversed(found))
+    agreement = torch.stack([method.agreement(model, answer) for answer in answers], dim=1)
+    return Holding(shares, answers, agreement, norm_of(method))
+
+
+def _cheaper(own: Counterfactuals, more: Counterfactuals, norm: int) -> Counterfactuals:
+    """What was found for a share, or what was found for a larger one where that is cheaper."""
+    costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (own, more)]
+    take = costs[1] < costs[0]
+    names = [name for name in ("point", "found", "unlikeness", "implausible") if getattr(own, name) is not None]
+    parts: dict[str, Any] = {
+        name: torch.where(_beside(take, getattr(own, name)), getattr(more, name), getattr(own, name)) for name in names
+    }
+    return replace(own, **parts)
+
+
+def _beside(take: Tensor, values: Tensor) -> Tensor:
+    return take if values.ndim == 1 else take[:, None]
+
+
+def _checked_shares(shares: Any) -> tuple[float, ...]:
+    if isinstance(shares, str) or not isinstance(shares, Sequence) or not shares:
+        raise TypeError(f"shares must be shares of the models, such as (0.5, 0.9, 1.0), got {shares!r}")
+    for share in shares:
+        check_number("each share", share)
+        if not 0 < share <= 1:
+            raise ValueError(f"each share must lie above 0 and at most at 1, got {share}")
+    return tuple(sorted({float(share) for share in shares}))
