@@ -7,7 +7,7 @@ drawn anew several times, since what is stated is a matter of which they are.
 
     BetaRCE             asks all 32 while it searches, and states from the same 32: each person's counterfactual is
                         valid by another retraining with the probability stated, or more, with a credibility of 95 %
-    Rehearsed(12) + 20  searches with 12 and lets 20 choose its margin, as `promise` does: the share that another
+    Rehearsed(12) + 20  searches with 12 and lets 20 choose its temperature, by `promise`: the share that another
                         retraining invalidates is at most the rate, on average over the draws; or it promises nothing
     Rehearsed(32)       searches with all 32 and states nothing
 
@@ -41,11 +41,13 @@ from holdfast import (
     Family,
     Method,
     Model,
+    Promise,
     Rehearsed,
     Retraining,
     Space,
     audit,
     other_class,
+    promise,
     seeds,
     train,
 )
@@ -55,7 +57,7 @@ from holdfast.search.methods.reference.betarce import BetaRCE
 
 DATASETS = ("german", "heloc", "seizure")
 SPACES = ("free", "schema")
-LEAST_FOUND = 0.25  # of the rows; a margin that finds fewer ends a promise's search
+LEAST_FOUND = 0.25  # of the rows; a value of the knob that finds fewer ends a promise's search
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,10 @@ class Size:
     draws: int = 5
     delta: float = 0.9
     rates: tuple[float, ...] = (0.05, 0.1)
-    margins: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+    knobs: tuple[float, ...] = Rehearsed.knobs
 
 
-QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), margins=(0.0, 0.25, 0.5))
+QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), knobs=(0.0, 0.1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,10 @@ class Question:
 
     def asked(self, method: Method) -> Counterfactuals:
         return method(self.model, self.x, self.target, self.space)
+
+    def promised(self, method: Rehearsed, by: Family, rate: float, knobs: tuple[float, ...]) -> Promise:
+        own = {"rate": rate, "audit": self.judges, "knobs": knobs, "least_found": LEAST_FOUND}
+        return promise(method, self.model, self.x, self.target, self.space, by, **own)
 
 
 def questions(name: str, spaces: Sequence[str], size: Size, device: str, small: bool) -> Iterator[Question]:
@@ -129,36 +135,14 @@ def by_betarce(asked: Question, method: BetaRCE) -> dict[str, Any]:
 
 
 def by_promise(asked: Question, size: Size) -> Iterator[dict[str, Any]]:
-    """Searched once at every margin, with the first members; the others choose the margin for each rate."""
-    calibration = asked.family[size.rehearsed :]
-    answers, seconds = timed(lambda: list(searched(asked, Rehearsed(asked.family[: size.rehearsed]), size.margins)))
-    losses = np.stack([audit(answer, calibration).per_member for answer in answers])
+    """The first members are rehearsed with, the others choose how far the knob is turned for each rate."""
+    rehearsed, calibration = Rehearsed(asked.family[: size.rehearsed]), asked.family[size.rehearsed :]
     for rate in size.rates:
-        place = chosen_by(losses, rate)
-        result = None if place is None else audit(answers[place], asked.judges)
-        said = {
-            "stated": rate,
-            "held": None if result is None else bool(result.interval()[0] <= rate),
-            "margin": None if place is None else size.margins[place],
-        }
-        name = f"Rehearsed({size.rehearsed}) + {len(calibration)}, rate {rate}"
-        yield row(asked, name, seconds, result) | said
-
-
-def searched(asked: Question, method: Rehearsed, margins: Sequence[float]) -> Iterator[Counterfactuals]:
-    """The answers at each margin, until one finds too few; the first is always there."""
-    for margin in margins:
-        answer = asked.asked(replace(method, margin=margin))
-        if margin and answer.success < LEAST_FOUND:
-            return
-        yield answer
-
-
-def chosen_by(losses: Any, rate: float) -> int | None:
-    """Conformal risk control: the smallest margin whose losses (margins, n), made to fall, leave room for one more."""
-    falling = np.maximum.accumulate(losses[::-1], axis=0)[::-1]
-    kept = np.flatnonzero((falling.sum(1) + 1) / (losses.shape[1] + 1) <= rate)
-    return int(kept[0]) if len(kept) else None
+        promised, seconds = timed(lambda rate=rate: asked.promised(rehearsed, calibration, rate, size.knobs))
+        result = promised.realised if promised.promised else None
+        held = None if result is None else bool(result.interval()[0] <= rate)
+        name = f"Rehearsed({rehearsed.members}) + {len(calibration)}, rate {rate}"
+        yield row(asked, name, seconds, result) | {"stated": rate, "held": held, "knob": promised.knob}
 
 
 def row(asked: Question, method: str, seconds: float, result: Audit | None = None) -> dict[str, Any]:
@@ -174,7 +158,7 @@ def row(asked: Question, method: str, seconds: float, result: Audit | None = Non
     return line
 
 
-SAID = ("margin", "found", "l2", "l1", "stated", "realised", "low", "high", "refuted", "held")
+SAID = ("knob", "found", "l2", "l1", "stated", "realised", "low", "high", "refuted", "held")
 
 
 # ---- over the draws ----
@@ -194,7 +178,7 @@ def together(dataset: str, space: str, method: str, lines: list[dict[str, Any]])
         return float(summary(values)) if values else "-"
 
     held = [line["held"] for line in lines if line["held"] is not None]
-    means = {name: told(name) for name in ("margin", "found", "l2", "l1", "stated", "realised")}
+    means = {name: told(name) for name in ("knob", "found", "l2", "l1", "stated", "realised")}
     ends = {"least": told("realised", min), "most": told("realised", max), "refuted": told("refuted")}
     counts = {
         "held": f"{sum(held)} of {len(held)}" if held else "-",
