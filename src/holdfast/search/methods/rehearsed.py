@@ -59,7 +59,7 @@ class Rehearsed:
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
 
     def turned(self, caution: float) -> Self:
-        """The same with more or less caution: below 0 a share of 1 + caution must agree, above 0 it is the temperature."""
+        """The same with another caution: below 0 a share of 1 + caution must agree, above 0 it is the temperature."""
         return replace(self, share=min(1.0, 1 + caution), temperature=max(0.0, caution))
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
