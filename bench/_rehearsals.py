@@ -85,6 +85,10 @@ class Cell:
         both = self._own(leave_one_out(min(rehearsed, known - judges) + judges, known, base=self._base))
         return both[judges:], both[:judges]
 
+    def pool(self, models: int) -> Family:
+        """New seeds that neither rehearse nor judge."""
+        return self._own(seeds(models, start=FIRST_CALIBRATED))
+
     def _own(self, retrainings: list[Retraining]) -> Family:
         family = self._trained(retrainings)
         return family if self.groups is None else family.merged(self.groups)

@@ -32,6 +32,7 @@ TABLES = {
     "art_variants": "The elastic-net attack's variants",
     "audit": "An audit of drawn networks of HELOC's shape",
     "believable": "Real people as a yardstick",
+    "betarce": "At equal k, whose statement holds",
     "black_box": "A model that only answers",
     "certificates": "Moving to where more is proved, in the same ball",
     "interval_coverage": "New rows too: 95 % intervals",
@@ -41,6 +42,7 @@ TABLES = {
     "paper_device": "The paper's study, means over the deployed networks",
     "paper_families": "4 networks in",
     "plans": "Three plans for everybody whom German Credit refuses",
+    "promise": "Rehearsed searches beside an oracle",
     "refits": "Invalidated by retraining: boosted trees beside networks",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",
@@ -169,7 +171,7 @@ def test_the_papers_study_gives_each_reading_its_own_methods(monkeypatch):
 
 @slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-@pytest.mark.parametrize("name", ["paper_device", "seizure"])
+@pytest.mark.parametrize("name", ["betarce", "paper_device", "seizure"])
 def test_without_a_gpu_a_benchmark_says_so_before_any_work(name, tmp_path):
     ran = started(BENCH / f"{name}.py", "--device", "cuda", folder=tmp_path)
     assert ran.returncode == 1

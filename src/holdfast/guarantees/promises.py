@@ -35,9 +35,6 @@ from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
 
 LOG = logging.getLogger(__name__)
-# For a method that names no ``knobs`` of its own. In log-odds: from "valid at all" to where a float32 probability has
-# long been 1.
-GRID = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 NOT_PROMISED = (
     "Not promised: anything for a single person, for people who come later, for other kinds of change, or for models "
     "trained on data that has drifted."
@@ -236,10 +233,11 @@ def promise(
     """Promise that one more retrained model invalidates at most ``rate`` of the counterfactuals found, on average.
 
     The method is one with a knob, such as `Margin` or `Rehearsed`: the further it is turned, the better counterfactuals
-    hold and the more they cost. All rows are searched at each of the ``knobs`` until fewer than ``least_found`` of them
-    are found. Then the models of ``calibration`` choose the cheapest value that keeps the rate, each kind of change by
-    itself; the largest value of all kinds is taken. Where no value does, or there are fewer models than 1 / rate − 1,
-    nothing is promised and `Promise.refusal` says what would do; too few models are told before anything is searched.
+    hold and the more they cost. All rows are searched at each of the ``knobs`` (the method's own if left out) until
+    fewer are found than the share ``least_found`` of those that the first value finds. Then the models of
+    ``calibration`` choose the cheapest value that keeps the rate, each kind of change by itself; the largest value of
+    all kinds is taken. Where no value does, or there are fewer models than 1 / rate − 1, nothing is promised and
+    `Promise.refusal` says what would do; too few models are told before anything is searched.
 
     The members of ``calibration`` must be new to the search, and those of ``audit``, which shows the rate realised,
     must be new to both. With several ``plans`` a row is invalidated if any of its plans is. ``exhaustive`` names kinds
@@ -250,7 +248,7 @@ def promise(
     _check_least(least_found)
     check_whole("plans", plans, least=1)
     check_flag("progress", progress)
-    tuned = _tuned(method, getattr(type(method), "knobs", GRID) if knobs is None else knobs)
+    tuned = _tuned(method, knobs, rate)
     question = _Question(model, x, target, space, plans)
     families = _checked_families(question, method, calibration, audit, exhaustive)
     nobody = torch.zeros_like(target, dtype=torch.bool)
@@ -347,17 +345,26 @@ class _Offer:
         return wrong[:, self.found].double().mean(1).cpu().numpy(), silent
 
 
-def _tuned(method: Any, knobs: Any) -> list[tuple[float, Method]]:
+def turned(method: Any, value: float) -> Method:
+    """The method with its knob at a value."""
+    own = getattr(method, "turned", None)
+    return cast(Method, replace(method, **{knob_of(method): value}) if own is None else own(value))
+
+
+def _tuned(method: Any, knobs: Any, rate: float) -> list[tuple[float, Method]]:
     """The method at every value of its knob, if it has one and takes the values."""
     name = getattr(type(method), "knob", None)
-    if not is_dataclass(method) or isinstance(method, type) or name not in {field.name for field in fields(method)}:
+    known = {field.name for field in fields(method)} if is_dataclass(method) else set()
+    if isinstance(method, type) or not isinstance(name, str) or (name not in known and not hasattr(method, "turned")):
         raise TypeError(
             f"promise varies the knob of a method, such as Margin() or Rehearsed(family), got {method!r}; a method of "
-            "your own is a frozen dataclass whose class attribute 'knob' names one of its fields"
+            "your own is a frozen dataclass whose class attribute 'knob' names one of its fields, 'knobs' its values"
         )
-    values = _checked_knobs(knobs)
+    # Where less than 1 - rate of the rehearsals agree, others are as unlikely to: nobody needs to search there.
+    usual = [value for value in getattr(type(method), "knobs", (0.0,)) if value >= -rate]
+    values = _checked_knobs(usual if knobs is None else knobs)
     try:
-        return [(value, cast(Method, replace(method, **{str(name): value}))) for value in values]
+        return [(value, turned(method, value)) for value in values]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{method!r} does not take every one of the knobs {values} for {name}: {error}") from error
 
@@ -393,7 +400,7 @@ def _offers(
             offer = question.offer(value, method)
             if not offers:
                 families.check_unseen(offer.answers[0].seen)
-            elif offer.count < max(least_found * rows, 1):
+            elif offer.count < max(least_found * offers[0].count, 1):
                 break
             offers.append(offer)
             advance(1, f"{name} {value:g}, {offer.count} of {rows} found")
@@ -594,8 +601,8 @@ def _refusal(result: Promise, least_found: float, values: int) -> str:
         )
     if len(result.steps) < values:
         texts.append(
-            f"Larger values were not tried, because fewer than {least_found:.0%} of the rows are found there; "
-            "lower least_found."
+            f"Larger values were not tried, because they find fewer than {least_found:.0%} of the rows that "
+            f"{name} = {result.steps[0].knob:g} finds; lower least_found."
         )
     else:
         texts.append("Larger knobs may do.")

@@ -173,6 +173,12 @@ def test_left_out_rows_are_a_rehearsal_too(rows, encoding):
     assert bool((networks[1:].predict(found.point) == found.target)[:, found.found].all())
 
 
+def test_caution_is_a_share_below_zero_and_a_temperature_above(german):
+    _, rehearsal, *_ = german
+    careful = [Rehearsed(rehearsal).turned(value) for value in Rehearsed.knobs]
+    assert [(one.share, one.temperature) for one in careful[3:8]] == [(0.9, 0), (0.95, 0), (1, 0), (1, 0.1), (1, 0.2)]
+
+
 def test_it_says_what_ran_without_the_family(german):
     _, rehearsal, *_ = german
     assert repr(Rehearsed(rehearsal, margin=0.5)).startswith(

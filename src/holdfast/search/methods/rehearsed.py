@@ -36,8 +36,8 @@ class Rehearsed:
     """
 
     source: ClassVar[str] = "a method of ours"
-    knob: ClassVar[str] = "temperature"  # that `promise` turns,
-    knobs: ClassVar[tuple[float, ...]] = (0.0, 0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # through these values
+    knob: ClassVar[str] = "caution"  # that `promise` turns, see `turned`
+    knobs: ClassVar[tuple[float, ...]] = (-0.4, -0.3, -0.2, -0.1, -0.05, 0, 0.1, 0.2, 0.3, 0.45, 0.7, 1, 1.4, 2)
 
     family: Rehearsals = field(repr=False)
     margin: float = 0.0
@@ -57,6 +57,10 @@ class Rehearsed:
             )
         if not callable(self.search):
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
+
+    def turned(self, caution: float) -> Self:
+        """The same with another caution: below 0 a share of 1 + caution must agree, above 0 it is the temperature."""
+        return replace(self, share=min(1.0, 1 + caution), temperature=max(0.0, caution))
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return replace(self, search=self.search.fit(x, y, space, seed))

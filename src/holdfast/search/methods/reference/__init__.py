@@ -1,1 +1,1 @@
-"""The arithmetic of other libraries, copied for the paper's study alone."""
+"""What others do, written anew for studies and comparisons alone: the arithmetic of libraries, other methods."""
