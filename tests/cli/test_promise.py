@@ -63,6 +63,7 @@ def test_a_promise_is_printed_and_written(tables, done):
     assert points["promised"].sum() == about["promised_rows"] > 0
 
 
+@pytest.mark.slow
 def test_networks_are_kept_for_the_next_run(asked, done, tmp_path):
     folder, _ = done
     again = invoke("promise", *asked, *SMALL, "--out", "again", cwd=tmp_path)
@@ -148,6 +149,7 @@ def test_plans_and_both_kinds_and_a_class_that_everybody_wants(asked, tmp_path):
     assert points.index.isin(range(80, 86)).all()
 
 
+@pytest.mark.slow
 def test_models_of_a_file_rehearse_calibrate_and_audit_in_their_order(asked, tables, tmp_path):
     table = read_table(tables / "train.csv")
     encoding = hf.Encoding.fit(table, hf.Schema.infer(table, "outcome"))

@@ -47,6 +47,8 @@ def write_promise(folder: Path, points: str, about: Mapping[str, Any]) -> list[P
 def promised_points(given: str | Path) -> tuple[Path, Promised | None]:
     """The file of counterfactuals, and what was promised of it: given the folder of a promise, or the file in it."""
     path = Path(given)
+    if not path.is_dir() and path.name != POINTS:
+        return path, None
     folder = path if path.is_dir() else path.parent
     description = folder / DESCRIPTION
     if not description.is_file():
@@ -54,9 +56,7 @@ def promised_points(given: str | Path) -> tuple[Path, Promised | None]:
             raise ValueError(f"{path} is a folder without a {DESCRIPTION}; name a file, or what holdfast promise wrote")
         return path, None
     about = unsealed(PROMISE, description.read_bytes(), str(description))
-    if not path.is_dir() and path.name != about["file"]:
-        return path, None  # it lies beside a promise by chance
-    path = folder / about["file"]
+    path = folder / POINTS
     if hashlib.sha256(path.read_bytes()).hexdigest() != about["sha256"]:
         raise ValueError(
             f"{path} is not the file that {description} describes (changed after the promise was made); run holdfast "

@@ -64,7 +64,7 @@ def promise(
     ] = "seeds",
     norm: Annotated[int, typer.Option(callback=whole_number(1, 2), help="The cost to make small: 1 or 2.")] = 1,
     least_found: Annotated[
-        float, typer.Option(help="Ask for no more than what this share of the rows can reach.")
+        float, typer.Option(help="Turn the search up while it finds this share of the rows that it finds at first.")
     ] = 0.5,
     plans: Annotated[
         int, typer.Option(callback=whole_number(1, MOST_PLANS), help="Counterfactuals per person; all must hold.")

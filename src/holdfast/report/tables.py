@@ -74,7 +74,7 @@ def _beside_promise(result: FileAudit) -> list[Text]:
     return [
         Text(
             f"{kind}: promised at most {own.rate:.1%} on average; realised {part.rate:.1%}, at most "
-            f"{upper_limit(part.per_member, 0.95):.1%} at 95 % confidence\n"
+            f"{upper_limit(part.per_member):.1%} at 95 % confidence\n"
         )
         for kind, part in result.audit.by_kind.items()
         if kind in own.kinds
