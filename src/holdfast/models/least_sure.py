@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model, checked_logits
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.committee import Committee
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
 PAIRS_AT_ONCE_ON_DEVICE = 1 << 26
@@ -54,10 +58,7 @@ class LeastSure:
             least, who = self.least(x.detach())
         if x.requires_grad and torch.is_grad_enabled():
             least = torch.stack([self._by(x, who[:, label])[:, label] for label in range(who.shape[1])], dim=1)
-        over = (least - self.margin).clamp_min(0).amax(1, keepdim=True)  # above 0 where all agree on some class
-        # The others are lifted by as much as that class is above the margin: then no margin depends on two classes.
-        lifted = torch.where(least > self.margin, least, least + over)
-        return torch.cat([lifted, torch.full_like(over, self.margin)], dim=1)
+        return with_undecided(least, self.margin)
 
     def least(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """r_t(x) for every class, and which member it is of, −1 for the deployed model: (n, c) both."""
@@ -84,6 +85,50 @@ class LeastSure:
         logits += [self.members.logits_of(x[theirs], who[theirs]).to(x.dtype)] if len(theirs) else []
         return margins(torch.cat(logits)[order]) if logits else x.new_zeros(0, 2)
 
+    # ---- what helps a search, where models are not of torch: `models.deployed` asks for it ----
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The deployed model, and those of the members that need another search than networks do."""
+        return (self.deployed, *getattr(self.members, "foreign", ()))
+
+    @cached_property
+    def searched(self) -> LeastSure:
+        """The same, with everybody asked through what is faster and says the same, where there is that."""
+        from holdfast.models.deployed import searched
+
+        members: Any = self.committee or getattr(self.members, "searched", self.members)
+        deployed = searched(self.deployed)
+        same = deployed is self.deployed and members is self.members
+        return self if same else replace(self, deployed=deployed, members=members)
+
+    @cached_property
+    def committee(self) -> Committee | None:
+        """All of them as trees over the same cells; None where not all are of trees."""
+        from holdfast.models.deployed import ensemble_of
+
+        if ensemble_of(self.deployed) is None or len(self.models) <= len(self.members):
+            return None
+        from holdfast.models.trees.committee import Committee
+
+        return Committee.of(self.models)
+
+    @cached_property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        """Rows that every model is asked about once, and what all of them say together."""
+        from holdfast.models.deployed import has_gradient, learned_by
+
+        rows, _ = learned_by(next(model for model in self.models if not has_gradient(model)))
+        return rows, self.searched(rows)
+
+    @cached_property
+    def surrogate(self) -> Model:
+        """What resembles the deployed model, as sure as it is of itself: to say which moves to try first."""
+        from holdfast.models.deployed import searched, surrogate
+
+        leads = surrogate(self.deployed) or searched(self.deployed)
+        return lambda x: with_undecided(margins(leads(x)), self.margin)
+
     def agreement(self, x: Tensor, target: Tensor) -> Tensor:
         """The share of the members that give each row its target, each by more than the margin: (n,)."""
         with torch.no_grad():
@@ -93,6 +138,14 @@ class LeastSure:
                 own = theirs.gather(2, wanted[None, :, None].expand(len(theirs), -1, 1))[..., 0]
                 parts.append((own > self.margin).double().mean(0))
         return torch.cat(parts) if parts else target.new_zeros(0, dtype=torch.float64)
+
+
+def with_undecided(least: Tensor, margin: float) -> Tensor:
+    """Outputs by which the margin of any class is that class's column of (n, c), less ``margin``: (n, c + 1)."""
+    over = (least - margin).clamp_min(0).amax(1, keepdim=True)  # above 0 where all agree on some class
+    # The others are lifted by as much as that class is above the margin: then no margin depends on two classes.
+    lifted = torch.where(least > margin, least, least + over)
+    return torch.cat([lifted, torch.full_like(over, margin)], dim=1)
 
 
 def margins(logits: Tensor) -> Tensor:

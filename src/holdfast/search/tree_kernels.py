@@ -6,6 +6,11 @@ wanted. A *state* is (cells, leaves, total): where somebody is, the leaf of ever
 A *person* is (home, cost, first, last): their cells, what every cell costs them, and how far each number can go. The
 *desk* is room to work: scores of moves, leaves and sums on a walk, the features that the person can move, and other
 cells that will do, with their number: what is cheapest may not be what a person is advised.
+
+The trees may be those of several models, the deployed one first; then a total has the outputs of each, one after
+another, and all but so many of the others must agree with the deployed model. Few of them matter to one person. So a
+search listens to the deployed model alone at first, and to others from the first time that they object to what it has
+found (`objection`): nothing is taken for good that any of those who must agree objects to.
 """
 
 from __future__ import annotations
@@ -39,12 +44,13 @@ def put(values, into):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def score_of(total, world):  # type: ignore[no-untyped-def]
-    """How far the sums (o,) are above what is wanted."""
-    settings, group = world[10], world[11]
-    probability, odds, least, target = settings[0] > 0, settings[1] > 0, settings[2], int(settings[3])
-    if total.shape[0] == 1:
-        raw = total[0]
+def score_by(member, total, world):  # type: ignore[no-untyped-def]
+    """How far the sums of one model are above what is wanted."""
+    settings, group, kinds = world[10], world[11][member], world[12]
+    odds, least, target = settings[1] > 0, settings[2], int(settings[3])
+    probability, outputs, start = kinds[member, 0] > 0, kinds[member, 1], member * world[1].shape[1]
+    if outputs == 1:
+        raw = total[start]
         if probability:
             share = min(max(raw, 1e-12), 1.0)
             other = min(max(1.0 - raw, 1e-12), 1.0)
@@ -54,9 +60,10 @@ def score_of(total, world):  # type: ignore[no-untyped-def]
     own, highest, rest = -np.inf, -np.inf, 0.0
     for label in range(int(settings[4])):
         best = -np.inf
-        for out in range(total.shape[0]):
+        for out in range(outputs):
             if group[out] == label:
-                best = max(best, np.log(min(max(total[out], 1e-12), 1.0)) if probability else total[out])
+                raw = total[start + out]
+                best = max(best, np.log(min(max(raw, 1e-12), 1.0)) if probability else raw)
         if label == target:
             own = best
         elif best > highest:
@@ -65,6 +72,47 @@ def score_of(total, world):  # type: ignore[no-untyped-def]
         else:
             rest += np.exp(best - highest)
     return own - highest - (np.log(rest) if odds else 0.0) - least
+
+
+@_inner
+def least_of(total, everyone, world):  # type: ignore[no-untyped-def]
+    """The least score of the deployed model and of others, all but the lowest so many: of everyone, or those heard."""
+    heard, lowest = world[14], world[15]
+    own = score_by(0, total, world)
+    if heard.shape[0] == 1:
+        return own
+    last = lowest.shape[0] - 1
+    for at in range(last + 1):
+        lowest[at] = np.inf
+    for member in range(1, heard.shape[0]):
+        if not everyone and not heard[member]:
+            continue
+        score = score_by(member, total, world)
+        if score < lowest[last]:
+            at = last
+            while at > 0 and lowest[at - 1] > score:
+                lowest[at] = lowest[at - 1]
+                at -= 1
+            lowest[at] = score
+    return min(own, lowest[last])
+
+
+@_inner
+def score_of(total, world):  # type: ignore[no-untyped-def]
+    """How far the sums are above what is wanted, by those who are heard."""
+    return least_of(total, False, world)
+
+
+@_inner
+def objection(state, world):  # type: ignore[no-untyped-def]
+    """Whether models that were not heard object to a state; those who decide that are heard from now on."""
+    heard, lowest, need = world[14], world[15], world[10][5]
+    if heard.shape[0] == 1 or least_of(state[2], True, world) >= need:
+        return False
+    limit = lowest[lowest.shape[0] - 1]
+    for member in range(1, heard.shape[0]):
+        heard[member] = heard[member] or score_by(member, state[2], world) <= limit
+    return True
 
 
 @_inner
@@ -85,16 +133,16 @@ def leaf_at(tree, cells, world):  # type: ignore[no-untyped-def]
 @_entry
 def scores_of(cells, world):  # type: ignore[no-untyped-def]
     """The scores of rows (n, f): (n,)."""
-    value, roots, base = world[1], world[2], world[9]
+    value, roots, base, owner = world[1], world[2], world[9], world[13]
     found = np.empty(cells.shape[0])
     total = np.empty(base.shape[0])
     for row in range(cells.shape[0]):
         put(base, total)
         for tree in range(roots.shape[0]):
-            leaf = leaf_at(tree, cells[row], world)
-            for out in range(total.shape[0]):
-                total[out] += value[leaf, out]
-        found[row] = score_of(total, world)
+            leaf, start = leaf_at(tree, cells[row], world), owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                total[start + out] += value[leaf, out]
+        found[row] = least_of(total, True, world)
     return found
 
 
@@ -113,12 +161,13 @@ def place(state, cells, world):  # type: ignore[no-untyped-def]
 @_inner
 def sum_up(state, world):  # type: ignore[no-untyped-def]
     """Add up anew, so that no rounding adds up."""
-    value, base = world[1], world[9]
+    value, base, owner = world[1], world[9], world[13]
     _, leaves, total = state
     put(base, total)
     for tree in range(leaves.shape[0]):
-        for out in range(total.shape[0]):
-            total[out] += value[leaves[tree], out]
+        start = owner[tree] * value.shape[1]
+        for out in range(value.shape[1]):
+            total[start + out] += value[leaves[tree], out]
 
 
 @_inner
@@ -157,15 +206,24 @@ def price(cells, cost, world):  # type: ignore[no-untyped-def]
 
 @_inner
 def follow(begin, end, which, cells, walked, sums, world):  # type: ignore[no-untyped-def]
-    """The leaves and their sum after a step that some trees can feel, those from ``begin`` to ``end`` of a list."""
-    value = world[1]
+    """The leaves and their sum after a step that some trees can feel, those from ``begin`` to ``end`` of a list.
+
+    Says whether any has changed, of the models that are heard.
+    """
+    value, owner, heard = world[1], world[13], world[14]
+    changed = False
     for at in range(begin, end):
         tree = which[at]
+        if not heard[owner[tree]]:
+            continue
         leaf = leaf_at(tree, cells, world)
         if leaf != walked[tree]:
-            for out in range(sums.shape[0]):
-                sums[out] += value[leaf, out] - value[walked[tree], out]
+            start = owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                sums[start + out] += value[leaf, out] - value[walked[tree], out]
             walked[tree] = leaf
+            changed = True
+    return changed
 
 
 @_inner
@@ -184,8 +242,10 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
     for turn in range(3):
         if (turn < 2) != (is_number and here != lost) and not (turn == 2 and own == lost):
             continue
-        put(leaves, walked)
+        for at in range(uses_start[feature], uses_start[feature + 1]):
+            walked[uses[at]] = leaves[uses[at]]
         put(total, sums)
+        score, changed = 0.0, True
         cell = here if turn < 2 else -1
         way = -1 if turn == 1 else 1
         while True:
@@ -198,16 +258,18 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
                     break
                 cells[feature] = cell
                 step = start + cell - (1 if way > 0 else 0)
-                follow(touch_start[step], touch_start[step + 1], touch, cells, walked, sums, world)
+                changed |= follow(touch_start[step], touch_start[step + 1], touch, cells, walked, sums, world)
             else:
                 if cell >= end - start:
                     break
                 if cell == here or not cost[start + cell] < limit or (here != lost and is_number and cell != lost):
                     continue
                 cells[feature] = cell
-                follow(uses_start[feature], uses_start[feature + 1], uses, cells, walked, sums, world)
+                changed |= follow(uses_start[feature], uses_start[feature + 1], uses, cells, walked, sums, world)
             if cost[start + cell] < limit:
-                scores[start + cell] = score_of(sums, world)
+                if changed:
+                    score, changed = score_of(sums, world), False
+                scores[start + cell] = score
     cells[feature] = here
 
 
@@ -222,10 +284,12 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
     """
     cost, scores, active = person[1], desk[0], desk[3]
     layout, need = world[4], world[10][5]
-    for _ in range(3 * active.shape[0] + 3):
+    for _ in range(3 * active.shape[0] + 3 * world[14].shape[0]):
         now = score_of(state[2], world)
         if now >= need:
-            return True
+            if not objection(state, world):
+                return True
+            now = score_of(state[2], world)
         paid = price(state[0], cost, world)
         best, chosen, to = 0.0, np.int64(-1), np.int64(-1)
         for feature in active:
@@ -244,12 +308,12 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
         if chosen < 0:
             return False
         move(state, chosen, to, world)
-    return score_of(state[2], world) >= need
+    return least_of(state[2], True, world) >= need
 
 
 @_inner
 def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
-    """Take back what is not needed, the largest saving first. Returns what is left to pay."""
+    """Take back what is not needed, the largest saving first, unless anybody objects. Returns what is left to pay."""
     cost, scores, active = person[1], desk[0], desk[3]
     layout, need = world[4], world[10][5]
     while True:
@@ -264,7 +328,10 @@ def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
                     best, chosen, to = here - cost[k], feature, k - layout[feature, 0]
         if chosen < 0:
             return price(state[0], cost, world)
+        back = state[0][chosen]
         move(state, chosen, to, world)
+        if objection(state, world):
+            move(state, chosen, back, world)
 
 
 @_inner
@@ -494,7 +561,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
     Other cells that will do are written to ``noted`` (n, p, f), as many as there is room for, and their number to
     ``counts`` (n,): what came up on the way, and cells in the boxes of people.
     """
-    features, count, outputs = homes.shape[1], world[2].shape[0], world[9].shape[0]
+    features, count, outputs, heard = homes.shape[1], world[2].shape[0], world[9].shape[0], world[14]
     state = empty_state(features, count, outputs)
     trial = empty_state(features, count, outputs)
     scores, walked, sums = np.empty(costs.shape[1]), np.zeros(count, np.int64), np.zeros(outputs)
@@ -505,6 +572,8 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
     for row in range(homes.shape[0]):
         person = homes[row], costs[row], firsts[row], lasts[row]
         desk = scores, walked, sums, actives(person, world), noted[row], counts[row : row + 1]
+        for member in range(heard.shape[0]):
+            heard[member] = member == 0
         best, seed = np.inf, np.int64(1)
         put(homes[row], found[row])
         for turn in range(POWERS + BOXES + RANDOM):
@@ -524,7 +593,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
                 seed = shuffle(seed, cells, person, desk, world)
             place(state, cells, world)
             if turn >= POWERS and there[row]:
-                if score_of(state[2], world) >= world[10][5]:
+                if least_of(state[2], True, world) >= world[10][5]:
                     note(state, desk)
                     reduce(state, np.int64(-1), person, desk, world)
                     note(state, desk)
