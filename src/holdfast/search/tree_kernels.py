@@ -25,6 +25,7 @@ LEVELS, MISSING_LEFT = 2, 1  # kinds of nodes, beside 0
 LEAST_SAVING = 1e-9
 SPARE = 1.5  # times what a point costs that a way around it may cost, before what is needless is taken back
 PROMISING = 1.3  # times the best so far that another start may cost, to be improved
+HURRIED = 1.1, 1.0  # the same two, where several models are searched together and every move takes longer
 ROUNDS = 60  # improvements of one start, at most
 POWERS = 3  # starts from home, at different prices
 BOXES = 32  # starts from the boxes of people, where none from home leads to the class,
@@ -44,24 +45,23 @@ def put(values, into):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def score_by(member, total, world):  # type: ignore[no-untyped-def]
+def score_by(member, total, settings, group, kinds):  # type: ignore[no-untyped-def]
     """How far the sums of one model are above what is wanted."""
-    settings, group, kinds = world[10], world[11][member], world[12]
     odds, least, target = settings[1] > 0, settings[2], int(settings[3])
-    probability, outputs, start = kinds[member, 0] > 0, kinds[member, 1], member * world[1].shape[1]
+    probability, outputs, start = kinds[member, 0] > 0, kinds[member, 1], kinds[member, 2]
     if outputs == 1:
         raw = total[start]
         if probability:
             share = min(max(raw, 1e-12), 1.0)
             other = min(max(1.0 - raw, 1e-12), 1.0)
             raw = np.log(share) - np.log(other)
-        return (raw if group[1] == target else -raw) - least
+        return (raw if group[member, 1] == target else -raw) - least
     # The largest logit of the target's group, of all others, and the odds against all other groups together.
     own, highest, rest = -np.inf, -np.inf, 0.0
     for label in range(int(settings[4])):
         best = -np.inf
         for out in range(outputs):
-            if group[out] == label:
+            if group[member, out] == label:
                 raw = total[start + out]
                 best = max(best, np.log(min(max(raw, 1e-12), 1.0)) if probability else raw)
         if label == target:
@@ -75,10 +75,9 @@ def score_by(member, total, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def least_of(total, everyone, world):  # type: ignore[no-untyped-def]
+def least_by(total, everyone, settings, group, kinds, heard, lowest):  # type: ignore[no-untyped-def]
     """The least score of the deployed model and of others, all but the lowest so many: of everyone, or those heard."""
-    heard, lowest = world[14], world[15]
-    own = score_by(0, total, world)
+    own = score_by(0, total, settings, group, kinds)
     if heard.shape[0] == 1:
         return own
     last = lowest.shape[0] - 1
@@ -87,7 +86,7 @@ def least_of(total, everyone, world):  # type: ignore[no-untyped-def]
     for member in range(1, heard.shape[0]):
         if not everyone and not heard[member]:
             continue
-        score = score_by(member, total, world)
+        score = score_by(member, total, settings, group, kinds)
         if score < lowest[last]:
             at = last
             while at > 0 and lowest[at - 1] > score:
@@ -98,28 +97,38 @@ def least_of(total, everyone, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def least_of(total, world):  # type: ignore[no-untyped-def]
+    """How far the sums are above what is wanted, by everyone."""
+    return least_by(total, True, world[10], world[11], world[12], world[14], world[15])
+
+
+@_inner
 def score_of(total, world):  # type: ignore[no-untyped-def]
     """How far the sums are above what is wanted, by those who are heard."""
-    return least_of(total, False, world)
+    return least_by(total, False, world[10], world[11], world[12], world[14], world[15])
 
 
 @_inner
 def objection(state, world):  # type: ignore[no-untyped-def]
     """Whether models that were not heard object to a state; those who decide that are heard from now on."""
-    heard, lowest, need = world[14], world[15], world[10][5]
-    if heard.shape[0] == 1 or least_of(state[2], True, world) >= need:
+    settings, group, kinds, heard, lowest = world[10], world[11], world[12], world[14], world[15]
+    if heard.shape[0] == 1 or least_of(state[2], world) >= settings[5]:
         return False
     limit = lowest[lowest.shape[0] - 1]
     for member in range(1, heard.shape[0]):
-        heard[member] = heard[member] or score_by(member, state[2], world) <= limit
+        heard[member] = heard[member] or score_by(member, state[2], settings, group, kinds) <= limit
     return True
 
 
 @_inner
 def leaf_at(tree, cells, world):  # type: ignore[no-untyped-def]
     """The leaf of a tree that some cells (f,) reach."""
-    nodes, roots, sets, layout = world[0], world[2], world[3], world[4]
-    node = roots[tree]
+    return leaf_below(world[2][tree], cells, world[0], world[3], world[4])
+
+
+@_inner
+def leaf_below(node, cells, nodes, sets, layout):  # type: ignore[no-untyped-def]
+    """The leaf that some cells (f,) reach from a node."""
     while nodes[node, 0] >= 0:
         cell, split, kind = cells[nodes[node, 0]], nodes[node, 1], nodes[node, 2]
         if kind == LEVELS:
@@ -142,7 +151,7 @@ def scores_of(cells, world):  # type: ignore[no-untyped-def]
             leaf, start = leaf_at(tree, cells[row], world), owner[tree] * value.shape[1]
             for out in range(value.shape[1]):
                 total[start + out] += value[leaf, out]
-        found[row] = least_of(total, True, world)
+        found[row] = least_of(total, world)
     return found
 
 
@@ -205,22 +214,42 @@ def price(cells, cost, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def follow(begin, end, which, cells, walked, sums, world):  # type: ignore[no-untyped-def]
-    """The leaves and their sum after a step that some trees can feel, those from ``begin`` to ``end`` of a list.
+def step(begin, end, cells, walked, sums, nodes, value, sets, layout, touch, owner, heard):  # type: ignore[no-untyped-def]
+    """The leaves and their sums after a step across the thresholds of some nodes. Says whether any has changed.
 
-    Says whether any has changed, of the models that are heard.
+    Nodes come before those below them. One that is not above the leaf of its tree, or whose model is not heard,
+    changes nothing. (Arrays out of a tuple are counted whenever they are taken, so `scan` takes them once.)
     """
-    value, owner, heard = world[1], world[13], world[14]
     changed = False
     for at in range(begin, end):
-        tree = which[at]
-        if not heard[owner[tree]]:
+        node, tree = touch[at, 0], touch[at, 2]
+        before = walked[tree]
+        if before < node or before >= touch[at, 1] or not heard[owner[tree]]:
             continue
-        leaf = leaf_at(tree, cells, world)
-        if leaf != walked[tree]:
+        leaf = leaf_below(node, cells, nodes, sets, layout)
+        if leaf != before:
             start = owner[tree] * value.shape[1]
             for out in range(value.shape[1]):
-                sums[start + out] += value[leaf, out] - value[walked[tree], out]
+                sums[start + out] += value[leaf, out] - value[before, out]
+            walked[tree] = leaf
+            changed = True
+    return changed
+
+
+@_inner
+def jump(feature, cells, walked, sums, world):  # type: ignore[no-untyped-def]
+    """The same after any move of a feature."""
+    value, uses_start, uses, owner, heard = world[1], world[7], world[8], world[13], world[14]
+    changed = False
+    for at in range(uses_start[feature], uses_start[feature + 1]):
+        tree = uses[at]
+        if not heard[owner[tree]]:
+            continue
+        leaf, before = leaf_at(tree, cells, world), walked[tree]
+        if leaf != before:
+            start = owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                sums[start + out] += value[leaf, out] - value[before, out]
             walked[tree] = leaf
             changed = True
     return changed
@@ -231,7 +260,10 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
     """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER."""
     home, cost, first, last = person
     scores, walked, sums = desk[0], desk[1], desk[2]
-    layout, touch_start, touch, uses_start, uses = world[4], world[5], world[6], world[7], world[8]
+    nodes, value, sets, layout, touch_start, touch = world[0], world[1], world[3], world[4], world[5], world[6]
+    uses_start, uses, owner = world[7], world[8], world[13]
+    settings, group, kinds, heard, lowest = world[10], world[11], world[12], world[14], world[15]
+    alone = heard.shape[0] == 1
     cells, leaves, total = state
     here, own = cells[feature], home[feature]
     start, end, lost = layout[feature, 0], layout[feature + 1, 0], layout[feature, 2]
@@ -257,18 +289,23 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
                 if (cell - own) * way > 0 and own != lost and limit <= paid < np.inf:
                     break
                 cells[feature] = cell
-                step = start + cell - (1 if way > 0 else 0)
-                changed |= follow(touch_start[step], touch_start[step + 1], touch, cells, walked, sums, world)
+                edge = start + cell - (1 if way > 0 else 0)
+                begin, to = touch_start[edge], touch_start[edge + 1]
+                changed |= step(begin, to, cells, walked, sums, nodes, value, sets, layout, touch, owner, heard)
             else:
                 if cell >= end - start:
                     break
                 if cell == here or not cost[start + cell] < limit or (here != lost and is_number and cell != lost):
                     continue
                 cells[feature] = cell
-                changed |= follow(uses_start[feature], uses_start[feature + 1], uses, cells, walked, sums, world)
+                changed |= jump(feature, cells, walked, sums, world)
             if cost[start + cell] < limit:
                 if changed:
-                    score, changed = score_of(sums, world), False
+                    changed = False
+                    if alone:
+                        score = score_by(0, sums, settings, group, kinds)
+                    else:
+                        score = least_by(sums, False, settings, group, kinds, heard, lowest)
                 scores[start + cell] = score
     cells[feature] = here
 
@@ -308,7 +345,7 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
         if chosen < 0:
             return False
         move(state, chosen, to, world)
-    return least_of(state[2], True, world) >= need
+    return least_of(state[2], world) >= need
 
 
 @_inner
@@ -358,7 +395,7 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
     """
     cost = person[1]
     layout = world[4]
-    paid = price(state[0], cost, world)
+    paid, spare = price(state[0], cost, world), SPARE if world[14].shape[0] == 1 else HURRIED[0]
     for feature in desk[3]:
         start = layout[feature, 0]
         here = cost[start + state[0][feature]]
@@ -374,7 +411,7 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
                 continue
             copy(state, trial)
             move(trial, feature, back - start, world)
-            if not reach(trial, SPARE * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
+            if not reach(trial, spare * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
                 continue
             less = reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING
             note(trial, desk)
@@ -569,6 +606,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
     there = np.zeros(homes.shape[0], np.bool_)
     cells = np.zeros(features, np.int64)
     near, prices = np.zeros(BOXES, np.int64), np.zeros(BOXES)
+    promising = PROMISING if heard.shape[0] == 1 else HURRIED[1]
     for row in range(homes.shape[0]):
         person = homes[row], costs[row], firsts[row], lasts[row]
         desk = scores, walked, sums, actives(person, world), noted[row], counts[row : row + 1]
@@ -593,7 +631,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
                 seed = shuffle(seed, cells, person, desk, world)
             place(state, cells, world)
             if turn >= POWERS and there[row]:
-                if least_of(state[2], True, world) >= world[10][5]:
+                if least_of(state[2], world) >= world[10][5]:
                     note(state, desk)
                     reduce(state, np.int64(-1), person, desk, world)
                     note(state, desk)
@@ -601,7 +639,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
             if not reach(state, np.inf, power, np.int64(-1), person, desk, world):
                 continue
             there[row] = True
-            if reduce(state, np.int64(-1), person, desk, world) < PROMISING * best:
+            if reduce(state, np.int64(-1), person, desk, world) < promising * best:
                 note(state, desk)
                 paid = improve(state, trial, person, desk, world)
                 if paid < best - LEAST_SAVING:

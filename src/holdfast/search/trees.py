@@ -22,7 +22,7 @@ from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.believable import believable, cheapest
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task, settle
-from holdfast.search.tree_cells import Board, Cells
+from holdfast.search.tree_cells import Board, Cells, Ints
 
 ROWS = 256  # whose cells are priced at a time,
 AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
@@ -122,7 +122,9 @@ class Goal:
             for number, labels in enumerate(groups):
                 group[place, list(labels)] = number
         settings = np.array([0, odds, least, target, len(committee.groups[0]), ENOUGH], dtype=np.float64)
-        kinds = np.array([(one.link == "probability", len(one.base)) for one in ensembles], dtype=np.int64)
+        kinds = np.zeros((len(ensembles), 3), dtype=np.int64)
+        for place, one in enumerate(ensembles):
+            kinds[place] = one.link == "probability", len(one.base), place * committee.joint.value.shape[1]
         owner = np.repeat(np.arange(len(ensembles)), [len(one.roots) for one in ensembles])
         return cls((settings, group, kinds, owner, np.zeros(len(ensembles), dtype=np.bool_), np.zeros(missing + 1)))
 
@@ -174,15 +176,56 @@ def arrays_of(board: Board) -> tuple[NDArray[Any], ...]:
     """What kernels know of trees and cells; what is wanted comes behind it."""
     from holdfast.search.tree_kernels import LEVELS
 
-    ensemble = board.ensemble
-    is_number = np.array([feature.is_numeric for feature in ensemble.features])
-    missing = np.array(ensemble.arrays[1], dtype=np.int64)
-    kind = np.where(is_number[ensemble.feature], ensemble.missing_left, LEVELS)
-    nodes = np.stack([ensemble.feature, ensemble.split, kind, ensemble.left, ensemble.right], axis=1).astype(np.int32)
-    layout = np.zeros((len(is_number) + 1, 3), dtype=np.int64)
-    layout[:, 0], layout[:-1, 1], layout[:-1, 2] = board.offset, is_number, missing
-    roots = ensemble.roots.astype(np.int64)
-    return nodes, ensemble.value, roots, ensemble.sets, layout, *touching(ensemble, board), ensemble.base
+    ensemble, features = board.ensemble, board.ensemble.features
+    order, tree, end = in_order(ensemble)
+    is_number = np.array([feature.is_numeric for feature in features])
+    place = np.argsort(order)  # of every node among those in order
+    feature, split = ensemble.feature[order].astype(np.int64), ensemble.split[order].astype(np.int64)
+    kind = np.where(is_number[feature], ensemble.missing_left[order], LEVELS)
+    left, right = place[ensemble.left[order]], place[ensemble.right[order]]
+    layout = np.zeros((len(features) + 1, 3), dtype=np.int64)
+    layout[:, 0], layout[:-1, 1], layout[:-1, 2] = board.offset, is_number, ensemble.arrays[1]
+    inner = np.flatnonzero(feature >= 0)
+    steps = inner[is_number[feature[inner]]]
+    touch_start, nodes = _lists(board.offset[feature[steps]] + split[steps], steps, int(board.offset[-1]))
+    return (
+        np.stack([feature, split, kind, left, right], axis=1).astype(np.int32),
+        ensemble.value[order],
+        place[ensemble.roots],
+        ensemble.sets,
+        layout,
+        touch_start,  # which nodes have each threshold, where what is below them ends, and whose tree it is
+        np.stack([nodes, end[nodes], tree[nodes]], axis=1),
+        *_lists(feature[inner], tree[inner], len(features)),  # which trees use each feature
+        ensemble.base,
+    )
+
+
+def in_order(ensemble: Ensemble) -> tuple[Ints, Ints, Ints]:
+    """All nodes such that those below a node follow it: their numbers, their trees, and where what is below ends."""
+    fronts, trees = [ensemble.roots.astype(np.int64)], [np.arange(len(ensemble.roots))]
+    while len(fronts[-1]):
+        grows = ensemble.feature[fronts[-1]] >= 0
+        inner = fronts[-1][grows]
+        fronts.append(np.stack([ensemble.left[inner], ensemble.right[inner]], axis=1).reshape(-1).astype(np.int64))
+        trees.append(np.repeat(trees[-1][grows], 2))
+    size, place = (
+        np.zeros(len(ensemble.feature), dtype=np.int64),
+        len(ensemble.feature) + np.arange(len(ensemble.feature)),
+    )
+    for front in reversed(fronts):
+        inner = front[ensemble.feature[front] >= 0]
+        size[front] = 1
+        size[inner] += size[ensemble.left[inner]] + size[ensemble.right[inner]]
+    place[fronts[0]] = np.cumsum(size[fronts[0]]) - size[fronts[0]]
+    for front in fronts:
+        inner = front[ensemble.feature[front] >= 0]
+        place[ensemble.left[inner]] = place[inner] + 1
+        place[ensemble.right[inner]] = place[inner] + 1 + size[ensemble.left[inner]]
+    own = np.zeros_like(place)
+    own[np.concatenate(fronts)] = np.concatenate(trees)
+    order = np.argsort(place)
+    return order, own[order], place[order] + size[order]
 
 
 def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells, Cells]:
@@ -195,25 +238,6 @@ def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells
             first[:, number] = np.where(any_, finite.argmax(1), 1)
             last[:, number] = np.where(any_, finite.shape[1] - 1 - finite[:, ::-1].argmax(1), 0)
     return first, last
-
-
-def touching(ensemble: Ensemble, board: Board) -> tuple[NDArray[np.int64], ...]:
-    """Which trees a step across each threshold can change, and which trees use each feature: two lists of lists."""
-    tree = np.zeros(len(ensemble.feature), dtype=np.int64)
-    front, own = ensemble.roots, np.arange(len(ensemble.roots))
-    while len(front):
-        tree[front] = own
-        grows = ensemble.feature[front] >= 0
-        front, own = front[grows], np.tile(own[grows], 2)
-        front = np.concatenate([ensemble.left[front], ensemble.right[front]])
-    inner = np.flatnonzero(ensemble.feature >= 0)
-    feature = ensemble.feature[inner].astype(np.int64)
-    steps = np.array([own.is_numeric for own in ensemble.features])[feature]
-    thresholds = board.offset[feature[steps]] + ensemble.split[inner[steps]]
-    return (
-        *_lists(thresholds, tree[inner[steps]], int(board.offset[-1])),
-        *_lists(feature, tree[inner], len(ensemble.features)),
-    )
 
 
 def _lists(
