@@ -42,6 +42,7 @@ TABLES = {
     "paper_families": "4 networks in",
     "plans": "Three plans for everybody whom German Credit refuses",
     "refits": "Invalidated by retraining: boosted trees beside networks",
+    "rehearsed_trees": "Rehearsed: boosted trees that agree beforehand",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",
     "seizure": "SNS on Seizure",

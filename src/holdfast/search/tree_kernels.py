@@ -75,10 +75,13 @@ def score_by(member, total, settings, group, kinds):  # type: ignore[no-untyped-
 
 
 @_inner
-def least_by(total, everyone, settings, group, kinds, heard, lowest):  # type: ignore[no-untyped-def]
-    """The least score of the deployed model and of others, all but the lowest so many: of everyone, or those heard."""
+def least_by(total, everyone, floor, settings, group, kinds, heard, lowest):  # type: ignore[no-untyped-def]
+    """The least score of the deployed model and of others, all but the lowest so many: of everyone, or those heard.
+
+    Where it is below the floor, it may be any number below.
+    """
     own = score_by(0, total, settings, group, kinds)
-    if heard.shape[0] == 1:
+    if heard.shape[0] == 1 or own < floor:
         return own
     last = lowest.shape[0] - 1
     for at in range(last + 1):
@@ -93,19 +96,21 @@ def least_by(total, everyone, settings, group, kinds, heard, lowest):  # type: i
                 lowest[at] = lowest[at - 1]
                 at -= 1
             lowest[at] = score
+            if lowest[last] < floor:
+                break
     return min(own, lowest[last])
 
 
 @_inner
 def least_of(total, world):  # type: ignore[no-untyped-def]
     """How far the sums are above what is wanted, by everyone."""
-    return least_by(total, True, world[10], world[11], world[12], world[14], world[15])
+    return least_by(total, True, -np.inf, world[10], world[11], world[12], world[14], world[15])
 
 
 @_inner
 def score_of(total, world):  # type: ignore[no-untyped-def]
     """How far the sums are above what is wanted, by those who are heard."""
-    return least_by(total, False, world[10], world[11], world[12], world[14], world[15])
+    return least_by(total, False, -np.inf, world[10], world[11], world[12], world[14], world[15])
 
 
 @_inner
@@ -256,8 +261,11 @@ def jump(feature, cells, walked, sums, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped-def]
-    """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER."""
+def scan(feature, limit, floor, state, person, desk, world):  # type: ignore[no-untyped-def]
+    """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER.
+
+    A score below the floor may be any number below.
+    """
     home, cost, first, last = person
     scores, walked, sums = desk[0], desk[1], desk[2]
     nodes, value, sets, layout, touch_start, touch = world[0], world[1], world[3], world[4], world[5], world[6]
@@ -305,7 +313,7 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
                     if alone:
                         score = score_by(0, sums, settings, group, kinds)
                     else:
-                        score = least_by(sums, False, settings, group, kinds, heard, lowest)
+                        score = least_by(sums, False, floor, settings, group, kinds, heard, lowest)
                 scores[start + cell] = score
     cells[feature] = here
 
@@ -333,7 +341,7 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
             if feature == barred:
                 continue
             here = cost[layout[feature, 0] + state[0][feature]]
-            scan(feature, budget - paid + here, state, person, desk, world)
+            scan(feature, budget - paid + here, now, state, person, desk, world)
             for k in range(layout[feature, 0], layout[feature + 1, 0]):
                 gain = min(scores[k], need) - now
                 if gain <= 1e-12:
@@ -359,7 +367,7 @@ def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
             here = cost[layout[feature, 0] + state[0][feature]]
             if feature == barred or here <= best:
                 continue
-            scan(feature, here - best, state, person, desk, world)
+            scan(feature, here - best, need, state, person, desk, world)
             for k in range(layout[feature, 0], layout[feature + 1, 0]):
                 if scores[k] >= need and here - cost[k] > best:
                     best, chosen, to = here - cost[k], feature, k - layout[feature, 0]
@@ -430,7 +438,7 @@ def added(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
     for feature in active:
         start = layout[feature, 0]
         here = cost[start + state[0][feature]]
-        scan(feature, paid, state, person, desk, world)
+        scan(feature, paid, now, state, person, desk, world)
         best_rate, at_rate, best_gain, at_gain = 0.0, -1, 0.0, -1
         for k in range(start, layout[feature + 1, 0]):
             gain, extra = scores[k] - now, cost[k] - here
