@@ -113,7 +113,8 @@ def objects(model, family) -> list:
     return [ask(one.own) for one in (model, *family.stacks[0].models)]
 
 
-KINDS = ["histogram", "forest", "xgboost", "lightgbm", "logistic", "network", "black box"]
+slow = pytest.mark.slow
+KINDS = ["histogram", "forest", "xgboost", "lightgbm", "logistic", pytest.param("network", marks=slow), "black box"]
 SEARCHED = {"logistic": "gradient", "network": "gradient", "black box": "black box"}
 
 
@@ -141,7 +142,7 @@ def test_the_users_own_objects_agree_on_what_is_found(made, kind):
     assert audit(answer, others).rate <= audit(alone, others).rate + 0.05
 
 
-@pytest.mark.parametrize("kind", ["histogram", "forest", "logistic", "black box"])
+@pytest.mark.parametrize("kind", ["histogram", "forest", *(pytest.param(k, marks=slow) for k in SEARCHED)])
 def test_a_margin_is_kept_by_everyone_and_a_share_by_so_many(made, kind):
     model, family = made(kind)
     rehearsal, search = family[:MEMBERS], MinCost(norm=1, calls=150)
@@ -252,7 +253,7 @@ def test_groups_of_classes(kind):
         assert (own(answer.point[answer.found]).argmax(1) > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["histogram", "logistic", "black box"])
+@pytest.mark.parametrize("kind", ["histogram", *(pytest.param(k, marks=slow) for k in ("logistic", "black box"))])
 def test_relations_people_and_plans(kind):
     table = TABLE.assign(owner=TABLE["owner"] | (TABLE["job"] == "baker"))
     schema = replace(EVERYTHING, relations=(Implies({"job": ("baker",)}, {"owner": (True,)}),))
