@@ -29,7 +29,9 @@ class Rehearsed:
         all of them give the target, each by more than ``margin`` between its logit and the next
 
     Any models will do: networks and translations are searched by their gradients, trees over the cells that the
-    thresholds of all of them make, and where one is a black box, all are asked. With ``share`` below 1 that many of the members are enough; the deployed model always counts. The family must not
+    thresholds of all of them make, and where one is a black box, all are asked.
+
+    With ``share`` below 1 that many of the members are enough; the deployed model always counts. The family must not
     be the one that audits or calibrates: the search has seen it, and `audit` refuses it.
     """
 
