@@ -211,7 +211,7 @@ def in_order(ensemble: Ensemble) -> tuple[Ints, Ints, Ints]:
         trees.append(np.repeat(trees[-1][grows], 2))
     size, place = (
         np.zeros(len(ensemble.feature), dtype=np.int64),
-        len(ensemble.feature) + np.arange(len(ensemble.feature)),
+        len(ensemble.feature) + np.arange(len(ensemble.feature)),  # whatever no tree has comes last
     )
     for front in reversed(fronts):
         inner = front[ensemble.feature[front] >= 0]
