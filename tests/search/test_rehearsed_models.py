@@ -300,3 +300,9 @@ def test_a_plain_function_is_rehearsed_with_functions():
     assert answer.found.double().mean() > 0.5
     assert (margins_of([model, *members], answer)[:, answer.found] > 0).all()
     assert answer.calls > 0
+
+
+def test_a_family_that_does_not_know_its_members_is_refused(made):
+    _, family = made("histogram")
+    with pytest.raises(ValueError, match="no audit could refuse them"):
+        Rehearsed(replace(family, fingerprints=()))

@@ -88,3 +88,8 @@ def _check_family(family: Any) -> None:
         )
     if not len(family):
         raise ValueError("the family is empty: there is nothing to rehearse with; try seeds(32)")
+    if len(family.fingerprints) != len(family):
+        raise ValueError(
+            "the family does not say which training made each of its members, so no audit could refuse them; make it "
+            "again with train(...) or refit(...), or take its models with Family.from_models([...])"
+        )
