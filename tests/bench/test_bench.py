@@ -44,6 +44,7 @@ TABLES = {
     "plans": "Three plans for everybody whom German Credit refuses",
     "promise": "Rehearsed searches beside an oracle",
     "refits": "Invalidated by retraining: boosted trees beside networks",
+    "rehearsed_trees": "Rehearsed: boosted trees that agree beforehand",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",
     "seizure": "SNS on Seizure",

@@ -19,8 +19,9 @@ from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.families.table_models import TableModels
+from holdfast.models.deployed import searched
 from holdfast.models.identity import identity
-from holdfast.models.merged import Groups, as_groups, merge_logits
+from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
 from holdfast.models.model import Model, check_callable, classes_of
 from holdfast.models.rows import check_rows
 from holdfast.utils.settings import check_whole
@@ -182,6 +183,20 @@ class Family:
         """Whether `refit` has made the members: retrainings of an estimator, which may well answer alike."""
         return all(isinstance(stack, TableModels) and stack.refitted for stack in self.stacks)
 
+    # ---- for a search that asks all members at once ----
+
+    @property
+    def foreign(self) -> tuple[Model, ...]:
+        """The members that are not stacked networks, each with whatever helps a search, their classes merged."""
+        own = [model for stack in self.stacks for model in stack.helped]
+        return tuple(own if self.groups is None else [Merged(model, self.groups) for model in own])
+
+    @property
+    def searched(self) -> Family:
+        """The same members, asked through what is faster and says the same, where there is that."""
+        stacks = tuple(map(_searched, self.stacks))
+        return self if stacks == self.stacks else replace(self, stacks=stacks)
+
     def resemblance(self, deployed: Model, x: Tensor, y: Tensor | None = None) -> Resemblance:
         """Whether the deployed model could be one of the members, by what all of them say of rows x (and labels y)."""
         return resemblance(self, deployed, x, y)
@@ -245,6 +260,11 @@ class Family:
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         stand_in = "; surrogates" if self.surrogates else ""
         return f"Family({shape}: {counted(self.kinds) or 'empty'}{failed}{stand_in})"
+
+
+def _searched(stack: Members) -> Members:
+    fast = tuple(map(searched, stack.helped))
+    return stack if all(one is other for one, other in zip(fast, stack.helped, strict=True)) else Models(fast)
 
 
 def _names(members: Members) -> tuple[str, ...]:

@@ -30,6 +30,11 @@ class Members(Protocol):
     def classes(self) -> int | None: ...
     def chosen(self, places: Sequence[int]) -> Members: ...
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model: ...
+    @property
+    def helped(self) -> tuple[Model, ...]:
+        """All of them, each with whatever helps a search; none where they are networks, which need no help."""
+        ...
+
     def asked_classes(self, x: Tensor) -> list[int]:
         """How many classes each member has, by its answer to the rows."""
         ...
@@ -76,6 +81,10 @@ class Stack:
         own = {name: tensor[place] for name, tensor in self.state.items()}
         return self.architecture.network(own, retraining, fingerprint)
 
+    @property
+    def helped(self) -> tuple[Model, ...]:
+        return ()
+
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         x = x.to(_dtype_of(self.state, x))
         room = IN_CACHE if x.device.type == "cpu" else ON_DEVICE
@@ -121,6 +130,10 @@ class Models:
 
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
         return self.models[place]
+
+    @property
+    def helped(self) -> tuple[Model, ...]:
+        return self.models
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         for model in self.models:

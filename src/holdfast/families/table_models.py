@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,15 @@ class TableModels:
 
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
         """A member as `as_model` reads it: with whatever helps a search."""
-        member = self.models[place]
+        return self._helped(self.models[place])
+
+    def _helped(self, member: Deployed) -> Deployed:
         return deployed_by(member.ask, self.encoding) if self.refitted and isinstance(member.ask, Question) else member
+
+    @cached_property
+    def helped(self) -> tuple[Model, ...]:
+        """Read once: that takes long."""
+        return tuple(map(self._helped, self.models))
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         if not len(x):

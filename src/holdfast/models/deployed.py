@@ -20,6 +20,7 @@ from holdfast.models.questions.inputs import as_fitted
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
+    from holdfast.models.trees.committee import Committee
     from holdfast.models.trees.ensemble import Ensemble
 
 Ask = Callable[[pd.DataFrame], NDArray[np.float64]]  # a table in the user's units -> (n, c) logits
@@ -95,7 +96,7 @@ def searched(model: Model) -> Model:
     if isinstance(model, Merged):
         inner = searched(model.model)
         return model if inner is model.model else Merged(inner, model.groups)
-    return model.searched if isinstance(model, Deployed) else model
+    return model.searched if isinstance(model, (Deployed, LeastSure)) else model
 
 
 def has_gradient(model: Model) -> bool:
@@ -103,7 +104,7 @@ def has_gradient(model: Model) -> bool:
     if isinstance(model, Merged):
         return has_gradient(model.model)
     if isinstance(model, LeastSure):
-        return has_gradient(model.deployed)
+        return all(map(has_gradient, model.models))
     return not isinstance(model, Deployed) or model.has_gradient
 
 
@@ -112,7 +113,7 @@ def surrogate(model: Model) -> Model | None:
     if isinstance(model, Merged):
         inner = surrogate(model.model)
         return None if inner is None else Merged(inner, model.groups)
-    return model.surrogate if isinstance(model, Deployed) and not model.has_gradient else None
+    return model.surrogate if isinstance(model, (Deployed, LeastSure)) and not has_gradient(model) else None
 
 
 def learned_by(model: Model) -> tuple[Tensor, Tensor]:
@@ -120,7 +121,7 @@ def learned_by(model: Model) -> tuple[Tensor, Tensor]:
     if isinstance(model, Merged):
         rows, logits = learned_by(model.model)
         return rows, merge_logits(logits, model.groups)
-    assert isinstance(model, Deployed)
+    assert isinstance(model, (Deployed, LeastSure))
     return model.learned
 
 
@@ -129,3 +130,8 @@ def ensemble_of(model: Model) -> Ensemble | None:
     if isinstance(model, Merged):
         return ensemble_of(model.model)
     return model.ensemble if isinstance(model, Deployed) else None
+
+
+def trees_of(model: Model) -> Ensemble | Committee | None:
+    """The same, and of several models that are searched as one, if all of them are of trees."""
+    return model.committee if isinstance(model, LeastSure) else ensemble_of(model)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model, checked_logits
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.committee import Committee
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
 PAIRS_AT_ONCE_ON_DEVICE = 1 << 26
@@ -58,11 +62,7 @@ class LeastSure:
         """(n, c + 1): the classes, and undecided."""
         most = PAIRS_AT_ONCE if x.device.type == "cpu" else PAIRS_AT_ONCE_ON_DEVICE
         pieces = [self._least(rows) for rows in torch.split(x, max(1, most // len(self.members)))]
-        least = torch.cat(pieces)
-        over = (least - self.margin).clamp_min(0).amax(1, keepdim=True)  # above 0 where all agree on some class
-        # The others are lifted by as much as that class is above the margin: then no margin depends on two classes.
-        lifted = torch.where(least > self.margin, least, least + over)
-        return torch.cat([lifted, torch.full_like(over, self.margin)], dim=1)
+        return with_undecided(torch.cat(pieces), self.margin)
 
     def agreement(self, x: Tensor, target: Tensor) -> Tensor:
         """The share of the members that give each row its target, each by more than the margin: (n,)."""
@@ -126,6 +126,50 @@ class LeastSure:
         each = margins(torch.cat(logits)).gather(1, label[order, None])[:, 0] * weight[who, row, label][order]
         return torch.zeros_like(weight[0]).index_put((row[order], label[order]), each, accumulate=True)
 
+    # ---- what helps a search, where models are not of torch: `models.deployed` asks for it ----
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The deployed model, and those of the members that need another search than networks do."""
+        return (self.deployed, *getattr(self.members, "foreign", ()))
+
+    @cached_property
+    def searched(self) -> LeastSure:
+        """The same, with everybody asked through what is faster and says the same, where there is that."""
+        from holdfast.models.deployed import searched
+
+        members: Any = self.committee or getattr(self.members, "searched", self.members)
+        deployed = searched(self.deployed)
+        same = deployed is self.deployed and members is self.members
+        return self if same else replace(self, deployed=deployed, members=members)
+
+    @cached_property
+    def committee(self) -> Committee | None:
+        """All of them as trees over the same cells; None where not all are of trees."""
+        from holdfast.models.deployed import ensemble_of
+
+        if len(self.models) <= len(self.members) or any(ensemble_of(model) is None for model in self.models):
+            return None
+        from holdfast.models.trees.committee import committee_of
+
+        return committee_of(self.models)
+
+    @cached_property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        """Rows that every model is asked about once, and what all of them say together."""
+        from holdfast.models.deployed import has_gradient, learned_by
+
+        rows, _ = learned_by(next(model for model in self.models if not has_gradient(model)))
+        return rows, self.searched(rows)
+
+    @cached_property
+    def surrogate(self) -> Model:
+        """What resembles the deployed model, as sure as it is of itself: to say which moves to try first."""
+        from holdfast.models.deployed import searched, surrogate
+
+        leads = surrogate(self.deployed) or searched(self.deployed)
+        return lambda x: with_undecided(margins(leads(x)), self.margin)
+
 
 def soft_minimum(values: Tensor, tau: Tensor) -> Tensor:
     """−τ log Σ exp(−values / τ) over the first axis; the minimum where τ is 0."""
@@ -141,6 +185,14 @@ def weights(values: Tensor, tau: Tensor) -> Tensor:
     only = torch.zeros_like(values).scatter(0, place[None], 1.0)
     soft = torch.exp(-(values - least) / torch.where(tau > 0, tau, 1))
     return torch.where(tau > 0, soft / soft.sum(0), only)
+
+
+def with_undecided(least: Tensor, margin: float) -> Tensor:
+    """Outputs by which the margin of any class is that class's column of (n, c), less ``margin``: (n, c + 1)."""
+    over = (least - margin).clamp_min(0).amax(1, keepdim=True)  # above 0 where all agree on some class
+    # The others are lifted by as much as that class is above the margin: then no margin depends on two classes.
+    lifted = torch.where(least > margin, least, least + over)
+    return torch.cat([lifted, torch.full_like(over, margin)], dim=1)
 
 
 def margins(logits: Tensor) -> Tensor:

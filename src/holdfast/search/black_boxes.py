@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.asked import Asked, itself, leading
-from holdfast.models.deployed import ensemble_of, learned_by
+from holdfast.models.deployed import learned_by, trees_of
 from holdfast.search.gradients import LEAST_SCORE, slope
 from holdfast.search.moves import Task
 from holdfast.tabular.space import Space
@@ -342,7 +342,7 @@ class _Search:
         task, asked = self.task.of(going[who]), points[who, which]
         with torch.no_grad():
             scores = task.score(task.model, asked, task.target, task.origin)
-        if isinstance(task.model, Asked) and ensemble_of(itself(task.model)) is None:
+        if isinstance(task.model, Asked) and trees_of(itself(task.model)) is None:
             task.model.tally.rows += len(asked)
         told = torch.full_like(points[..., 0], -torch.inf)
         told[who, which] = scores

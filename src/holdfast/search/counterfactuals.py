@@ -38,7 +38,9 @@ class Counterfactuals:
     before: Tensor | None = None  # (n,) the class that the model gives the person now
     unlikeness: Tensor | None = None  # (n, 2) to people of the target class, now and at the point; 1 is the usual limit
     implausible: Tensor | None = None  # (n,) bool: a valid point of the class, but nobody is like that
-    calls: int | None = None  # rows that a black box was asked about, for all people of the search; None for others
+    # Rows that a black box was asked about, for all people of the search; None for other models. Where several models
+    # are searched as one (`Rehearsed`), each of them was asked about all of these rows.
+    calls: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):

@@ -6,6 +6,11 @@ wanted. A *state* is (cells, leaves, total): where somebody is, the leaf of ever
 A *person* is (home, cost, first, last): their cells, what every cell costs them, and how far each number can go. The
 *desk* is room to work: scores of moves, leaves and sums on a walk, the features that the person can move, and other
 cells that will do, with their number: what is cheapest may not be what a person is advised.
+
+The trees may be those of several models, the deployed one first; then a total has the outputs of each, one after
+another, and all but so many of the others must agree with the deployed model. Few of them matter to one person. So a
+search listens to the deployed model alone at first, and to others from the first time that they object to what it has
+found (`objection`): nothing is taken for good that any of those who must agree objects to.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ LEVELS, MISSING_LEFT = 2, 1  # kinds of nodes, beside 0
 LEAST_SAVING = 1e-9
 SPARE = 1.5  # times what a point costs that a way around it may cost, before what is needless is taken back
 PROMISING = 1.3  # times the best so far that another start may cost, to be improved
+HURRIED = 1.1, 1.0  # the same two, where several models are searched together and every move takes longer
 ROUNDS = 60  # improvements of one start, at most
 POWERS = 3  # starts from home, at different prices
 BOXES = 32  # starts from the boxes of people, where none from home leads to the class,
@@ -39,24 +45,25 @@ def put(values, into):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def score_of(total, world):  # type: ignore[no-untyped-def]
-    """How far the sums (o,) are above what is wanted."""
-    settings, group = world[10], world[11]
-    probability, odds, least, target = settings[0] > 0, settings[1] > 0, settings[2], int(settings[3])
-    if total.shape[0] == 1:
-        raw = total[0]
+def score_by(member, total, settings, group, kinds):  # type: ignore[no-untyped-def]
+    """How far the sums of one model are above what is wanted."""
+    odds, least, target = settings[1] > 0, settings[2], int(settings[3])
+    probability, outputs, start = kinds[member, 0] > 0, kinds[member, 1], kinds[member, 2]
+    if outputs == 1:
+        raw = total[start]
         if probability:
             share = min(max(raw, 1e-12), 1.0)
             other = min(max(1.0 - raw, 1e-12), 1.0)
             raw = np.log(share) - np.log(other)
-        return (raw if group[1] == target else -raw) - least
+        return (raw if group[member, 1] == target else -raw) - least
     # The largest logit of the target's group, of all others, and the odds against all other groups together.
     own, highest, rest = -np.inf, -np.inf, 0.0
     for label in range(int(settings[4])):
         best = -np.inf
-        for out in range(total.shape[0]):
-            if group[out] == label:
-                best = max(best, np.log(min(max(total[out], 1e-12), 1.0)) if probability else total[out])
+        for out in range(outputs):
+            if group[member, out] == label:
+                raw = total[start + out]
+                best = max(best, np.log(min(max(raw, 1e-12), 1.0)) if probability else raw)
         if label == target:
             own = best
         elif best > highest:
@@ -68,10 +75,65 @@ def score_of(total, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
+def least_by(total, everyone, floor, settings, group, kinds, heard, lowest):  # type: ignore[no-untyped-def]
+    """The least score of the deployed model and of others, all but the lowest so many: of everyone, or those heard.
+
+    Where it is below the floor, it may be any number below.
+    """
+    own = score_by(0, total, settings, group, kinds)
+    if heard.shape[0] == 1 or own < floor:
+        return own
+    last = lowest.shape[0] - 1
+    for at in range(last + 1):
+        lowest[at] = np.inf
+    for member in range(1, heard.shape[0]):
+        if not everyone and not heard[member]:
+            continue
+        score = score_by(member, total, settings, group, kinds)
+        if score < lowest[last]:
+            at = last
+            while at > 0 and lowest[at - 1] > score:
+                lowest[at] = lowest[at - 1]
+                at -= 1
+            lowest[at] = score
+            if lowest[last] < floor:
+                break
+    return min(own, lowest[last])
+
+
+@_inner
+def least_of(total, world):  # type: ignore[no-untyped-def]
+    """How far the sums are above what is wanted, by everyone."""
+    return least_by(total, True, -np.inf, world[10], world[11], world[12], world[14], world[15])
+
+
+@_inner
+def score_of(total, world):  # type: ignore[no-untyped-def]
+    """How far the sums are above what is wanted, by those who are heard."""
+    return least_by(total, False, -np.inf, world[10], world[11], world[12], world[14], world[15])
+
+
+@_inner
+def objection(state, world):  # type: ignore[no-untyped-def]
+    """Whether models that were not heard object to a state; those who decide that are heard from now on."""
+    settings, group, kinds, heard, lowest = world[10], world[11], world[12], world[14], world[15]
+    if heard.shape[0] == 1 or least_of(state[2], world) >= settings[5]:
+        return False
+    limit = lowest[lowest.shape[0] - 1]
+    for member in range(1, heard.shape[0]):
+        heard[member] = heard[member] or score_by(member, state[2], settings, group, kinds) <= limit
+    return True
+
+
+@_inner
 def leaf_at(tree, cells, world):  # type: ignore[no-untyped-def]
     """The leaf of a tree that some cells (f,) reach."""
-    nodes, roots, sets, layout = world[0], world[2], world[3], world[4]
-    node = roots[tree]
+    return leaf_below(world[2][tree], cells, world[0], world[3], world[4])
+
+
+@_inner
+def leaf_below(node, cells, nodes, sets, layout):  # type: ignore[no-untyped-def]
+    """The leaf that some cells (f,) reach from a node."""
     while nodes[node, 0] >= 0:
         cell, split, kind = cells[nodes[node, 0]], nodes[node, 1], nodes[node, 2]
         if kind == LEVELS:
@@ -85,16 +147,16 @@ def leaf_at(tree, cells, world):  # type: ignore[no-untyped-def]
 @_entry
 def scores_of(cells, world):  # type: ignore[no-untyped-def]
     """The scores of rows (n, f): (n,)."""
-    value, roots, base = world[1], world[2], world[9]
+    value, roots, base, owner = world[1], world[2], world[9], world[13]
     found = np.empty(cells.shape[0])
     total = np.empty(base.shape[0])
     for row in range(cells.shape[0]):
         put(base, total)
         for tree in range(roots.shape[0]):
-            leaf = leaf_at(tree, cells[row], world)
-            for out in range(total.shape[0]):
-                total[out] += value[leaf, out]
-        found[row] = score_of(total, world)
+            leaf, start = leaf_at(tree, cells[row], world), owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                total[start + out] += value[leaf, out]
+        found[row] = least_of(total, world)
     return found
 
 
@@ -113,12 +175,13 @@ def place(state, cells, world):  # type: ignore[no-untyped-def]
 @_inner
 def sum_up(state, world):  # type: ignore[no-untyped-def]
     """Add up anew, so that no rounding adds up."""
-    value, base = world[1], world[9]
+    value, base, owner = world[1], world[9], world[13]
     _, leaves, total = state
     put(base, total)
     for tree in range(leaves.shape[0]):
-        for out in range(total.shape[0]):
-            total[out] += value[leaves[tree], out]
+        start = owner[tree] * value.shape[1]
+        for out in range(value.shape[1]):
+            total[start + out] += value[leaves[tree], out]
 
 
 @_inner
@@ -156,24 +219,59 @@ def price(cells, cost, world):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def follow(begin, end, which, cells, walked, sums, world):  # type: ignore[no-untyped-def]
-    """The leaves and their sum after a step that some trees can feel, those from ``begin`` to ``end`` of a list."""
-    value = world[1]
+def step(begin, end, cells, walked, sums, nodes, value, sets, layout, touch, owner, heard):  # type: ignore[no-untyped-def]
+    """The leaves and their sums after a step across the thresholds of some nodes. Says whether any has changed.
+
+    Nodes come before those below them. One that is not above the leaf of its tree, or whose model is not heard,
+    changes nothing. (Arrays out of a tuple are counted whenever they are taken, so `scan` takes them once.)
+    """
+    changed = False
     for at in range(begin, end):
-        tree = which[at]
-        leaf = leaf_at(tree, cells, world)
-        if leaf != walked[tree]:
-            for out in range(sums.shape[0]):
-                sums[out] += value[leaf, out] - value[walked[tree], out]
+        node, tree = touch[at, 0], touch[at, 2]
+        before = walked[tree]
+        if before < node or before >= touch[at, 1] or not heard[owner[tree]]:
+            continue
+        leaf = leaf_below(node, cells, nodes, sets, layout)
+        if leaf != before:
+            start = owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                sums[start + out] += value[leaf, out] - value[before, out]
             walked[tree] = leaf
+            changed = True
+    return changed
 
 
 @_inner
-def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped-def]
-    """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER."""
+def jump(feature, cells, walked, sums, world):  # type: ignore[no-untyped-def]
+    """The same after any move of a feature."""
+    value, uses_start, uses, owner, heard = world[1], world[7], world[8], world[13], world[14]
+    changed = False
+    for at in range(uses_start[feature], uses_start[feature + 1]):
+        tree = uses[at]
+        if not heard[owner[tree]]:
+            continue
+        leaf, before = leaf_at(tree, cells, world), walked[tree]
+        if leaf != before:
+            start = owner[tree] * value.shape[1]
+            for out in range(value.shape[1]):
+                sums[start + out] += value[leaf, out] - value[before, out]
+            walked[tree] = leaf
+            changed = True
+    return changed
+
+
+@_inner
+def scan(feature, limit, floor, state, person, desk, world):  # type: ignore[no-untyped-def]
+    """The score after each move of one feature to a cell that costs less than ``limit``; others at NEVER.
+
+    A score below the floor may be any number below.
+    """
     home, cost, first, last = person
     scores, walked, sums = desk[0], desk[1], desk[2]
-    layout, touch_start, touch, uses_start, uses = world[4], world[5], world[6], world[7], world[8]
+    nodes, value, sets, layout, touch_start, touch = world[0], world[1], world[3], world[4], world[5], world[6]
+    uses_start, uses, owner = world[7], world[8], world[13]
+    settings, group, kinds, heard, lowest = world[10], world[11], world[12], world[14], world[15]
+    alone = heard.shape[0] == 1
     cells, leaves, total = state
     here, own = cells[feature], home[feature]
     start, end, lost = layout[feature, 0], layout[feature + 1, 0], layout[feature, 2]
@@ -184,8 +282,10 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
     for turn in range(3):
         if (turn < 2) != (is_number and here != lost) and not (turn == 2 and own == lost):
             continue
-        put(leaves, walked)
+        for at in range(uses_start[feature], uses_start[feature + 1]):
+            walked[uses[at]] = leaves[uses[at]]
         put(total, sums)
+        score, changed = 0.0, True
         cell = here if turn < 2 else -1
         way = -1 if turn == 1 else 1
         while True:
@@ -197,17 +297,24 @@ def scan(feature, limit, state, person, desk, world):  # type: ignore[no-untyped
                 if (cell - own) * way > 0 and own != lost and limit <= paid < np.inf:
                     break
                 cells[feature] = cell
-                step = start + cell - (1 if way > 0 else 0)
-                follow(touch_start[step], touch_start[step + 1], touch, cells, walked, sums, world)
+                edge = start + cell - (1 if way > 0 else 0)
+                begin, to = touch_start[edge], touch_start[edge + 1]
+                changed |= step(begin, to, cells, walked, sums, nodes, value, sets, layout, touch, owner, heard)
             else:
                 if cell >= end - start:
                     break
                 if cell == here or not cost[start + cell] < limit or (here != lost and is_number and cell != lost):
                     continue
                 cells[feature] = cell
-                follow(uses_start[feature], uses_start[feature + 1], uses, cells, walked, sums, world)
+                changed |= jump(feature, cells, walked, sums, world)
             if cost[start + cell] < limit:
-                scores[start + cell] = score_of(sums, world)
+                if changed:
+                    changed = False
+                    if alone:
+                        score = score_by(0, sums, settings, group, kinds)
+                    else:
+                        score = least_by(sums, False, floor, settings, group, kinds, heard, lowest)
+                scores[start + cell] = score
     cells[feature] = here
 
 
@@ -222,17 +329,19 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
     """
     cost, scores, active = person[1], desk[0], desk[3]
     layout, need = world[4], world[10][5]
-    for _ in range(3 * active.shape[0] + 3):
+    for _ in range(3 * active.shape[0] + 3 * world[14].shape[0]):
         now = score_of(state[2], world)
         if now >= need:
-            return True
+            if not objection(state, world):
+                return True
+            now = score_of(state[2], world)
         paid = price(state[0], cost, world)
         best, chosen, to = 0.0, np.int64(-1), np.int64(-1)
         for feature in active:
             if feature == barred:
                 continue
             here = cost[layout[feature, 0] + state[0][feature]]
-            scan(feature, budget - paid + here, state, person, desk, world)
+            scan(feature, budget - paid + here, now, state, person, desk, world)
             for k in range(layout[feature, 0], layout[feature + 1, 0]):
                 gain = min(scores[k], need) - now
                 if gain <= 1e-12:
@@ -244,12 +353,12 @@ def reach(state, budget, power, barred, person, desk, world):  # type: ignore[no
         if chosen < 0:
             return False
         move(state, chosen, to, world)
-    return score_of(state[2], world) >= need
+    return least_of(state[2], world) >= need
 
 
 @_inner
 def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
-    """Take back what is not needed, the largest saving first. Returns what is left to pay."""
+    """Take back what is not needed, the largest saving first, unless anybody objects. Returns what is left to pay."""
     cost, scores, active = person[1], desk[0], desk[3]
     layout, need = world[4], world[10][5]
     while True:
@@ -258,13 +367,16 @@ def reduce(state, barred, person, desk, world):  # type: ignore[no-untyped-def]
             here = cost[layout[feature, 0] + state[0][feature]]
             if feature == barred or here <= best:
                 continue
-            scan(feature, here - best, state, person, desk, world)
+            scan(feature, here - best, need, state, person, desk, world)
             for k in range(layout[feature, 0], layout[feature + 1, 0]):
                 if scores[k] >= need and here - cost[k] > best:
                     best, chosen, to = here - cost[k], feature, k - layout[feature, 0]
         if chosen < 0:
             return price(state[0], cost, world)
+        back = state[0][chosen]
         move(state, chosen, to, world)
+        if objection(state, world):
+            move(state, chosen, back, world)
 
 
 @_inner
@@ -291,7 +403,7 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
     """
     cost = person[1]
     layout = world[4]
-    paid = price(state[0], cost, world)
+    paid, spare = price(state[0], cost, world), SPARE if world[14].shape[0] == 1 else HURRIED[0]
     for feature in desk[3]:
         start = layout[feature, 0]
         here = cost[start + state[0][feature]]
@@ -307,7 +419,7 @@ def rebuilt(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
                 continue
             copy(state, trial)
             move(trial, feature, back - start, world)
-            if not reach(trial, SPARE * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
+            if not reach(trial, spare * paid, 0.5 if turn == 1 else 1.0, feature, person, desk, world):
                 continue
             less = reduce(trial, np.int64(-1), person, desk, world) < paid - LEAST_SAVING
             note(trial, desk)
@@ -326,7 +438,7 @@ def added(state, trial, person, desk, world):  # type: ignore[no-untyped-def]
     for feature in active:
         start = layout[feature, 0]
         here = cost[start + state[0][feature]]
-        scan(feature, paid, state, person, desk, world)
+        scan(feature, paid, now, state, person, desk, world)
         best_rate, at_rate, best_gain, at_gain = 0.0, -1, 0.0, -1
         for k in range(start, layout[feature + 1, 0]):
             gain, extra = scores[k] - now, cost[k] - here
@@ -494,7 +606,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
     Other cells that will do are written to ``noted`` (n, p, f), as many as there is room for, and their number to
     ``counts`` (n,): what came up on the way, and cells in the boxes of people.
     """
-    features, count, outputs = homes.shape[1], world[2].shape[0], world[9].shape[0]
+    features, count, outputs, heard = homes.shape[1], world[2].shape[0], world[9].shape[0], world[14]
     state = empty_state(features, count, outputs)
     trial = empty_state(features, count, outputs)
     scores, walked, sums = np.empty(costs.shape[1]), np.zeros(count, np.int64), np.zeros(outputs)
@@ -502,9 +614,12 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
     there = np.zeros(homes.shape[0], np.bool_)
     cells = np.zeros(features, np.int64)
     near, prices = np.zeros(BOXES, np.int64), np.zeros(BOXES)
+    promising = PROMISING if heard.shape[0] == 1 else HURRIED[1]
     for row in range(homes.shape[0]):
         person = homes[row], costs[row], firsts[row], lasts[row]
         desk = scores, walked, sums, actives(person, world), noted[row], counts[row : row + 1]
+        for member in range(heard.shape[0]):
+            heard[member] = member == 0
         best, seed = np.inf, np.int64(1)
         put(homes[row], found[row])
         for turn in range(POWERS + BOXES + RANDOM):
@@ -524,7 +639,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
                 seed = shuffle(seed, cells, person, desk, world)
             place(state, cells, world)
             if turn >= POWERS and there[row]:
-                if score_of(state[2], world) >= world[10][5]:
+                if least_of(state[2], world) >= world[10][5]:
                     note(state, desk)
                     reduce(state, np.int64(-1), person, desk, world)
                     note(state, desk)
@@ -532,7 +647,7 @@ def search(homes, costs, firsts, lasts, crowd, noted, counts, world):  # type: i
             if not reach(state, np.inf, power, np.int64(-1), person, desk, world):
                 continue
             there[row] = True
-            if reduce(state, np.int64(-1), person, desk, world) < PROMISING * best:
+            if reduce(state, np.int64(-1), person, desk, world) < promising * best:
                 note(state, desk)
                 paid = improve(state, trial, person, desk, world)
                 if paid < best - LEAST_SAVING:

@@ -15,22 +15,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.asked import itself
-from holdfast.models.merged import Merged
+from holdfast.models.least_sure import LeastSure
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.models.trees.committee import Committee
 from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.believable import believable, cheapest
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task, settle
-from holdfast.search.tree_cells import Board, Cells
+from holdfast.search.tree_cells import Board, Cells, Ints
 
 ROWS = 256  # whose cells are priced at a time,
 AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
 OTHERS = 64  # points beside the cheapest, where relations or people may refuse that
-PEOPLE = 4000  # training rows at most whose boxes are tried
+EXTRA = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # beyond the margin asked for, in log-odds
+PRICES = 1 << 22  # of cells that are held at a time
+PEOPLE = 4000  # training rows at most whose boxes are tried; where several models are searched, their share of them,
+FEWEST = 250  # but so many
 ENOUGH = 1.02 * LEAST_SCORE  # what a score must be, so that rounding to float32 decides nothing
 
 
-def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
+def cheapest_of_trees(task: Task, ensemble: Ensemble | Committee) -> Tensor:
     """The cheapest points found that score above 0; where there are none, the row itself: (n, d).
 
     Where relations join columns or points must pass for people, the search is asked for more points than the cheapest.
@@ -39,8 +43,8 @@ def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
     """
     space, strict = task.space, task.guarded
     if space.related is None and strict.people is None:
-        return cheapest_in_trees(task, ensemble)
-    apart, others = Trees(task, ensemble).several(OTHERS)
+        return _several(task, ensemble, 0)[0]
+    apart, others = _several(task, ensemble, OTHERS)
     points = torch.cat([apart[:, None], others], 1)
     point = apart.clone()
     for rows in torch.split(torch.arange(len(apart)), ROWS):
@@ -55,6 +59,23 @@ def cheapest_of_trees(task: Task, ensemble: Ensemble) -> Tensor:
     return point
 
 
+def _several(task: Task, ensemble: Ensemble | Committee, count: int) -> tuple[Tensor, Tensor]:
+    """The cheapest point of every row and others, see `Trees.several`.
+
+    Kernels look for the least of several models. Where that is not enough because a soft minimum is asked for, they
+    look again for a larger one.
+    """
+    best, others = Trees(task, ensemble).several(count)
+    own = itself(task.model)
+    for extra in EXTRA if isinstance(own, LeastSure) and own.temperature else ():
+        left = torch.nonzero((best != task.origin).any(1) & ~task.enough(best)).flatten()
+        if not len(left):
+            break
+        some = task.of(left)
+        best[left], others[left] = Trees(replace(some, score=AtLeast(task.score, extra)), ensemble).several(count)
+    return best, others
+
+
 def _joined(task: Task, apart: Tensor) -> Tensor:
     """Points that are valid column by column, made valid by the relations too, and of the class again."""
     point = task.space.snap(apart, task.origin)
@@ -64,22 +85,25 @@ def _joined(task: Task, apart: Tensor) -> Tensor:
     return point
 
 
-def cheapest_in_trees(task: Task, ensemble: Ensemble) -> Tensor:
+def cheapest_in_trees(task: Task, ensemble: Ensemble | Committee) -> Tensor:
     """The same as if there were neither relations nor people."""
     return Trees(task, ensemble).several(0)[0]
 
 
 class Trees:
-    """A task whose model is an ensemble."""
+    """A task whose model is an ensemble, or several that are searched together."""
 
-    def __init__(self, task: Task, ensemble: Ensemble) -> None:
+    def __init__(self, task: Task, ensemble: Ensemble | Committee) -> None:
         if task.ball is not None:
             raise NotImplementedError("a search inside trees has no ball; leave it out of the task")
         # Kernels work in the memory of the processor, wherever the rows are.
         origin = task.origin.cpu()
         self.device = task.origin.device
         self.task = replace(task, origin=origin, target=task.target.cpu(), space=task.space.to(origin))
-        self.board = Board.of(ensemble, self.task.space)
+        if isinstance(ensemble, Ensemble):
+            ensemble = Committee.alone(ensemble, itself(task.model))
+        self.committee = ensemble
+        self.board = Board.of(self.committee.joint, self.task.space)
 
     def several(self, count: int) -> tuple[Tensor, Tensor]:
         """The cheapest point of every row (n, d), and others that score enough, the row itself where there are fewer.
@@ -88,10 +112,12 @@ class Trees:
         """
         task = self.task
         best, others = task.origin.clone(), task.origin[:, None].repeat(1, count, 1)
-        people = _people(self.board.ensemble)
+        count_of_people = max(FEWEST, PEOPLE // len(self.committee.ensembles))
+        known, people = arrays_of(self.board), _people(self.board.ensemble, count_of_people)
         for target in sorted(set(task.target.tolist())):
-            search = Search(self.board, Goal.of(task, self.board.ensemble, target), people)
-            for rows in torch.split(torch.nonzero(task.target == target).flatten(), ROWS):
+            search = Search(self.board, (*known, *Goal.of(task, self.committee, target).arrays), people)
+            some = max(1, min(ROWS, PRICES // len(self.board.column)))
+            for rows in torch.split(torch.nonzero(task.target == target).flatten(), some):
                 best[rows], others[rows] = search(task.of(rows), count)
         return best.to(self.device), others.to(self.device)
 
@@ -100,21 +126,30 @@ class Trees:
 class Goal:
     """What is wanted of the sums over trees: kernels take its ``arrays``."""
 
-    arrays: tuple[NDArray[np.float64], NDArray[np.int64]]
+    arrays: tuple[NDArray[Any], ...]
 
     @classmethod
-    def of(cls, task: Task, ensemble: Ensemble, target: int) -> Goal:
+    def of(cls, task: Task, committee: Committee, target: int) -> Goal:
         odds, least = _wanted(task.score)
-        own = itself(task.model)
-        classes = len(ensemble.encoding.schema.classes)
-        groups = own.groups if isinstance(own, Merged) else tuple((label,) for label in range(classes))
-        group = np.zeros(classes, dtype=np.int64)
-        for number, members in enumerate(groups):
-            group[list(members)] = number
-        settings = np.array(
-            [ensemble.link == "probability", odds, least, target, len(groups), ENOUGH], dtype=np.float64
-        )
-        return cls((settings, group))
+        own, ensembles = itself(task.model), committee.ensembles
+        missing = 0  # so many of the members need not agree
+        if isinstance(own, LeastSure):
+            least, missing = least + own.margin, len(committee) - own.needed
+        group = np.zeros((len(ensembles), max(sum(map(len, groups)) for groups in committee.groups)), dtype=np.int64)
+        for place, groups in enumerate(committee.groups):
+            for number, labels in enumerate(groups):
+                group[place, list(labels)] = number
+        settings = np.array([0, odds, least, target, len(committee.groups[0]), ENOUGH], dtype=np.float64)
+        kinds = np.zeros((len(ensembles), 3), dtype=np.int64)
+        for place, one in enumerate(ensembles):
+            kinds[place] = one.link == "probability", len(one.base), place * committee.joint.value.shape[1]
+        owner = np.repeat(np.arange(len(ensembles)), [len(one.roots) for one in ensembles])
+        return cls((settings, group, kinds, owner, np.zeros(len(ensembles), dtype=np.bool_), np.zeros(missing + 1)))
+
+
+def searches(trees: Ensemble | Committee, score: Score) -> bool:
+    """Whether what is wanted can be looked for inside the trees: of several models, their margins can."""
+    return isinstance(trees, Ensemble) or not _wanted(score)[0]
 
 
 def _wanted(score: Score) -> tuple[bool, float]:
@@ -130,10 +165,10 @@ def _wanted(score: Score) -> tuple[bool, float]:
 class Search:
     """The search towards one target."""
 
-    def __init__(self, board: Board, goal: Goal, people: Cells) -> None:
+    def __init__(self, board: Board, world: tuple[NDArray[Any], ...], people: Cells) -> None:
         from holdfast.search import tree_kernels
 
-        self.board, self.world = board, world_of(board, goal)
+        self.board, self.world = board, world
         enough = tree_kernels.scores_of(people, self.world) >= ENOUGH
         self.crowd = tree_kernels.boxes(people[enough], self.world)
 
@@ -155,19 +190,60 @@ class Search:
         return board.written(origin, home, cells, value), torch.stack([origin, *more], 1)[:, 1:]
 
 
-def world_of(board: Board, goal: Goal) -> tuple[NDArray[Any], ...]:
-    """What kernels know."""
+def arrays_of(board: Board) -> tuple[NDArray[Any], ...]:
+    """What kernels know of trees and cells; what is wanted comes behind it."""
     from holdfast.search.tree_kernels import LEVELS
 
-    ensemble = board.ensemble
-    is_number = np.array([feature.is_numeric for feature in ensemble.features])
-    missing = np.array(ensemble.arrays[1], dtype=np.int64)
-    kind = np.where(is_number[ensemble.feature], ensemble.missing_left, LEVELS)
-    nodes = np.stack([ensemble.feature, ensemble.split, kind, ensemble.left, ensemble.right], axis=1).astype(np.int32)
-    layout = np.zeros((len(is_number) + 1, 3), dtype=np.int64)
-    layout[:, 0], layout[:-1, 1], layout[:-1, 2] = board.offset, is_number, missing
-    roots = ensemble.roots.astype(np.int64)
-    return nodes, ensemble.value, roots, ensemble.sets, layout, *touching(ensemble, board), ensemble.base, *goal.arrays
+    ensemble, features = board.ensemble, board.ensemble.features
+    order, tree, end = in_order(ensemble)
+    is_number = np.array([feature.is_numeric for feature in features])
+    place = np.argsort(order)  # of every node among those in order
+    feature, split = ensemble.feature[order].astype(np.int64), ensemble.split[order].astype(np.int64)
+    kind = np.where(is_number[feature], ensemble.missing_left[order], LEVELS)
+    left, right = place[ensemble.left[order]], place[ensemble.right[order]]
+    layout = np.zeros((len(features) + 1, 3), dtype=np.int64)
+    layout[:, 0], layout[:-1, 1], layout[:-1, 2] = board.offset, is_number, ensemble.arrays[1]
+    inner = np.flatnonzero(feature >= 0)
+    steps = inner[is_number[feature[inner]]]
+    touch_start, nodes = _lists(board.offset[feature[steps]] + split[steps], steps, int(board.offset[-1]))
+    return (
+        np.stack([feature, split, kind, left, right], axis=1).astype(np.int32),
+        ensemble.value[order],
+        place[ensemble.roots],
+        ensemble.sets,
+        layout,
+        touch_start,  # which nodes have each threshold, where what is below them ends, and whose tree it is
+        np.stack([nodes, end[nodes], tree[nodes]], axis=1),
+        *_lists(feature[inner], tree[inner], len(features)),  # which trees use each feature
+        ensemble.base,
+    )
+
+
+def in_order(ensemble: Ensemble) -> tuple[Ints, Ints, Ints]:
+    """All nodes such that those below a node follow it: their numbers, their trees, and where what is below ends."""
+    fronts, trees = [ensemble.roots.astype(np.int64)], [np.arange(len(ensemble.roots))]
+    while len(fronts[-1]):
+        grows = ensemble.feature[fronts[-1]] >= 0
+        inner = fronts[-1][grows]
+        fronts.append(np.stack([ensemble.left[inner], ensemble.right[inner]], axis=1).reshape(-1).astype(np.int64))
+        trees.append(np.repeat(trees[-1][grows], 2))
+    size, place = (
+        np.zeros(len(ensemble.feature), dtype=np.int64),
+        len(ensemble.feature) + np.arange(len(ensemble.feature)),  # whatever no tree has comes last
+    )
+    for front in reversed(fronts):
+        inner = front[ensemble.feature[front] >= 0]
+        size[front] = 1
+        size[inner] += size[ensemble.left[inner]] + size[ensemble.right[inner]]
+    place[fronts[0]] = np.cumsum(size[fronts[0]]) - size[fronts[0]]
+    for front in fronts:
+        inner = front[ensemble.feature[front] >= 0]
+        place[ensemble.left[inner]] = place[inner] + 1
+        place[ensemble.right[inner]] = place[inner] + 1 + size[ensemble.left[inner]]
+    own = np.zeros_like(place)
+    own[np.concatenate(fronts)] = np.concatenate(trees)
+    order = np.argsort(place)
+    return order, own[order], place[order] + size[order]
 
 
 def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells, Cells]:
@@ -182,38 +258,19 @@ def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells
     return first, last
 
 
-def touching(ensemble: Ensemble, board: Board) -> tuple[NDArray[np.int64], ...]:
-    """Which trees a step across each threshold can change, and which trees use each feature: two lists of lists."""
-    tree = np.zeros(len(ensemble.feature), dtype=np.int64)
-    for number, root in enumerate(ensemble.roots.tolist()):
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
-            tree[node] = number
-            if ensemble.feature[node] >= 0:
-                waiting += [int(ensemble.left[node]), int(ensemble.right[node])]
-    inner = np.flatnonzero(ensemble.feature >= 0)
-    feature = ensemble.feature[inner].astype(np.int64)
-    steps = np.array([own.is_numeric for own in ensemble.features])[feature]
-    thresholds = board.offset[feature[steps]] + ensemble.split[inner[steps]]
-    return (
-        *_lists(thresholds, tree[inner[steps]], int(board.offset[-1])),
-        *_lists(feature, tree[inner], len(ensemble.features)),
-    )
-
-
 def _lists(
     keys: NDArray[np.int64], values: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different values of every key, one list after another: where each begins (count + 1,), and all of them."""
-    pairs = np.unique(np.stack([keys, values], axis=1), axis=0) if len(keys) else np.zeros((0, 2), dtype=np.int64)
-    return np.searchsorted(pairs[:, 0], np.arange(count + 1)), np.ascontiguousarray(pairs[:, 1])
+    most = int(values.max(initial=0)) + 1
+    key, value = np.divmod(np.unique(keys * most + values), most)
+    return np.searchsorted(key, np.arange(count + 1)), value
 
 
-def _people(ensemble: Ensemble) -> Cells:
-    """The cells of people whom the encoding knows."""
+def _people(ensemble: Ensemble, count: int) -> Cells:
+    """The cells of so many people whom the encoding knows."""
     known = ensemble.encoding.known
     if known is None or not len(known):
         return np.zeros((0, len(ensemble.features)), dtype=np.int64)
-    some = known.iloc[np.unique(np.linspace(0, len(known) - 1, PEOPLE).astype(int))]
+    some = known.iloc[np.unique(np.linspace(0, len(known) - 1, count).astype(int))]
     return ensemble.cells(some).astype(np.int64)

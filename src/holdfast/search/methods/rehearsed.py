@@ -28,6 +28,9 @@ class Rehearsed:
 
         all of them give the target, each by more than ``margin`` between its logit and the next
 
+    Any models will do: networks and translations are searched by their gradients, trees over the cells that the
+    thresholds of all of them make, and where one is a black box, all are asked.
+
     With ``share`` below 1 that many of the members are enough; the deployed model always counts. A ``temperature``
     above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is
     in units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
@@ -107,3 +110,8 @@ def _check_family(family: Any) -> None:
         )
     if not len(family):
         raise ValueError("the family is empty: there is nothing to rehearse with; try seeds(32)")
+    if len(family.fingerprints) != len(family):
+        raise ValueError(
+            "the family does not say which training made each of its members, so no audit could refuse them; make it "
+            "again with train(...) or refit(...), or take its models with Family.from_models([...])"
+        )
