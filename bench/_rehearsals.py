@@ -39,7 +39,7 @@ REHEARSED, CALIBRATED, JUDGES = 256, 500, 200
 FIRST_JUDGE, FIRST_CALIBRATED = 1001, 2001
 DEPLOYED = (0, 10_001, 10_002, 10_003, 10_004)
 SPACES = ("free", "schema", "people")  # the paper's, what a person can do, and the same among people who could exist
-SEARCHES = ((32, 0.0), (32, 0.2), (32, 0.45), (256, 0.0), (256, 0.1))  # members, temperature
+SEARCHES = ((32, 0.0), (32, 0.2), (32, 0.45), (256, -0.01), (256, 0.0), (256, 0.1))  # members, caution
 ACCEPTED = 0.99  # of the judges, for the oracle
 
 
@@ -110,10 +110,10 @@ class Cell:
         own: dict[str, Method] = {"min-cost": plain}
         if self.sns:
             own["min-cost+sns"] = Then(plain, (SNS(radius=SNS_SHARE * RADII[self.dataset]),))
-        for members, temperature in SEARCHES:
+        for members, caution in SEARCHES:
             if members <= self.members[0]:
-                name = f"rehearsed {members}, temperature {temperature:g}"
-                own[name] = Rehearsed(rehearsed[:members], temperature=temperature, search=plain)
+                name = f"rehearsed {members}, caution {caution:g}"
+                own[name] = Rehearsed(rehearsed[:members], search=plain).turned(caution)
         # What may see the judges: they are asked for all of them, and for almost all.
         own["oracle 100 %"] = Rehearsed(judges, search=plain)
         own["oracle 99 %"] = Rehearsed(judges, share=ACCEPTED, search=plain)

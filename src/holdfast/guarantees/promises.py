@@ -361,7 +361,7 @@ def _tuned(method: Any, knobs: Any, rate: float) -> list[tuple[float, Method]]:
             "your own is a frozen dataclass whose class attribute 'knob' names one of its fields, 'knobs' its values"
         )
     # Where less than 1 - rate of the rehearsals agree, others are as unlikely to: nobody needs to search there.
-    usual = [value for value in getattr(type(method), "knobs", (0.0,)) if value >= -rate]
+    usual = [value for value in getattr(method, "knobs", (0.0,)) if value >= -rate]
     values = _checked_knobs(usual if knobs is None else knobs)
     try:
         return [(value, turned(method, value)) for value in values]

@@ -18,6 +18,9 @@ from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 
+SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)  # of the members that agree,
+TEMPERATURES = (0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # and where all do; see `Rehearsed.turned`
+
 
 @dataclass(frozen=True)
 class Rehearsed:
@@ -40,7 +43,6 @@ class Rehearsed:
 
     source: ClassVar[str] = "a method of ours"
     knob: ClassVar[str] = "caution"  # that `promise` turns, see `turned`
-    knobs: ClassVar[tuple[float, ...]] = (-0.4, -0.3, -0.2, -0.1, -0.05, 0, 0.1, 0.2, 0.3, 0.45, 0.7, 1, 1.4, 2)
 
     family: Rehearsals = field(repr=False)
     margin: float = 0.0
@@ -60,6 +62,12 @@ class Rehearsed:
             )
         if not callable(self.search):
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
+
+    @property
+    def knobs(self) -> tuple[float, ...]:
+        """The values that `promise` tries: shares that differ by a member or more, and temperatures."""
+        needed = {math.ceil(share * self.members - 1e-9): share - 1 for share in SHARES}
+        return (*sorted(round(value, 6) for value in needed.values()), *TEMPERATURES)
 
     def turned(self, caution: float) -> Self:
         """The same with another caution: below 0 a share of 1 + caution must agree, above 0 it is the temperature."""
