@@ -21,8 +21,8 @@ def result():
 def test_rows_cover_every_method_change_and_space(result):
     assert {(row["space"], row["method"], row["change"]) for row in result.rows} == {
         (space, method, change)
-        for space in ("free", "schema")
-        for method in ("pgd", "pgd+sns")
+        for space, methods in {"free": ("pgd", "pgd+sns"), "schema": ("pgd", "pgd+sns", "promised")}.items()
+        for method in methods
         for change in ("seeds", "leave-one-out")
     }
     for row in result.rows:
@@ -62,8 +62,10 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
     story = result.story
     frame = result.counterfactuals
     assert story.wanted == "good"
-    assert [advice.method for advice in story.advice] == ["pgd", "pgd+sns"]
+    assert [advice.method for advice in story.advice] == ["pgd", "pgd+sns", "promised"]
     turned_down = frame[frame["wanted"] == "good"]
+    helped = turned_down.groupby("applicant")["found"].all()
+    turned_down = turned_down[turned_down["applicant"].isin(helped[helped].index)]
     assert story.people == turned_down["applicant"].nunique()
     for advice in story.advice:
         assert advice.usual == pytest.approx(turned_down[turned_down["method"] == advice.method]["held"].mean() / 8)
@@ -78,10 +80,29 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
         )
 
 
+@pytest.mark.slow
+def test_with_too_few_models_nothing_is_promised():
+    told = demo(rows=20, members=2, rate=0.02)
+    assert not told.promise.promised
+    assert "promised" not in set(told.counterfactuals["method"])
+
+
+@pytest.mark.slow
+def test_the_promised_advice_is_told_beside_the_others():
+    told = demo(rows=60, members=30, rate=0.15)
+    assert told.promise.promised
+    assert [advice.method for advice in told.story.advice] == ["pgd", "pgd+sns", "promised"]
+    cell = {(row["method"], row["change"]): row for row in told.rows if row["space"] == "schema"}
+    assert cell["promised", "seeds"]["rate"] < cell["pgd+sns", "seeds"]["rate"] < cell["pgd", "seeds"]["rate"]
+    promised = told.counterfactuals[told.counterfactuals["method"] == "promised"]
+    assert int(promised["found"].sum()) == int(told.promise.promised_rows.sum())
+    assert set(promised["wanted"][promised["found"].astype(bool)]) == {"good"}
+
+
 def test_the_files_hold_what_the_value_holds(result, tmp_path):
     table, numbers = result.save(tmp_path / "out")
     assert json.loads(numbers.read_text()) == result.rows
-    assert len(pd.read_csv(table)) == 90
+    assert len(pd.read_csv(table)) == 120
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counterfactuals.csv", "results.json"]
 
 

@@ -34,6 +34,7 @@ class Advice:
     held: int
     members: int
     usual: float  # share of the networks that honour the method's advice to people like this one, on average
+    cost: float  # l1, in the encoded space
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
     advised = tuple(Change(name, before, after, name in following) for name, before, after in changes)
-    return Advice(method, advised, held, len(audit.kinds), usual)
+    return Advice(method, advised, held, len(audit.kinds), usual, float(counterfactuals.cost(1)[row]))
 
 
 def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:

@@ -170,18 +170,20 @@ def story_text(story: Story, chosen: str) -> Group:
             style="",
         )
     first, *others = story.advice
-    usual = " and ".join(
+    usual = ", ".join(
         [f"{first.method}'s advice holds in {first.usual:.1%}"]
-        + [f"{other.method}'s advice in {other.usual:.1%}" for other in others]
+        + [f"{other.method}'s in {other.usual:.1%}" for other in others]
     )
     closing = Text(
-        f"On average over all {story.people} people who were turned down, {usual} of the retrained models.\n"
+        f"On average over all {story.people} people who were turned down and helped by each, {usual} of the retrained "
+        "models.\n"
     )
     return Group(opening, *(_advice_text(advice, story.wanted) for advice in story.advice), closing)
 
 
 def _advice_text(advice: Advice, wanted: Level) -> Text:
-    text = Text(f"To be classified '{wanted}', ").append(advice.method, style="bold").append(" advises:\n")
+    text = Text(f"To be classified '{wanted}', ").append(advice.method, style="bold")
+    text.append(f" advises, at a cost of {advice.cost:.2f} (l1):\n")
     for change in advice.changes:
         text.append(f"    {change}\n")
     share = advice.held / advice.members
