@@ -43,6 +43,7 @@ TABLES = {
     "paper_families": "4 networks in",
     "plans": "Three plans for everybody whom German Credit refuses",
     "promise": "Rehearsed searches beside an oracle",
+    "rehearsal_variants": "Ways to ask several models at once",
     "refits": "Invalidated by retraining: boosted trees beside networks",
     "rehearsed_trees": "Rehearsed: boosted trees that agree beforehand",
     "retraining": "How memory grows",

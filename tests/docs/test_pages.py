@@ -33,6 +33,7 @@ SLOW = {
         "mathematics",
         "models",
         "promise",
+        "rehearsal",
         "store",
         "studies",
     )

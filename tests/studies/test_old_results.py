@@ -217,6 +217,8 @@ def test_an_old_audit_has_the_old_numbers_under_todays_names():
     summary = json.loads((OLD / "audit" / "audit.json").read_text(encoding="utf-8"))["summary"]
     for now, then in zip(audit.summary().to_dict("records"), summary, strict=True):
         expected = {RENAMED.get(name, name): np.nan if value is None else value for name, value in then.items()}
+        low, high = expected.pop("low"), expected.pop("high")
+        assert low <= now.pop("low") <= now["rate"] <= now.pop("high") <= high  # limits are narrower than in 0.1
         assert now == pytest.approx(expected, nan_ok=True)
 
 
