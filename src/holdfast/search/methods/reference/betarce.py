@@ -33,7 +33,7 @@ MOST = 100_000  # models that an error message counts up to
 
 @dataclass(frozen=True)
 class BetaRCE:
-    r"""BetaRCE (Stępka, Lango and Stefanowski, KDD 2025), written from the paper: a baseline for `Rehearsed`.
+    r"""BetaRCE (Stępka, Lango and Stefanowski, KDD 2025) in our own code: a baseline for `Rehearsed`.
 
     ``method`` finds a counterfactual, and the k members of ``family`` are retrainings that may come. Where s of them
     give a point its target, the probability that one more does has the posterior Beta(1/2 + s, 1/2 + k − s). The point
