@@ -7,7 +7,7 @@ drawn anew several times, since what is stated is a matter of which they are.
 
     BetaRCE             asks all 32 while it searches, and states from the same 32: each person's counterfactual is
                         valid by another retraining with the probability stated, or more, with a credibility of 95 %
-    Rehearsed(12) + 20  searches with 12 and lets 20 choose its temperature, by `promise`: the share that another
+    Rehearsed(12) + 20  searches with 12 and lets 20 choose its caution, by `promise`: the share that another
                         retraining invalidates is at most the rate, on average over the draws; or it promises nothing
     Rehearsed(32)       searches with all 32 and states nothing
 
@@ -57,7 +57,7 @@ from holdfast.search.methods.reference.betarce import BetaRCE
 
 DATASETS = ("german", "heloc", "seizure")
 SPACES = ("free", "schema")
-LEAST_FOUND = 0.25  # of the rows; a value of the knob that finds fewer ends a promise's search
+LEAST_FOUND = 0.25  # of the rows found at first; a value of the knob that finds fewer ends a promise's search
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Size:
     draws: int = 5
     delta: float = 0.9
     rates: tuple[float, ...] = (0.05, 0.1)
-    knobs: tuple[float, ...] = Rehearsed.knobs
+    knobs: tuple[float, ...] | None = None  # the method's own
 
 
 QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), knobs=(0.0, 0.1))
@@ -92,7 +92,7 @@ class Question:
     def asked(self, method: Method) -> Counterfactuals:
         return method(self.model, self.x, self.target, self.space)
 
-    def promised(self, method: Rehearsed, by: Family, rate: float, knobs: tuple[float, ...]) -> Promise:
+    def promised(self, method: Rehearsed, by: Family, rate: float, knobs: tuple[float, ...] | None) -> Promise:
         own = {"rate": rate, "audit": self.judges, "knobs": knobs, "least_found": LEAST_FOUND}
         return promise(method, self.model, self.x, self.target, self.space, by, **own)
 

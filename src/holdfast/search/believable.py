@@ -14,6 +14,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from holdfast.models.asked import itself
+from holdfast.models.least_sure import LeastSure
 from holdfast.models.model import Model
 from holdfast.search.gradients import LEAST_SCORE, Ball, by_rows
 from holdfast.search.moves import Task, cheaper, last_way, reach, reduce
@@ -41,7 +43,9 @@ def believable(task: Task, point: Tensor) -> Tensor:
     best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
     lost = torch.nonzero(~some.good(best)).flatten()
     if len(lost) and people.thorough:
-        best[lost] = _by_other_ways(some.of(lost), hint[lost], strict.people)
+        # Of several models that must agree, all are asked about everybody: only of those on whom they agree already.
+        whom = people if isinstance(itself(task.model), LeastSure) else strict.people
+        best[lost] = _by_other_ways(some.of(lost), hint[lost], whom)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
 
