@@ -10,14 +10,14 @@ import types
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
-from holdfast.models.least_sure import LeastSure
+from holdfast.models.least_sure import LeastSure, Rehearsals
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -36,7 +36,7 @@ def identities(model: Any) -> frozenset[str]:
     alike, and are two.
     """
     if isinstance(model, LeastSure):
-        return identities(model.deployed) | frozenset(model.members.fingerprints)
+        return identities(model.deployed) | frozenset(cast(Rehearsals, model.members).fingerprints)
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
     names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}

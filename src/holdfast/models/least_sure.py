@@ -21,12 +21,10 @@ ROWS_AT_ONCE = 4096
 LIGHT = 0.01  # a member that weighs less has no say in which way is up
 
 
-class Rehearsals(Protocol):
-    """Retrained models that are asked together; a `Family` is one."""
+class Members(Protocol):
+    """Models that are asked together."""
 
     def __len__(self) -> int: ...
-    @property
-    def fingerprints(self) -> tuple[str, ...]: ...
     def logits(self, x: Tensor) -> Tensor:
         """What every member says of every row: (k, n, c)."""
         ...
@@ -34,6 +32,13 @@ class Rehearsals(Protocol):
     def logits_of(self, x: Tensor, members: Tensor) -> Tensor:
         """What one member says of each row, member ``members[i]`` of row i: (n, c)."""
         ...
+
+
+class Rehearsals(Members, Protocol):
+    """Retrained models, known by their training runs; a `Family` is one."""
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ class LeastSure:
     """
 
     deployed: Model
-    members: Rehearsals
+    members: Members  # `Rehearsals`, or what is asked in their place
     share: float = 1.0
     margin: float = 0.0
     temperature: float = 0.0

@@ -169,14 +169,10 @@ def story_text(story: Story, chosen: str) -> Group:
             f"'{story.wanted}' as the limit for advice. The advice does not make them more unusual.\n",
             style="",
         )
-    first, *others = story.advice
-    usual = ", ".join(
-        [f"{first.method}'s advice holds in {first.usual:.1%}"]
-        + [f"{other.method}'s in {other.usual:.1%}" for other in others]
-    )
+    usual = ", ".join(f"{advice.method} {advice.usual:.1%}" for advice in story.advice)
     closing = Text(
-        f"On average over all {story.people} people who were turned down and helped by each, {usual} of the retrained "
-        "models.\n"
+        f"The share of the retrained models that accept the advice, on average over all {story.people} people who were "
+        f"turned down and helped by each: {usual}.\n"
     )
     return Group(opening, *(_advice_text(advice, story.wanted) for advice in story.advice), closing)
 

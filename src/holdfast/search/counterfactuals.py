@@ -79,6 +79,17 @@ class Counterfactuals:
         some: dict[str, Any] = {name: part[rows] for name, part in (own | more).items() if part is not None}
         return replace(self, **some)
 
+    def where(self, take: Tensor, other: Counterfactuals) -> Counterfactuals:
+        """The same question with another's answers for some rows, by a mask (n,)."""
+
+        def chosen(name: str) -> Tensor:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            return torch.where(take if mine.ndim == 1 else take[:, None], theirs, mine)
+
+        names = [name for name in ("point", "found", "unlikeness", "implausible") if getattr(self, name) is not None]
+        parts: dict[str, Any] = {name: chosen(name) for name in names}
+        return replace(self, **parts, seen=self.seen | other.seen)
+
     @property
     def unusual(self) -> Tensor:
         """Who is unlike the people of the target class as they are: (n,) bool. They need not become more usual."""

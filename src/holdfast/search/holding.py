@@ -53,22 +53,21 @@ class Holding:
     @property
     def best(self) -> Counterfactuals:
         """For each person the answer that most models accept, and of those the cheapest: the best there is."""
-        place = torch.where(self.agreement.isnan(), -1.0, self.agreement).argmax(1)  # the first, which is the cheapest
-        pick = torch.arange(len(self), device=place.device)
-        first = self.answers[0]
-        parts: dict[str, Any] = {
-            name: torch.stack([getattr(answer, name) for answer in self.answers], dim=1)[pick, place]
-            for name in ("point", "found", "unlikeness", "implausible")
-            if getattr(first, name) is not None
-        }
-        seen = frozenset[str]().union(*(answer.seen for answer in self.answers))
-        return replace(first, **parts, seen=seen, calls=None)
+        best, most = self.answers[0], self._known[:, 0]
+        for answer, agreed in zip(self.answers[1:], self._known.unbind(1)[1:], strict=True):
+            best, most = best.where(agreed > most, answer), torch.maximum(most, agreed)
+        return replace(best, calls=None)
 
     @property
     def best_agreement(self) -> Tensor:
         """The share of the models that accept the best there is: (n,); NaN where nothing was found."""
-        known = torch.where(self.agreement.isnan(), -1.0, self.agreement).amax(1)
-        return torch.where(known < 0, torch.nan, known)
+        most = self._known.amax(1)
+        return torch.where(most < 0, torch.nan, most)
+
+    @property
+    def _known(self) -> Tensor:
+        """The agreement, and −1 where nothing was found."""
+        return torch.where(self.agreement.isnan(), -1.0, self.agreement)
 
     def table(self) -> pd.DataFrame:
         """One row for every person and share: row, share, found, cost, agreement."""
@@ -90,10 +89,10 @@ class Holding:
         if agreed.isnan():
             return f"row {row}: no counterfactual was found that even {self.shares[0]:.0%} of the models accept"
         cost = float(answer.cost(self.norm)[row])
-        least = f"{float(self.cost[row][~self.cost[row].isnan()][0]):.3g} for {self.shares[0]:.0%} of them"
         if bool(self.answers[-1].found[row]):
             return (
-                f"row {row}: a counterfactual that {self.shares[-1]:.0%} of the models accept costs {cost:.3g}; {least}"
+                f"row {row}: a counterfactual that {self.shares[-1]:.0%} of the models accept costs {cost:.3g}; one "
+                f"that {self.shares[0]:.0%} accept costs {float(self.cost[row, 0]):.3g}"
             )
         return (
             f"row {row}: no counterfactual was found that {self.shares[-1]:.0%} of the models accept; the best "
@@ -138,16 +137,7 @@ def price_of_holding(
 def _cheaper(own: Counterfactuals, more: Counterfactuals, norm: int) -> Counterfactuals:
     """What was found for a share, or what was found for a larger one where that is cheaper."""
     costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (own, more)]
-    take = costs[1] < costs[0]
-    names = [name for name in ("point", "found", "unlikeness", "implausible") if getattr(own, name) is not None]
-    parts: dict[str, Any] = {
-        name: torch.where(_beside(take, getattr(own, name)), getattr(more, name), getattr(own, name)) for name in names
-    }
-    return replace(own, **parts)
-
-
-def _beside(take: Tensor, values: Tensor) -> Tensor:
-    return take if values.ndim == 1 else take[:, None]
+    return own.where(costs[1] < costs[0], more)
 
 
 def _checked_shares(shares: Any) -> tuple[float, ...]:

@@ -76,10 +76,6 @@ class Committee:
     def __len__(self) -> int:
         return len(self.ensembles) - 1
 
-    @property
-    def fingerprints(self) -> tuple[str, ...]:
-        raise NotImplementedError("trees are known by the models that they were read from")
-
     def logits(self, x: Tensor) -> Tensor:
         """What every member says of every row: (k, n, c)."""
         first = self.ensembles[0]
