@@ -7,15 +7,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from holdfast.cli.audit import Scaling, recipe_of
-from holdfast.cli.options import (
-    MOST_EPOCHS,
-    MOST_MEMBERS,
-    MOST_ROWS,
-    errors_as_sentences,
-    whole_number,
-    widths,
-    writing_to,
+from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
+from holdfast.cli.training import (
+    BatchOption,
+    DataOption,
+    EpochsOption,
+    HiddenOption,
+    IndexOption,
+    LabelOption,
+    ModelsOption,
+    ScalingOption,
+    SchemaOption,
+    kept,
+    recipe_of,
+    store_of_families,
 )
 from holdfast.utils.terminal import console
 
@@ -24,9 +29,7 @@ MOST_PLANS = 100
 
 
 def promise(
-    data: Annotated[
-        str, typer.Option(help="The table that the models were trained on (.csv or .parquet), or a dataset's name.")
-    ],
+    data: DataOption,
     rate: Annotated[
         float,
         typer.Option(help="The share of counterfactuals that one more retrained model may invalidate, on average."),
@@ -38,10 +41,7 @@ def promise(
     rows: Annotated[
         int, typer.Option(callback=whole_number(1, MOST_ROWS), help="How many of them, from the first on.")
     ] = 100,
-    models: Annotated[
-        list[Path] | None,
-        typer.Option(help="The retrained models: a saved family, or files of models (repeat the option)."),
-    ] = None,
+    models: ModelsOption = None,
     deployed: Annotated[
         Path | None,
         typer.Option(help="The deployed model's file; by default, the saved family's member of kind 'base'."),
@@ -72,30 +72,20 @@ def promise(
     target: Annotated[
         str | None, typer.Option(help="The class that everybody wants; by default, the other of two classes.")
     ] = None,
-    schema: Annotated[Path | None, typer.Option(help="What the columns mean, .toml or .json.")] = None,
-    label: Annotated[str | None, typer.Option(help="The label's column, where there is no schema.")] = None,
-    scaling: Annotated[Scaling, typer.Option(help="How the models' inputs are scaled.")] = "standard",
-    index: Annotated[str | None, typer.Option(help="The column of row labels in all tables.")] = None,
-    hidden: Annotated[
-        str | None,
-        typer.Option(callback=widths, help="Without models: widths of the hidden layers to train, such as 128,64,16."),
-    ] = None,
-    epochs: Annotated[int, typer.Option(callback=whole_number(1, MOST_EPOCHS), help="Without models: epochs.")] = 100,
-    batch: Annotated[
-        int, typer.Option(callback=whole_number(1, MOST_ROWS), help="Without models: rows per batch.")
-    ] = 32,
+    schema: SchemaOption = None,
+    label: LabelOption = None,
+    scaling: ScalingOption = "standard",
+    index: IndexOption = None,
+    hidden: HiddenOption = None,
+    epochs: EpochsOption = 100,
+    batch: BatchOption = 32,
     out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and promise.json.")] = Path(
         "holdfast-promise"
     ),
 ) -> None:
     """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3)."""
-    from holdfast.families.entries import default_store
-
-    store = default_store()
-    kept = (
-        "nothing was written" if models else f"networks that were trained are kept in {store}; run it again to resume"
-    )
-    with errors_as_sentences(kept), writing_to(out):
+    store = store_of_families()
+    with errors_as_sentences(kept(store, models)), writing_to(out):
         from holdfast.auditing.audit_files import read_data
         from holdfast.guarantees.promise_files import Sizes, promise_files
         from holdfast.report.tables import file_promise_text
@@ -108,7 +98,7 @@ def promise(
             rows=rows,
             models=models or (),
             deployed=deployed,
-            recipe=None if hidden is None else recipe_of(hidden, epochs, batch),
+            recipe=recipe_of(hidden, epochs, batch),
             target=known.class_named(target),
             rate=rate,
             sizes=Sizes(rehearsals, calibration, members),
