@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from _side_by_side import parser_of, show
+from _side_by_side import parser_of, show, timed
 from torch import Tensor
 
 from _rehearsals import ACCEPTED, Cell
-from holdfast import Family, MinCost, Model, Rehearsed, assess
+from holdfast import Counterfactuals, Family, MinCost, Model, Rehearsed, assess
 from holdfast.models.least_sure import margins, with_undecided
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.utils.progress import bar
@@ -72,29 +73,21 @@ class Together:
 def measured(cell: Cell, quick: bool) -> Iterator[dict[str, Any]]:
     x, target, space = cell.question
     rehearsed, judges = cell.families
-    search, answers = MinCost(norm=cell.norm), {}
-    for name, (way, settings) in WAYS.items():
-        for setting in settings[:1] if quick else settings:
-            found = search(Together(cell.model, rehearsed, way, setting), x, target, space)
-            answers[name, setting] = assess(cell.model, x, found.point, target, space, also=found.found)
-    oracle = Rehearsed(judges, share=ACCEPTED, search=search)(cell.model, x, target, space)
-    held = {key: (judges.predict(answer.point) == target).double().mean(0) for key, answer in answers.items()}
-    costs = [
-        torch.where(one.found & (held[key] >= ACCEPTED), one.cost(cell.norm), torch.inf) for key, one in answers.items()
-    ]
-    least = torch.stack([*costs, torch.where(oracle.found, oracle.cost(cell.norm), torch.inf)]).amin(0)
-    for (name, setting), answer in answers.items():
-        both = answer.found & least.isfinite()
-        yield {
-            "dataset": cell.dataset,
-            "space": cell.space,
-            "norm": cell.norm,
-            "way": name,
-            "setting": setting,
-            "found": int(answer.found.sum()),
-            "rate": float(1 - held[name, setting][answer.found].mean()),
-            "of_oracle": float(answer.cost(cell.norm)[both].mean() / least[both].mean()),
-        }
+    search = MinCost(norm=cell.norm)
+
+    def found(way: Way, setting: float) -> Counterfactuals:
+        answer = search(Together(cell.model, rehearsed, way, setting), x, target, space)
+        return assess(cell.model, x, answer.point, target, space, also=answer.found)
+
+    answers = {
+        f"{name}, {setting:g}": timed(partial(found, way, setting))
+        for name, (way, settings) in WAYS.items()
+        for setting in (settings[:1] if quick else settings)
+    }
+    oracle = Rehearsed(judges, share=ACCEPTED, search=search)
+    answers["oracle"] = timed(partial(oracle, cell.model, x, target, space))
+    shown = ("dataset", "space", "norm", "method", "found", "found_of_possible", "rate", "of_oracle", "seconds")
+    yield from ({name: row[name] for name in shown} for row in cell.beside_oracle(answers))
 
 
 def main() -> None:
