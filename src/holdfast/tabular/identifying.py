@@ -146,7 +146,7 @@ def _naming_column(table: pd.DataFrame, features: Collection[str], what: str) ->
 
 
 def _check_almost_key(cells: pd.Series[Any], name: str, what: str) -> None:
-    """A column called id that repeats now and then has a mistake in it; one that mostly repeats is of something else."""
+    """A column called id that repeats now and then has a mistake in it; one that mostly repeats names other things."""
     known = cells.dropna()
     if _could_be_labels(known) and 2 * known.nunique() > len(cells):
         _check_labels(pd.Index(cells, name=name), what, advice=", or rename that column if it does not name the rows")
