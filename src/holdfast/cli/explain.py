@@ -125,9 +125,7 @@ def explain(
         raise typer.Exit(NOTHING_PROMISED)
 
 
-def _check_models(
-    model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None
-) -> None:
+def _check_models(model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None) -> None:
     if (model is None) != train:
         said = "both --model and --train were given" if train else "there is no model"
         raise ValueError(

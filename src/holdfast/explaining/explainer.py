@@ -255,7 +255,9 @@ class Explainer:
 
     # ---- audit ----
 
-    def audit(self, advice: Any, people: Any = None, *, want: Any = None, index: str | None = None) -> Audit | FileAudit:
+    def audit(
+        self, advice: Any, people: Any = None, *, want: Any = None, index: str | None = None
+    ) -> Audit | FileAudit:
         """How often retrained models that had no say in it invalidate advice: what `explain` gave, or a table of
         counterfactuals from anywhere, in the table's units.
 
@@ -357,9 +359,7 @@ class Explainer:
         return "\n".join(lines)
 
 
-def _searched(
-    asked: Asked, question: Question, method: Method, hold: float | None, rate: float | None
-) -> Outcome:
+def _searched(asked: Asked, question: Question, method: Method, hold: float | None, rate: float | None) -> Outcome:
     if not len(question.x):
         return nobody_asks(question)
     if rate is not None and asked.roles is not None:

@@ -81,8 +81,7 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
         retrain = load_family(folder / MODELS, encoding=without_models.encoding)
     if retrain is None:
         return without_models
-    loaded = Explainer(model, rows, **{**own, **settings, "retrain": retrain})
-    return loaded
+    return Explainer(model, rows, **{**own, **settings, "retrain": retrain})
 
 
 def table_hash(encoding: Encoding, rows: Any) -> str:

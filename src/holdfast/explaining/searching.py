@@ -14,7 +14,7 @@ from torch import Tensor
 
 from holdfast.explaining.roles import Roles
 from holdfast.families.family import Family
-from holdfast.guarantees.promises import Promise, promise, turned
+from holdfast.guarantees.promises import Promise, knob_of, promise, turned
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.in_parts import search_in_parts
@@ -24,7 +24,8 @@ from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.pipeline import named
 from holdfast.search.plans import Plans, norm_of
 from holdfast.tabular.space import Space
-from holdfast.utils.progress import bar
+from holdfast.utils.progress import Advance, bar
+from holdfast.utils.workers import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"
@@ -55,11 +56,17 @@ class Question:
     workers: int | None = None
     progress: bool = False
 
-    def search(self, method: Method, rows: Tensor) -> Plans:
+    def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
         """Up to so many plans for each of some people."""
-        own = self.space.of(rows)
         found = search_in_parts(
-            method, self.model, self.x[rows], self.target[rows], own, plans=self.plans, workers=self.workers
+            method,
+            self.model,
+            self.x[rows],
+            self.target[rows],
+            self.space.of(rows),
+            plans=self.plans,
+            workers=self.workers,
+            advance=advance,
         )
         return found if isinstance(found, Plans) else Plans((found,), found.cost(norm_of(method))[:, None])
 
@@ -112,9 +119,9 @@ def nobody_asks(question: Question) -> Outcome:
 def search_plain(question: Question, method: Method) -> Outcome:
     """What the method finds, whoever accepts it."""
     rows = torch.arange(len(question.x))
-    with bar("searching", 1, question.progress) as advance:
-        found = question.search(method, rows)
-        advance(1, f"{int(found.answers[0].found.sum())} of {len(rows)} found")
+    with bar(f"searching {len(rows)} people", len(rows), question.progress) as advance:
+        found = question.search(method, rows, advance)
+        advance(0, f"{int(found.answers[0].found.sum())} have a plan")
     given = _answers(found, rows)
     return Outcome(given, _nothing(question), {})
 
@@ -126,19 +133,21 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
-    todo, steps = torch.arange(len(question.x)), {}
-    ladder = _ladder(method, hold)
-    with bar("searching", len(ladder), question.progress) as advance:
-        for value, own in ladder:
-            if not len(todo):
-                break
-            LOG.info("searching plans for %d people with %r", len(todo), own)
-            found = question.search(own, todo)
-            taken, todo = best.take(found, todo, selection)
-            steps[value] = taken
-            advance(1, f"{best.held} of {len(question.x)} people have a plan that holds, {len(todo)} to go")
+    todo, steps, people = torch.arange(len(question.x)), {}, len(question.x)
+    for value, own in _ladder(method, hold):
+        if not len(todo):
+            break
+        LOG.info("searching plans for %d people with %r", len(todo), own)
+        with bar(f"searching {len(todo)} people, {_said(own, value)}", len(todo), question.progress) as advance:
+            found = question.search(own, todo, advance)
+            steps[value], todo = best.take(found, todo, selection)
+            advance(0, f"{best.held} of {people} people have a plan that holds, {len(todo)} are searched again")
     best.fall_back(selection)
     return Outcome(best.given(), best.apart(), steps)
+
+
+def _said(method: Any, value: float) -> str:
+    return "once" if math.isnan(value) else f"{knob_of(method)} {value:g}"
 
 
 def search_promised(question: Question, method: Method, roles: Roles, rate: float) -> Outcome:
@@ -154,7 +163,7 @@ def search_promised(question: Question, method: Method, roles: Roles, rate: floa
         audit=roles.audit,
         plans=question.plans,
         progress=question.progress,
-        workers=question.workers,
+        workers=question.workers or cores(),
     )
     if result.counterfactuals is None:
         return Outcome(_nothing(question), _nothing(question), {}, result)
@@ -169,7 +178,10 @@ def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
     if not isinstance(getattr(type(method), "knob", None), str):
         return [(math.nan, method)]
     values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
-    return [(value, turned(method, value)) for value in values] or [(math.nan, method)]
+    careful = [value for value in values if value > 0]
+    # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
+    tried = [value for value in values if value <= 0] + (careful[1::2] or careful)
+    return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
 
 
 class _Best:

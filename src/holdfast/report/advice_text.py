@@ -48,7 +48,9 @@ def _holding(advice: Advice) -> RenderableType:
     """How many of the plans retrained models invalidate, by kind of change."""
     audited = advice.summary()["audited"]
     if not audited:
-        said = "There are no retrained models" if advice.audit is None and not len(advice.given) else "No plan was found"
+        said = (
+            "There are no retrained models" if advice.audit is None and not len(advice.given) else "No plan was found"
+        )
         if advice.audit is None and len(advice.given):
             said = "There are no retrained models, so nobody knows whether the plans hold: see --retrain, --retrained"
         return Text(f"{said}.\n")
