@@ -184,6 +184,8 @@ def test_a_row_may_have_several():
     assert answer.found.tolist() == [False, True, False, True, False, True]
     assert answer.target.tolist() == [1, 1, 1, 1, 0, 1]
     assert answer.to_frame(ENCODING, DATA.loc[imported.labels]).index.tolist() == imported.labels.tolist()
+    assert answer.labels.equals(imported.labels)
+    assert answer.changes(ENCODING)["row"].tolist() == ["bob", "bob"]
 
 
 def test_a_method_that_found_nothing_is_no_error():

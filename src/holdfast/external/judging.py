@@ -100,6 +100,7 @@ def judged(
     answer = assess(question.model, origin, point, wanted, anywhere, also=sure & ~absent & ~broken.any(1))
     unlike = _unlike(answer, question.encoding.schema.classes)
     told += [(row, (labels[row], IMPLAUSIBLE, detail)) for row, detail in unlike.items() if not absent[row]]
+    answer = replace(answer, labels=labels)
     in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
     return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
 
