@@ -112,51 +112,45 @@ class Advice:
 
     def wide(self) -> Any:
         """One row for each plan: id, plan, found, cost, hold, low, high, why_not, then every column of the schema in
-        the table's units. Whoever has no plan has one row, with their own values."""
-        found = self._rows(self.given).assign(why_not=None)
+        the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
         left = np.setdiff1d(np.arange(len(self)), self.given.answers.place)
-        people = self.people[list(self.encoding.schema.names)].iloc[left]
-        without = self._labelled(people, left, np.zeros(len(left), np.int64), found=False)
-        without["why_not"] = [self.why_not[place] for place in left]
-        whole = pd.concat([found, without], ignore_index=True) if len(found) else without
-        order = np.lexsort((whole["plan"], np.concatenate([self.given.answers.place, left])))
-        return as_it_came(self._named(whole.iloc[order].reset_index(drop=True)), self.polars)
+        nothing = np.full(len(left), np.nan)
+        about = _below(
+            self._about(self.given).assign(why_not=None),
+            pd.DataFrame(
+                {"id": self.people.index[left], "plan": 0, "found": False, "cost": nothing, "hold": nothing}
+                | {"low": nothing, "high": nothing, "why_not": [self.why_not[place] for place in left]}
+            ),
+        )
+        features = _below(self._features(self.given), self.people[list(self.encoding.schema.names)].iloc[left])
+        order = np.lexsort((about["plan"], np.concatenate([self.given.answers.place, left])))
+        return as_it_came(self._beside(about.iloc[order], features.iloc[order]), self.polars)
 
     def not_durable(self) -> Any:
         """The same for people whose plans do not hold as was asked: the best there is, which is not advised."""
-        return as_it_came(self._named(self._rows(self.apart)), self.polars)
+        return as_it_came(self._beside(self._about(self.apart), self._features(self.apart)), self.polars)
 
     @property
     def id(self) -> str:
         """The name of the column that says whose a row is."""
         return str(self.people.index.name or "id")
 
-    def _rows(self, part: Audited) -> pd.DataFrame:
-        own = part.answers
-        frame = own.counterfactuals.to_frame(self.encoding, self.people.iloc[own.place]).drop(columns="found")
-        table = self._labelled(frame, own.place, own.plan, found=part is self.given)
-        table["cost"] = own.counterfactuals.cost(self.norm).double().cpu().numpy()
-        for name, values in zip(("hold", "low", "high"), part.limits, strict=True):
-            table[name] = values
-        return table
+    def _about(self, part: Audited) -> pd.DataFrame:
+        """What is known of each plan."""
+        own, (hold, low, high) = part.answers, part.limits
+        cost = own.counterfactuals.cost(self.norm).double().cpu().numpy()
+        told = {"id": self.people.index[own.place], "plan": own.plan, "found": part is self.given, "cost": cost}
+        return pd.DataFrame(told | {"hold": hold, "low": low, "high": high})
 
-    def _labelled(
-        self, features: pd.DataFrame, place: NDArray[np.int64], plan: NDArray[np.int64], found: bool
-    ) -> pd.DataFrame:
-        """Rows of the schema's columns, with whose they are and room for what is known of them."""
-        names = {name: ("feature", name) for name in features.columns}
-        table = features.rename(columns=names).reset_index(drop=True)
-        own: dict[str, Any] = {"id": self.people.index[place], "plan": plan, "found": found}
-        empty: dict[str, Any] = dict.fromkeys(("cost", "hold", "low", "high"), np.nan)
-        return pd.concat([pd.DataFrame({**own, **empty}, index=table.index), table], axis=1)
+    def _features(self, part: Audited) -> pd.DataFrame:
+        """The columns of the schema after each plan, in the table's units."""
+        frame = part.answers.counterfactuals.to_frame(self.encoding, self.people.iloc[part.answers.place])
+        return frame[list(self.encoding.schema.names)]
 
-    def _named(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The columns in their order; a name that a feature has already gets an underscore."""
-        features = [name for name in table.columns if isinstance(name, tuple)]
-        taken = {name for _, name in features}
-        own = ["id", "plan", "found", "cost", "hold", "low", "high", *(["why_not"] if "why_not" in table else [])]
-        called = {name: _free(self.id if name == "id" else name, taken) for name in own}
-        return table[[*own, *features]].rename(columns={**called, **{name: name[1] for name in features}})
+    def _beside(self, about: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
+        """Both as one table; a name that a feature has already gets an underscore."""
+        called = {name: _free(self.id if name == "id" else str(name), set(features)) for name in about}
+        return pd.concat([part.reset_index(drop=True) for part in (about.rename(columns=called), features)], axis=1)
 
     def _changes(self, part: Audited) -> pd.DataFrame:
         own = part.answers
@@ -280,6 +274,16 @@ _WORDS = {
     ALREADY: "who have the class already",
     NOTHING: "without any",
 }
+
+
+def _below(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """One table below the other, each column as the type of all its values."""
+    return pd.DataFrame(
+        {
+            name: pd.concat([part[name].astype(object) for part in (first, second)], ignore_index=True).infer_objects()
+            for name in first.columns
+        }
+    )
 
 
 def _free(name: str, taken: set[Any]) -> str:
