@@ -7,21 +7,24 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
-from holdfast.cli.training import (
+from holdfast.cli.inputs import (
     BatchOption,
     DataOption,
     EpochsOption,
     HiddenOption,
     IndexOption,
     LabelOption,
-    ModelsOption,
+    ModelOption,
+    PeopleOption,
+    RetrainedOption,
     ScalingOption,
     SchemaOption,
+    WantOption,
     kept,
     recipe_of,
     store_of_families,
 )
+from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
 from holdfast.utils.terminal import console
 
 
@@ -34,31 +37,20 @@ def audit(
             "holdfast promise."
         ),
     ],
-    people: Annotated[
-        Path | None,
-        typer.Option(help="Everybody who asked; by default, the rows of the data that have a counterfactual."),
-    ] = None,
-    models: ModelsOption = None,
-    deployed: Annotated[
-        Path | None,
-        typer.Option(
-            help="The model that the counterfactuals were found for (.safetensors, .ubj, .txt, .onnx, .keras or "
-            ".skops); by default, the saved family's member of kind 'base'."
-        ),
-    ] = None,
+    people: PeopleOption = None,
+    retrained: RetrainedOption = None,
+    model: ModelOption = None,
     schema: SchemaOption = None,
     label: LabelOption = None,
     scaling: ScalingOption = "standard",
     index: IndexOption = None,
-    target: Annotated[
-        str | None, typer.Option(help="The class that everybody wants; by default, any class but their own.")
-    ] = None,
+    want: WantOption = None,
     constrained: Annotated[
         bool, typer.Option("--constrained", help="Count only counterfactuals that keep the schema's constraints.")
     ] = False,
     hidden: HiddenOption = None,
-    epochs: EpochsOption = 100,
-    batch: BatchOption = 32,
+    epochs: EpochsOption = None,
+    batch: BatchOption = None,
     members: Annotated[
         int,
         typer.Option(
@@ -71,7 +63,7 @@ def audit(
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
     store = store_of_families()
-    with errors_as_sentences(kept(store, models)), writing_to(out):
+    with errors_as_sentences(kept(store, retrained)), writing_to(out):
         from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
         from holdfast.auditing.promised import promised_points
         from holdfast.report.tables import file_audit_text
@@ -83,11 +75,11 @@ def audit(
             known,
             read_counterfactuals(points, index),
             people=None if people is None else read_table(people, index),
-            models=models or (),
-            deployed=deployed,
-            recipe=recipe_of(hidden, epochs, batch),
+            models=retrained or (),
+            deployed=model,
+            recipe=recipe_of(hidden, epochs, batch, known.recipe) if hidden or known.recipe else None,
             members=members,
-            target=known.class_named(target),
+            target=known.class_named(want),
             constrained=constrained,
             promised=promised,
             store=store,

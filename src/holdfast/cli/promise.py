@@ -7,21 +7,24 @@ from typing import Annotated, Literal
 
 import typer
 
-from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
-from holdfast.cli.training import (
+from holdfast.cli.inputs import (
     BatchOption,
     DataOption,
     EpochsOption,
     HiddenOption,
     IndexOption,
     LabelOption,
-    ModelsOption,
+    ModelOption,
+    PeopleOption,
+    RetrainedOption,
     ScalingOption,
     SchemaOption,
+    WantOption,
     kept,
     recipe_of,
     store_of_families,
 )
+from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
 from holdfast.utils.terminal import console
 
 NOTHING_PROMISED = 3  # exit code
@@ -34,18 +37,12 @@ def promise(
         float,
         typer.Option(help="The share of counterfactuals that one more retrained model may invalidate, on average."),
     ] = 0.05,
-    people: Annotated[
-        Path | None,
-        typer.Option(help="Whom counterfactuals are for; by default, the test rows of the dataset."),
-    ] = None,
+    people: PeopleOption = None,
     rows: Annotated[
         int, typer.Option(callback=whole_number(1, MOST_ROWS), help="How many of them, from the first on.")
     ] = 100,
-    models: ModelsOption = None,
-    deployed: Annotated[
-        Path | None,
-        typer.Option(help="The deployed model's file; by default, the saved family's member of kind 'base'."),
-    ] = None,
+    retrained: RetrainedOption = None,
+    model: ModelOption = None,
     rehearsals: Annotated[
         int, typer.Option(callback=whole_number(0, MOST_MEMBERS), help="Models that the search asks; 0 for none.")
     ] = 32,
@@ -69,23 +66,21 @@ def promise(
     plans: Annotated[
         int, typer.Option(callback=whole_number(1, MOST_PLANS), help="Counterfactuals per person; all must hold.")
     ] = 1,
-    target: Annotated[
-        str | None, typer.Option(help="The class that everybody wants; by default, the other of two classes.")
-    ] = None,
+    want: WantOption = None,
     schema: SchemaOption = None,
     label: LabelOption = None,
     scaling: ScalingOption = "standard",
     index: IndexOption = None,
     hidden: HiddenOption = None,
-    epochs: EpochsOption = 100,
-    batch: BatchOption = 32,
+    epochs: EpochsOption = None,
+    batch: BatchOption = None,
     out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and promise.json.")] = Path(
         "holdfast-promise"
     ),
 ) -> None:
     """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3)."""
     store = store_of_families()
-    with errors_as_sentences(kept(store, models)), writing_to(out):
+    with errors_as_sentences(kept(store, retrained)), writing_to(out):
         from holdfast.auditing.audit_files import read_data
         from holdfast.guarantees.promise_files import Sizes, promise_files
         from holdfast.report.tables import file_promise_text
@@ -96,10 +91,10 @@ def promise(
             known,
             None if people is None else read_table(people, index),
             rows=rows,
-            models=models or (),
-            deployed=deployed,
-            recipe=recipe_of(hidden, epochs, batch),
-            target=known.class_named(target),
+            models=retrained or (),
+            deployed=model,
+            recipe=recipe_of(hidden, epochs, batch, known.recipe) if hidden or known.recipe else None,
+            target=known.class_named(want),
             rate=rate,
             sizes=Sizes(rehearsals, calibration, members),
             changes=changes,
