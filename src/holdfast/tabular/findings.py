@@ -116,7 +116,7 @@ def date_finding(column: Column) -> Finding:
 
 def key_finding(column: Column, is_number: bool, whole: bool) -> Finding | None:
     """A column that names the row: unique whole numbers or text."""
-    rows, different, words = len(column.known), column.different, words_of(column.name)
+    rows, different = len(column.known), column.different
     if rows < SEVERAL or (is_number and not whole):
         return None
     told = f"has {different:,} different values in {rows:,} rows"
@@ -124,8 +124,8 @@ def key_finding(column: Column, is_number: bool, whole: bool) -> Finding | None:
         numbers = np.sort(column.numbers[~np.isnan(column.numbers)])
         if different == rows and numbers[-1] - numbers[0] == rows - 1:
             return _left_out(column, "key", f"counts the rows, from {_number(numbers[0])} to {_number(numbers[-1])}")
-        unique = different == rows and bool(words) and (words[-1] in _KEY or words[0] in _SURE_KEY)
-        if unique or (2 * different > rows and words and words[-1] in _SURE_KEY):
+        unique, nearly = different == rows, 2 * different > rows
+        if (unique and called_key(column.name)) or (nearly and called_key(column.name, surely=True)):
             return _left_out(column, "key", f"{told} and is called so: it names the rows")
         return None
     if different == rows:
@@ -133,6 +133,13 @@ def key_finding(column: Column, is_number: bool, whole: bool) -> Finding | None:
     if 2 * different > rows:
         return _left_out(column, "text", f"{told}, such as {some(column.known.unique(), 3)}: too many to be levels")
     return None
+
+
+def called_key(name: str, surely: bool = False) -> bool:
+    """Whether a column has the name of one that names rows: id, order_no; ``surely``: id, person_id."""
+    words = words_of(name)
+    last, first = (_SURE_KEY if surely else _KEY), (set() if surely else _SURE_KEY)
+    return bool(words) and (words[-1] in last or words[0] in first)
 
 
 def is_numbers_as_text(column: Column) -> bool:
