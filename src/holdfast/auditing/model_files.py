@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -25,39 +27,49 @@ SOURCES = "name the files of retrained models (--retrained FILE, or a folder), o
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """The deployed model, and the retrained ones: here already, or still to be made by `retrained_on`."""
+    """The deployed model and the retrained ones: read already, or made when they are first asked for."""
 
-    deployed: Model
+    known: pd.DataFrame  # the rows to train on
+    encoding: Encoding
     name: str  # of the deployed model: its file, or that it is ours
-    family: Family | None
     family_name: str  # where the retrained models come from
-    recipe: Recipe | None = None  # of networks that are to be trained
+    given: Model | None = None
+    family: Family | None = None
+    recipe: Recipe | None = None  # of networks that holdfast is to train
+    store: str | Path | None = None
 
     @property
     def ours(self) -> bool:
         """Whether the deployed model is a network that holdfast trained, and nobody else's."""
-        return self.name == OURS
+        return self.given is None
 
-    def retrained_on(
+    @cached_property
+    def deployed(self) -> Model:
+        return self._trained([Retraining()], store=self.store)[0] if self.given is None else self.given
+
+    def retrained(
         self,
-        known: pd.DataFrame,
-        encoding: Encoding,
         changes: Sequence[Retraining],
         *,
         store: str | Path | None = None,
         workers: int | None = None,
         progress: bool = False,
     ) -> Family:
-        """The retrained models, made now where they are not here: it takes long, so all else should be read by now."""
+        """Those that were given, or one for each change. It takes long, so all else should be read by now."""
         if self.family is not None:
             return self.family
         if self.recipe is not None:
-            x, y = encoding.encode(known), encoding.labels(known)
-            return train(x, y, self.recipe, list(changes), store=store, workers=workers, progress=progress)
+            return self._trained(changes, store=store, workers=workers, progress=progress)
         try:
-            return refit(self.deployed, known, changes, store=store, workers=workers, progress=progress)
+            return refit(self.deployed, self.known, changes, store=store, workers=workers, progress=progress)
         except TypeError as error:
             raise ValueError(f"{self.name} cannot be retrained: {error}. On the command line, {SOURCES}") from error
+
+    def _trained(self, changes: Sequence[Retraining], **settings: Any) -> Family:
+        if self.recipe is None:
+            raise ValueError(f"there is no recipe to train with; {SOURCES}")
+        x, y = self.encoding.encode(self.known), self.encoding.labels(self.known)
+        return train(x, y, self.recipe, list(changes), **settings)
 
 
 def find_models(
@@ -72,43 +84,45 @@ def find_models(
 ) -> Models:
     """The deployed ``model`` of a file or of a saved family's folder, and the ``retrained`` ones.
 
-    With a ``recipe``, what is not given is trained by it on the rows that are ``known``. ``retrain`` says that the
-    model is to be refitted: an estimator can be.
+    With a ``recipe``, what is not given is trained by it on the rows that are ``known``. ``retrain`` says that
+    retrainings are asked for: of the model, if it is an estimator, or of a network by the recipe.
     """
-    if retrained and recipe is not None:
-        raise ValueError(
-            "--retrained names the retrained models and --train asks for others; leave one of them out (recipe=...)"
-        )
-    if retrained and retrain:
-        raise ValueError("--retrained names the retrained models and --retrain asks for others; leave one of them out")
     if retrained:
-        family, name = read_retrained(retrained, encoding)
-        if model is not None:
-            return Models(read_deployed(model, encoding), str(model), family, name)
-        folder = Path(retrained[0])
-        if not _is_family(folder):
+        for option, asked in {"--train": recipe is not None, "--retrain": retrain}.items():
+            if asked:
+                raise ValueError(
+                    f"--retrained names the retrained models and {option} asks for others; give one of them"
+                )
+        return _from_files(known, encoding, model, retrained)
+    if model is None:
+        if recipe is None:
             raise ValueError(
-                "files of models do not say which model the counterfactuals were found for; name the deployed model: "
-                "--model FILE, or model=..."
+                "there is no model: name the deployed one (--model FILE), or have holdfast train a network and use "
+                "that in its place (--train)"
             )
-        return Models(read_deployed(folder, encoding), f"{folder}, kind 'base'", family, name)
-    if model is None and recipe is None:
-        raise ValueError(
-            "there is no model: name the deployed one (--model FILE), or say that holdfast is to train a network and "
-            "to use that in its place (--train)"
-        )
-    if model is None and recipe is not None:
-        x, y = encoding.encode(known), encoding.labels(known)
-        return Models(train(x, y, recipe, [Retraining()], store=store)[0], OURS, None, OURS_RETRAINED, recipe)
-    deployed = read_deployed(str(model), encoding)
-    if recipe is not None:
-        return Models(deployed, str(model), None, f"{OURS_RETRAINED}, which are no retrainings of {model}", recipe)
-    if not retrain:
+        return Models(known, encoding, OURS, OURS_RETRAINED, recipe=recipe, store=store)
+    if recipe is None and not retrain:
         raise ValueError(
             f"there are no retrained models: say how often to retrain {model}, if it is an estimator (--retrain "
             f"seeds:96); {SOURCES}"
         )
-    return Models(deployed, str(model), None, f"refits of {model}")
+    deployed = read_deployed(model, encoding)
+    told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
+    return Models(known, encoding, str(model), told, deployed, recipe=recipe)
+
+
+def _from_files(
+    known: pd.DataFrame, encoding: Encoding, model: str | Path | None, retrained: Sequence[str | Path]
+) -> Models:
+    if model is None and not _is_family(Path(retrained[0])):
+        raise ValueError(
+            "files of models do not say which model the counterfactuals were found for; name the deployed model: "
+            "--model FILE, or model=..."
+        )
+    deployed = read_deployed(model or retrained[0], encoding)
+    family, told = read_retrained(retrained, encoding)
+    name = f"the member of kind 'base' of {retrained[0]}" if model is None else str(model)
+    return Models(known, encoding, name, told, deployed, family)
 
 
 def read_deployed(path: str | Path, encoding: Encoding | None = None) -> Model:
@@ -159,9 +173,7 @@ def _is_family(folder: Path) -> bool:
 
 def _model_files(folder: Path) -> list[Path]:
     """Those of a model, by their endings; those that are refused too, so that none is passed over unsaid."""
-    files = sorted(
-        path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in (*FORMATS, *PROGRAMS)
-    )
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in (*FORMATS, *PROGRAMS))
     if not files:
         raise ValueError(
             f"{folder} holds no files of models ({', '.join(FORMATS)}) and is no saved family; name another folder, or "

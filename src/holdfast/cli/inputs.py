@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from holdfast.cli.options import MOST_EPOCHS, MOST_MEMBERS, MOST_ROWS, whole_number, widths
+from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from holdfast.families.recipe import Recipe, Retraining
 
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
@@ -178,6 +182,16 @@ def recipe_of(hidden: str | None, epochs: int | None, batch: int | None, known: 
     return replace(recipe, epochs=epochs or recipe.epochs, batch=batch or recipe.batch)
 
 
+def check_training(train: bool, given: Mapping[str, object | None]) -> None:
+    """Raise where options of --train are given without it."""
+    named = [name for name, value in given.items() if value is not None]
+    if named and not train:
+        raise ValueError(
+            f"{named[0]} says how holdfast is to train a network, which it does only when it is asked to: add --train, "
+            "or name the deployed model (--model FILE)"
+        )
+
+
 def store_of_families() -> Path:
     from holdfast.families.entries import default_store
 
@@ -189,3 +203,20 @@ def kept(store: Path, retrained: list[Path] | None) -> str:
     if retrained:
         return "nothing was written"
     return f"models that were trained are kept in {store}; run it again to resume"
+
+
+def show(
+    summary: Mapping[str, Any],
+    text: RenderableType,
+    files: Sequence[Path],
+    *,
+    as_json: bool,
+    quiet: bool,
+    soft_wrap: bool = False,
+) -> None:
+    """The result on standard output: as JSON and nothing else, as text with the files below it, or not at all."""
+    if as_json:
+        console().print(json.dumps({**summary, "files": [str(path) for path in files]}, indent=1, allow_nan=False))
+    elif not quiet:
+        console(soft_wrap=soft_wrap).print(text)
+        console().print("\n".join(str(path) for path in files))

@@ -24,3 +24,14 @@ class WithOldNames(TyperCommand):
 
 def say_renamed(old: str, new: str) -> None:
     console(stderr=True).print(f"holdfast: {old} is now {new}; the old name goes in the release after next")
+
+
+def retrain_of(given: list[str] | None, old: str, kinds: tuple[str, ...]) -> list[str] | None:
+    """What --retrain says, or else what the option that it has replaced said."""
+    if not kinds:
+        return given
+    words = " ".join(f"--retrain {kind}" for kind in kinds)
+    if given:
+        raise ValueError(f"{old} is now --retrain, which is given too; leave {old} out")
+    say_renamed(old, words)
+    return list(kinds)
