@@ -28,10 +28,11 @@ LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
-    "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the counterfactual. "
-    "low, high: 95 % limits for these rows and future retrainings. new rows: approximate limits for other rows too "
-    "(- where too few were invalidated to say). found and held: share of all pairs in which a counterfactual was found "
-    "and held. baseline flips: share of rows whose class retraining changes without any counterfactual."
+    "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
+    "counterfactual. low, high: 95 % limits for these rows and future retrainings. approximate new rows low, high: "
+    "limits for other rows too, by resampling; they are approximate and can be too narrow (- where too few were "
+    "invalidated to say). found and held: share of all pairs in which a counterfactual was found and held. baseline "
+    "flips: share of rows whose class retraining changes without any counterfactual."
 )
 
 
@@ -181,7 +182,7 @@ class Audit:
         found = int(self.counterfactuals.found.sum())
         low, high = part.interval_of_new_rows() or (np.nan, np.nan)
         counts = {"change": kind, "members": len(part.kinds), "rows": len(self.counterfactuals), "found": found}
-        limits = {"new_rows_low": low, "new_rows_high": high}
+        limits = {"approximate_new_rows_low": low, "approximate_new_rows_high": high}
         return counts | _rate_and_limits(part) | limits | {
             "spread": part.spread, "found_and_held": part.found_and_held, "baseline_flips": part.baseline_flips
         } | self._stand_in  # fmt: skip
@@ -361,10 +362,9 @@ def _rate_and_limits(part: Audit) -> dict[str, float]:
 
 
 def _sentence(part: Audit) -> str:
+    """With one interval: the one that is right for these rows. `summary` has the approximate one for other rows too."""
     low, high = part.interval()
-    new = part.interval_of_new_rows()
-    wider = f"; for new rows too, about {new[0]:.1%} to {new[1]:.1%}" if new else ""
-    limits = f"95 % interval {low:.1%} to {high:.1%}{wider}"
+    limits = f"95 % interval for these rows {low:.1%} to {high:.1%}"
     return f"{part.rate:.1%} invalidated ({limits}), ± {part.spread:.1%} between models"
 
 

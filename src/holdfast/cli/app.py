@@ -15,6 +15,7 @@ from holdfast.cli.datasets import fetch, list_datasets
 from holdfast.cli.demo import demo
 from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.methods import list_methods
+from holdfast.cli.old_names import WithOldNames
 from holdfast.cli.paper import paper
 from holdfast.cli.plan import plan
 from holdfast.cli.promise import promise
@@ -75,9 +76,9 @@ def _holdfast(
 app.command()(demo)
 app.command()(paper)
 app.command("methods")(list_methods)
-app.command()(audit)
+app.command(cls=WithOldNames)(audit)
 app.command()(plan)
-app.command()(promise)
+app.command(cls=WithOldNames)(promise)
 
 datasets_app = typer.Typer(help="List the paper's six datasets, or fetch one.")
 datasets_app.callback(invoke_without_command=True)(list_datasets)

@@ -112,16 +112,19 @@ def some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], l
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Make the folder of --out for this command alone, or say why it cannot be: before the work, not after it."""
-    from holdfast.utils.files import InUseError, check_writable, only_writer
+    """Make the folder of --out for this command alone, or say why it cannot be: before the work, not after it.
+
+    If nothing has been written there in the end (an error, Ctrl-C), the folder is gone again.
+    """
+    from holdfast.utils.files import InUseError, check_writable, no_empty_folders, only_writer
 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {folder} is a file; name a folder")
-    try:
-        check_writable(folder)
-    except OSError as error:
-        raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
-    with ExitStack() as stack:
+    with no_empty_folders(folder), ExitStack() as stack:
+        try:
+            check_writable(folder)
+        except OSError as error:
+            raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
         try:
             stack.enter_context(only_writer(folder / "holdfast"))
         except InUseError:
