@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,18 +20,22 @@ from holdfast.cli.inputs import (
     QuietOption,
     RetrainedOption,
     RetrainOption,
-    Scaling,
+    ScalingOption,
     SchemaOption,
     TrainOption,
     UnconstrainedOption,
     changes_named,
     kept,
     recipe_of,
+    show,
     store_of_families,
 )
 from holdfast.cli.options import MOST_ROWS, errors_as_sentences, whole_number, writing_to
-from holdfast.utils.terminal import console
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+USUAL = 96  # retrained models of a kind, where their number is not given
 NOTHING_PROMISED = 3  # exit code
 MOST_PLANS = 100
 
@@ -80,49 +83,51 @@ def explain(
     hidden: HiddenOption = None,
     epochs: EpochsOption = None,
     batch: BatchOption = None,
-    scaling: Annotated[
-        Scaling | None, typer.Option("--scaling", help="How inputs of networks are scaled; by default, standard.")
-    ] = None,
+    scaling: ScalingOption = "standard",
     out: Annotated[Path, typer.Option("--out", help="Folder for the advice.")] = Path("holdfast-advice"),
-    as_json: JsonOption = False,
+    json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Find advice for people whom a model turns down, and say how many retrained models accept it."""
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
+        from holdfast.auditing.audit_files import read_tables
         from holdfast.explaining.advice_files import summary_of
         from holdfast.explaining.explainer import Explainer
-        from holdfast.explaining.from_files import read_known, read_people
         from holdfast.explaining.roles import sizes_named
         from holdfast.report.advice_text import advice_text
 
         _check_models(model, train, retrain, retrained)
-        known = read_known(data, schema, scaling)
-        asked = read_people(people, known, rows)
-        trained = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
+        tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
+        known = tables.data
+        recipe = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
         explainer = Explainer(
-            trained if train else model,
-            known.table,
+            recipe if train else model,
+            known.known,
             label=label,
             want=want[0] if want and len(want) == 1 else want or None,
-            schema=known.schema,
-            retrain=changes_named(retrain, len(known.table)) if retrain else retrained or None,
-            recipe=None if train else trained,
+            schema=known.encoding.schema,
+            retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
+            recipe=None if train else recipe,
             sizes=sizes_named(sizes),
             constrained=not unconstrained,
-            scaling=known.scaling,
+            scaling=known.encoding.scaling,
             store=store,
-            progress=not (quiet or as_json),
+            progress=not quiet,
         )
-        advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method, index=index)
+        asked = _people(tables.people, known.test).iloc[:rows]
+        advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         files = advice.save(out)  # before showing: nothing that happens to the terminal loses the work
-        if as_json:
-            print(json.dumps({**summary_of(advice), "out": str(out)}, indent=1, default=str))
-        elif not quiet:
-            console(soft_wrap=False).print(advice_text(advice))
-            console().print("\n".join(str(path) for path in files))
+        show(summary_of(advice), advice_text(advice), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
+
+
+def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFrame:
+    found = test if given is None else given
+    if found is None:
+        raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
+    return found
 
 
 def _check_models(model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None) -> None:

@@ -71,6 +71,7 @@ class Advice:
     apart: Audited  # the best there is for people whose plans do not hold as was asked
     why_not: tuple[str | None, ...]  # (n,) None for people who have a plan
     decided: Mapping[str, Any]  # what was decided, and why
+    had_a_say: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
     norm: int = 1  # that costs are in
     promise: Promise | None = None
     problems: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "problem", "detail"]))
@@ -229,6 +230,7 @@ class Advice:
             "mean_cost": _mean(self.counterfactuals.cost(self.norm).double().cpu().numpy()),
             "audited": self._audited(),
             "decided": dict(self.decided),
+            "had_a_say": dict(self.had_a_say),
             **({} if self.promise is None else {"promise": self.promise.summary()}),
         }
 

@@ -13,25 +13,24 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.auditing.promised import ADVICE, SUMMARY
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.frames import one_type
-from holdfast.utils.files import appearing, write_text
-from holdfast.utils.sealing import Kind, sealed
+from holdfast.utils.files import all_or_none, appearing, write_text
+from holdfast.utils.sealing import sealed
 from holdfast.utils.spreadsheets import as_csv
-
-ADVICE = Kind("advice", "summary of advice", format=1, unsealed=0)
-SUMMARY = "summary.json"
 
 
 def save_advice(advice: Advice, folder: str | Path) -> list[Path]:
-    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, and last summary.json, which has the
-    checksums of all of them: while it is not there, or does not fit, the folder is not whole."""
+    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, and summary.json, which has the checksums
+    of all of them: all of these files, or none."""
     folder, own = Path(folder), replace(advice, polars=False)
-    (folder / SUMMARY).unlink(missing_ok=True)  # of an earlier run: it must not describe the new files
     tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
-    paths = [_write_csv(folder / f"{name}.csv", table) for name, table in tables.items()]
-    paths += [_write_parquet(folder / f"{name}.parquet", tables[name]) for name in ("advice", "changes")]
-    return [*paths, _write_summary(folder / SUMMARY, advice, paths)]
+    with all_or_none(folder) as parts:
+        paths = [write_text(parts / f"{name}.csv", as_csv(table, index=False)) for name, table in tables.items()]
+        paths += [_write_parquet(parts / f"{name}.parquet", tables[name]) for name in ("advice", "changes")]
+        paths.append(_write_summary(parts / SUMMARY, advice, paths))
+    return [folder / path.name for path in paths]
 
 
 def summary_of(advice: Advice) -> dict[str, Any]:
@@ -46,10 +45,6 @@ def _write_summary(path: Path, advice: Advice, paths: list[Path]) -> Path:
     files = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in paths}
     about = {"version": __version__, **summary_of(advice), "files": files}
     return write_text(path, json.dumps(sealed(ADVICE, about), indent=1, allow_nan=False, default=str) + "\n")
-
-
-def _write_csv(path: Path, table: pd.DataFrame) -> Path:
-    return write_text(path, as_csv(table, index=False))
 
 
 def _write_parquet(path: Path, table: pd.DataFrame) -> Path:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from holdfast.auditing.audit import audit
 from holdfast.explaining.advice import Advice, Audited
-from holdfast.explaining.roles import Roles
+from holdfast.explaining.roles import Roles, had_a_say
 from holdfast.explaining.searching import Answers, Outcome, Question
 from holdfast.explaining.wanted import Wanted
 from holdfast.external.judging import problem_table
@@ -63,6 +63,7 @@ def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, A
         apart=apart,
         why_not=_reasons(asked, outcome),
         decided=decided,
+        had_a_say=had_a_say(asked.roles),
         norm=norm,
         promise=outcome.promise,
         problems=_problems(asked),

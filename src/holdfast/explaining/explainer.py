@@ -16,6 +16,7 @@ import pandas as pd
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.audit import audit as audited_by
 from holdfast.auditing.audit_files import FileAudit
+from holdfast.auditing.model_files import read_deployed
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
@@ -148,6 +149,8 @@ class Explainer:
             x, y = self.encoding.encode(self.rows), self.encoding.labels(self.rows)
             return train(x, y, self.model, [Retraining()], store=self.store, progress=self.progress)[0]
         if isinstance(self.model, (str, Path)):
+            if self.takes is None and self.outputs is None:
+                return read_deployed(self.model, self.encoding)
             return read_model(self.model, self.encoding, takes=self.takes, outputs=self.outputs)
         return as_model(self.model, self.encoding, takes=self.takes, outputs=self.outputs)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.explaining.wanted import Wanted
 from holdfast.families.family import Family
 from holdfast.families.recipe import counted
+from holdfast.models.identity import OBJECT
 from holdfast.utils.settings import check_whole
 
 REHEARSAL = 32  # models that the search asks at most, unless told otherwise: more cost time and change little
@@ -93,6 +95,17 @@ class Roles:
     def __str__(self) -> str:
         rehearse = "none" if self.rehearsal is None else counted(self.rehearsal.kinds)
         return f"rehearsal {rehearse}; selection {counted(self.selection.kinds)}; audit {counted(self.audit.kinds)}"
+
+
+def had_a_say(roles: Roles | None) -> dict[str, Any]:
+    """Which retrained models an audit of the advice must pass over: how many of each kind, from the first on, and the
+    fingerprints of those that have one beyond this process."""
+    if roles is None:
+        return {"kinds": [], "taken": {}, "members": []}
+    families = [family for family in (roles.rehearsal, roles.selection) if family is not None]
+    taken = Counter(kind for family in families for kind in family.kinds)
+    members = [name for name in sorted(roles.seen) if not name.startswith(OBJECT)]
+    return {"kinds": list(taken), "taken": dict(taken), "members": members}
 
 
 def divided(family: Family, sizes: Sizes) -> Roles:

@@ -10,18 +10,17 @@ from typing import Any
 import pandas as pd
 import torch
 
+from holdfast.auditing.model_files import read_retrained
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
 from holdfast.families.own_training import gather_models, train_by
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
-from holdfast.families.store import load_family
 from holdfast.families.training import train
 from holdfast.models.deployed import Deployed
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
-from holdfast.utils.files import as_path
 
 USUAL = 96  # retrained models where nobody says how many
 COMPARED = 1000  # rows on which members are compared with the deployed model
@@ -70,7 +69,9 @@ def retrained(retrain: Any, training: Training) -> Family:
     if isinstance(retrain, Family):
         return retrain
     if isinstance(retrain, (str, Path)):
-        return load_family(as_path(retrain, "the folder of a saved family"), encoding=training.encoding)
+        return read_retrained([retrain], training.encoding)[0]
+    if isinstance(retrain, Sequence) and all(isinstance(one, (str, Path)) for one in retrain):
+        return read_retrained(retrain, training.encoding)[0]
     if _is_function(retrain):
         return _by_function(retrain, training)
     if _are_changes(retrain):
