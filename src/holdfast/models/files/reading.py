@@ -15,6 +15,7 @@ from torch import nn
 
 from holdfast.models.adapting import as_model, read_as
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.files.lightgbm_settings import settings_in
 from holdfast.models.files.networks import Layers, read_into, read_layers
 from holdfast.models.files.skops import foreign_types, loaded
 from holdfast.models.files.trees import check_lightgbm, check_xgboost
@@ -78,7 +79,9 @@ def _trees(path: Path, start: bytes) -> Any:
     if start.startswith(b"tree"):
         text = check_lightgbm(path, contents)
         lightgbm = _library("lightgbm", "trees", path)
-        return _read(path, lambda: lightgbm.Booster(model_str=text))
+        booster = _read(path, lambda: lightgbm.Booster(model_str=text))
+        booster.params = settings_in(contents.decode())  # how it was trained: known, though LightGBM is not told
+        return booster
     if not start.startswith(b"{"):
         raise damaged(path, ValueError("it begins neither as a model of XGBoost nor as one of LightGBM"))
     check_xgboost(path, contents)
