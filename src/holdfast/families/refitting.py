@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -34,6 +33,7 @@ from holdfast.families.estimator_data import (
 )
 from holdfast.families.external_models import Failure
 from holdfast.families.family import Family
+from holdfast.families.judging import compared_rows, judged, rather, say_what_is_one_model
 from holdfast.families.packing import PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining
 from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
@@ -53,8 +53,10 @@ from holdfast.utils.threads import one_thread
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
-FEW = 200  # rows that tell whether two members are one model
-COMPARED = 1000  # rows on which the members are compared with the deployed model
+UNNOTICED = (
+    "this estimator does not notice such a change, as boosting without sampling or early stopping does not notice a "
+    "seed"
+)
 
 
 def refit(
@@ -116,6 +118,7 @@ class _Job:
     rows: Rows  # old ones, then new ones
     labels: NDArray[Any]  # the estimator's own, one for each class of the schema
     pool: Pool
+    table: pd.DataFrame  # the old rows
     told: str = ""  # how its parameters are known, where they had to be found out
 
     @cached_property
@@ -153,7 +156,7 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(question, whole, encoding), own_labels(question, encoding)
-    job = _Job(estimator, deployed, question, encoding, retrainings, rows, labels, pool, told)
+    job = _Job(estimator, deployed, question, encoding, retrainings, rows, labels, pool, table, told)
     _say_what_seeds_do(job)
     return job
 
@@ -247,13 +250,9 @@ def _say_what_seeds_do(job: _Job) -> None:
     if same and not seed_names(job.estimator):
         warnings.warn(
             f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
-            f"which differ in their seed alone, are the same model again; {_rather(len(same))}",
+            f"which differ in their seed alone, are the same model again; {rather(len(same))}",
             stacklevel=4,
         )
-
-
-def _rather(count: int) -> str:
-    return f"change the rows as well: changes.bootstrap({count}), or --retrain bootstrap:{count} on the command line"
 
 
 # ---- fitting ----
@@ -411,51 +410,7 @@ def _say_what_went_wrong(made: _Made) -> None:
 
 
 def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
-    """With the accuracy of each member, and whether the members resemble the deployed model."""
-    x, y = _compared_rows(job, held_out)
+    x, y, where = compared_rows(job.encoding, job.table, held_out)
     if seed_names(job.estimator):  # else it has been said what seeds do
-        _say_what_is_one_model(family, x)
-    if job.deployed is None:
-        return replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
-    found = family.resemblance(job.deployed, x, y)
-    where = "held-out rows" if held_out is not None else "rows of the table that they were fitted on"
-    if found.deployed_is_worse:
-        warnings.warn(
-            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
-            "may come from other data; check what as_model says of it",
-            stacklevel=3,
-        )
-    elif found.reason:
-        warnings.warn(
-            f"the members are surrogates: {found.reason} ({where}); fit them on the data and with the parameters of "
-            "the deployed model. Every audit with them says so",
-            stacklevel=3,
-        )
-    known = f"; its parameters are known so: {job.told}" if found.reason and job.told else ""
-    return replace(family, accuracy=tuple(found.accuracy.tolist()), surrogates=f"{found.reason}{known}")
-
-
-def _say_what_is_one_model(family: Family, x: Tensor) -> None:
-    """That some refits answer alike is a result; where all of a kind do, nothing is learned from them."""
-    for kind in dict.fromkeys(family.kinds):
-        members = family.chosen([place for place, name in enumerate(family.kinds) if name == kind])
-        if len(members) > 1 and _are_one(members, x[:FEW]):
-            warnings.warn(
-                f"all {len(members)} refits of kind '{kind}' are one model: this estimator does not notice such a "
-                "change, as boosting without sampling or early stopping does not notice a seed; "
-                f"{_rather(len(members))}",
-                stacklevel=4,
-            )
-
-
-def _are_one(members: Family, x: Tensor) -> bool:
-    """Two are asked before all are."""
-    return all(bool((logits == logits[:1]).all()) for logits in (some.logits(x) for some in (members[:2], members)))
-
-
-def _compared_rows(job: _Job, held_out: pd.DataFrame | None) -> tuple[Tensor, Tensor]:
-    if held_out is not None:
-        return job.encoding.encode(held_out), job.encoding.labels(held_out)
-    old = job.pool.old
-    chosen = torch.linspace(0, old - 1, min(old, COMPARED)).round().long()
-    return job.pool.x[chosen], job.pool.y[chosen]
+        say_what_is_one_model(family, x, UNNOTICED)
+    return judged(family, job.deployed, x, y, where, job.told)

@@ -22,6 +22,12 @@ class Margins:
     places: tuple[int, ...]  # the output of each of the schema's classes
     tell: Callable[[Any, Any], Floats]  # the booster and rows as it takes them -> logits of its outputs
 
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The schema's class of each output."""
+        known = self.feed.encoding.schema.classes
+        return tuple(known[self.places.index(output)] for output in range(len(known)))
+
     def __call__(self, table: pd.DataFrame) -> Floats:
         return self.tell(self.booster, self.feed(table))[:, list(self.places)]
 
