@@ -313,7 +313,8 @@ def _warn_of_equal_refits(result: Audit, family: Family) -> None:
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
                 "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
-                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap "
+                f"(on the command line --retrain bootstrap:{len(part.kinds)})",
                 stacklevel=4,
             )
 
