@@ -739,7 +739,7 @@ def test_reading_a_table(tmp_path):
         ("empty.csv", b"", ValueError, "is empty; it needs a first line"),
         ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "line 3 has 4 cells, but the lines before it have 3"),
         ("latin.csv", b"a\n\xff\n", ValueError, "byte 0xff in line 2 is no character"),
-        ("german.csv", b"a;b\n1;2\n", ValueError, "not separated by commas; read it with pd.read_csv"),
+        ("german.csv", b"a;b\n1;2\n", ValueError, "separated by semicolons; CSV here has commas"),
         ("table.xlsx", b"", ValueError, "end in '.xlsx' are not read; use .csv or .parquet"),
         ("table", b"", ValueError, "end in 'nothing' are not read"),
     ],
