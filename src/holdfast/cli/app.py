@@ -14,6 +14,7 @@ from holdfast.cli.audit import audit
 from holdfast.cli.datasets import fetch, list_datasets
 from holdfast.cli.demo import demo
 from holdfast.cli.families import list_families, remove_family, show_family
+from holdfast.cli.init import init
 from holdfast.cli.methods import list_methods
 from holdfast.cli.paper import paper
 from holdfast.cli.plan import plan
@@ -72,6 +73,7 @@ def _holdfast(
     log_to_stderr(verbose)
 
 
+app.command()(init)
 app.command()(demo)
 app.command()(paper)
 app.command("methods")(list_methods)
