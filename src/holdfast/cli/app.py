@@ -15,6 +15,7 @@ from holdfast.cli.datasets import fetch, list_datasets
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.families import list_families, remove_family, show_family
+from holdfast.cli.init import init
 from holdfast.cli.methods import list_methods
 from holdfast.cli.old_names import WithOldNames
 from holdfast.cli.paper import paper
@@ -74,6 +75,7 @@ def _holdfast(
     log_to_stderr(verbose)
 
 
+app.command()(init)
 app.command()(explain)
 app.command()(demo)
 app.command()(paper)
