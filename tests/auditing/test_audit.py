@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -339,6 +340,13 @@ def test_no_question_has_no_rate(family, rows):
     assert np.isnan(nothing.rate)
     assert np.isnan(nothing.baseline_flips)
     assert "nan" not in repr(nothing)
+
+
+def test_the_table_calls_rows_by_their_labels(result):
+    answer = result.counterfactuals.labelled(["d", "c", "c", "a"])
+    table = dataclasses.replace(result, counterfactuals=answer).table()
+    assert table.index.tolist() == ["d", "c", "c", "a"]
+    pd.testing.assert_frame_equal(table.reset_index(drop=True), result.table())
 
 
 def test_the_table_has_one_row_per_counterfactual(result):

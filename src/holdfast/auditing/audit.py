@@ -195,14 +195,15 @@ class Audit:
     def table(self, network: Layers | None = None) -> pd.DataFrame:
         """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
 
-        Given the deployed ``network``, a perceptron, also how far all its weights may move before the class can change
-        (`theory.certificates`), which is proved and not sampled.
+        Its index has the labels of the rows, where they are known. Given the deployed ``network``, a perceptron, also
+        how far all its weights may move before the class can change (`theory.certificates`), which is proved and not
+        sampled.
         """
         if network is not None:
             check_layers(network)
         answer, (low, high) = self.counterfactuals, self.per_row_interval()
         columns = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
-        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()})
+        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()}, index=answer.labels)
         frame = frame.assign(invalidated=self.per_row, low=low, high=high)
         if network is None:
             return frame

@@ -46,7 +46,8 @@ class FileAudit:
     def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""
         table = self.audit.table().set_index(self.imported.labels.rename("row"))
-        return table if self.promised is None else table.assign(promised_rate=self.promised.rate)
+        rate = None if self.promised is None else self.promised.rate
+        return table if rate is None else table.assign(promised_rate=rate)
 
     def summary(self) -> dict[str, Any]:
         """The figures of the audit and what they are about, as JSON has them."""

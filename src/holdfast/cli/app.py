@@ -13,6 +13,7 @@ from holdfast import __version__
 from holdfast.cli.audit import audit
 from holdfast.cli.datasets import fetch, list_datasets
 from holdfast.cli.demo import demo
+from holdfast.cli.explain import explain
 from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.methods import list_methods
 from holdfast.cli.old_names import WithOldNames
@@ -73,6 +74,7 @@ def _holdfast(
     log_to_stderr(verbose)
 
 
+app.command()(explain)
 app.command()(demo)
 app.command()(paper)
 app.command("methods")(list_methods)

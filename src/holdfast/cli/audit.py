@@ -51,7 +51,7 @@ def audit(
         typer.Option(
             "--counterfactuals",
             help="The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of "
-            "holdfast promise.",
+            "holdfast explain or promise.",
         ),
     ],
     people: PeopleOption = None,
@@ -129,11 +129,11 @@ def _changes(retrain: list[str] | None, members: int, rows: int, promised: Promi
     taken = {} if promised is None else promised.taken
     if retrain:
         return changes_named(retrain, rows, count=members, after=taken)
-    kinds = ("seeds", "leave-one-out") if promised is None else promised.kinds
+    kinds = ("seeds", "leave-one-out") if promised is None or not promised.kinds else promised.kinds
     if not set(kinds) <= set(RETRAIN_KINDS):
         raise ValueError(
-            f"the promise is for models of kind {', '.join(kinds)}, of which no others can be trained here; name the "
-            "files of such models: --retrained FILE"
+            f"the advice was judged by models of kind {', '.join(kinds)}, of which no others can be trained here; name "
+            "the files of such models: --retrained FILE"
         )
     most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else members for kind in kinds}
     return changes_named([f"{kind}:{max(1, min(members, most[kind]))}" for kind in kinds], rows, after=taken)

@@ -76,7 +76,7 @@ def _sources(model: str, retrained: str, labels: str) -> list[Text]:
 def _beside_promise(result: FileAudit) -> list[Text]:
     """The rate promised, and the rate realised, of each kind of change that the promise is for."""
     own = result.promised
-    if own is None or not result.audit.invalidated.size:
+    if own is None or own.rate is None or not result.audit.invalidated.size:
         return []
     return [
         Text(
