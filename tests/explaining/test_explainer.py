@@ -14,6 +14,7 @@ import holdfast as hf
 from loans import FEATURES, applicants, estimator, loans, model, schema, train_rows
 
 HOLD = 0.9
+PEOPLE = 24
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def explainer():
 
 @pytest.fixture(scope="module")
 def advice(explainer):
-    return explainer.explain(applicants(), hold=HOLD, plans=3)
+    return explainer.explain(applicants(PEOPLE), hold=HOLD, plans=2)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_advice_knows_who_had_a_say(explainer, advice):
 
 def test_what_does_not_hold_is_shown_apart_and_is_not_found(explainer):
     # No rehearsal, so that the cheapest plans often fail with the models that select.
-    cheap = explainer.explain(applicants(), hold=1.0, method="min-l1")
+    cheap = explainer.explain(applicants(PEOPLE), hold=1.0, method="min-l1")
     apart = cheap.not_durable()
     assert len(apart)
     assert not apart["found"].any()
@@ -81,13 +82,13 @@ def test_what_does_not_hold_is_shown_apart_and_is_not_found(explainer):
 
 
 def test_more_careful_search_gives_plans_to_people_whose_cheapest_ones_fail(explainer):
-    cheap = explainer.explain(applicants(), hold=HOLD, method="min-l1")
-    held = explainer.explain(applicants(), hold=HOLD)
+    cheap = explainer.explain(applicants(PEOPLE), hold=HOLD, method="min-l1")
+    held = explainer.explain(applicants(PEOPLE), hold=HOLD)
     assert (held.status == "plan").sum() > (cheap.status == "plan").sum()
 
 
 def test_people_who_have_the_class_are_told_so_and_never_count_as_found(advice):
-    people = applicants()
+    people = applicants(PEOPLE)
     have = model().predict(people[FEATURES]) == "yes"
     assert have.any()
     assert not have.all()
@@ -100,7 +101,7 @@ def test_people_who_have_the_class_are_told_so_and_never_count_as_found(advice):
 
 
 def test_everybody_who_has_the_class_is_an_answer_too(explainer):
-    people = applicants()
+    people = applicants(PEOPLE)
     satisfied = people[model().predict(people[FEATURES]) == "yes"]
     advice = explainer.explain(satisfied, hold=HOLD)
     assert (advice.status == "has the class").all()
@@ -109,7 +110,7 @@ def test_everybody_who_has_the_class_is_an_answer_too(explainer):
 
 
 def test_tables_have_the_ids_of_the_people(advice):
-    ids = set(applicants()["id"])
+    ids = set(applicants(PEOPLE)["id"])
     assert list(advice.table().columns) == ["id", "plan", "feature", "now", "then"]
     assert list(advice.wide().columns[:8]) == ["id", "plan", "found", "cost", "hold", "low", "high", "why_not"]
     assert set(advice.wide()["id"]) == ids
@@ -118,7 +119,7 @@ def test_tables_have_the_ids_of_the_people(advice):
 
 
 def test_changes_are_what_tells_the_wide_table_from_the_people(advice):
-    people, wide = applicants().set_index("id"), advice.wide()
+    people, wide = applicants(PEOPLE).set_index("id"), advice.wide()
     told = {(row.id, row.plan, row.feature): (row.now, row.then) for row in advice.table().itertuples()}
     expected = {
         (row["id"], row["plan"], name): (people.loc[row["id"], name], row[name])
@@ -140,7 +141,7 @@ def test_plans_of_a_person_differ_and_get_dearer(advice):
 
 
 def test_advice_keeps_the_constraints(advice):
-    people, wide = applicants().set_index("id"), advice.wide()
+    people, wide = applicants(PEOPLE).set_index("id"), advice.wide()
     given = wide[wide["found"]].set_index("id")
     before = people.loc[given.index]
     assert (given["age"] == before["age"]).all()
@@ -150,7 +151,7 @@ def test_advice_keeps_the_constraints(advice):
 
 def test_unconstrained_may_change_anything():
     free = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), constrained=False, workers=1)
-    changed = free.explain(applicants(), plans=4).table()
+    changed = free.explain(applicants(PEOPLE), plans=4).table()
     assert "age" in set(changed["feature"])
 
 
@@ -165,30 +166,30 @@ def test_one_person_in_sentences(advice):
 
 
 def test_without_retrained_models_nothing_is_invented(without_models):
-    advice = without_models.explain(applicants())
+    advice = without_models.explain(applicants(PEOPLE))
     assert advice.wide()["found"].any()
     assert advice.wide()[["hold", "low", "high"]].isna().all(axis=None)
     assert advice.audit is None
     assert "is not known" in repr(advice)
     for question in ({"hold": 0.9}, {"promise": 0.1}):
         with pytest.raises(ValueError, match=r"hf.seeds\(96\).*function.*models"):
-            without_models.explain(applicants(), **question)
+            without_models.explain(applicants(PEOPLE), **question)
     with pytest.raises(ValueError, match="no retrained models"):
         without_models.audit(advice)
 
 
 def test_the_rule_that_chose_the_method_is_said(explainer, without_models, advice):
     assert advice.decided["method"].startswith("rehearsed")
-    assert without_models.explain(applicants()).decided["method"].startswith("min-l1")
-    assert explainer.explain(applicants(), method="min-l1+sns").decided["method"] == "min-l1+sns, as asked for"
+    assert without_models.explain(applicants(PEOPLE)).decided["method"].startswith("min-l1")
+    assert explainer.explain(applicants(PEOPLE), method="min-l1+sns").decided["method"] == "min-l1+sns, as asked for"
     nobody = replace(explainer, sizes=hf.Sizes(rehearsal=0))
-    assert nobody.explain(applicants(), hold=HOLD).decided["method"].startswith("margin")
+    assert nobody.explain(applicants(PEOPLE), hold=HOLD).decided["method"].startswith("margin")
     with pytest.raises(ValueError, match="needs retrained models to ask"):
-        nobody.explain(applicants(), method="rehearsed")
+        nobody.explain(applicants(PEOPLE), method="rehearsed")
 
 
 def test_a_promise_is_about_all_rows_together(explainer):
-    advice = explainer.explain(applicants(), promise=0.3)
+    advice = explainer.explain(applicants(PEOPLE), promise=0.3)
     assert advice.promise.promised
     assert advice.promise.statement in repr(advice)
     assert set(advice.promise.fingerprints["calibrated"]) == set(explainer.roles.selection.fingerprints)
@@ -196,7 +197,7 @@ def test_a_promise_is_about_all_rows_together(explainer):
 
 
 def test_a_promise_that_cannot_be_kept_gives_no_plans(explainer):
-    advice = explainer.explain(applicants(), promise=0.01)
+    advice = explainer.explain(applicants(PEOPLE), promise=0.01)
     assert not advice.promise.promised
     assert not advice.wide()["found"].any()
     lacking = advice.status == "nothing found"
@@ -206,13 +207,13 @@ def test_a_promise_that_cannot_be_kept_gives_no_plans(explainer):
 
 def test_hold_and_promise_are_two_questions(explainer):
     with pytest.raises(ValueError, match="two different questions"):
-        explainer.explain(applicants(), hold=0.9, promise=0.1)
+        explainer.explain(applicants(PEOPLE), hold=0.9, promise=0.1)
 
 
 @pytest.mark.parametrize("hold", [0, 1.5, "0.9"])
 def test_hold_is_a_share(explainer, hold):
     with pytest.raises((ValueError, TypeError), match="hold must be"):
-        explainer.explain(applicants(), hold=hold)
+        explainer.explain(applicants(PEOPLE), hold=hold)
 
 
 # ---- who is audited ----
@@ -229,14 +230,14 @@ def test_audit_of_advice_is_what_its_columns_say(explainer, advice):
 def test_audit_of_a_table_from_anywhere(explainer, advice):
     wide = advice.wide()
     points = wide.loc[wide["found"], ["id", *FEATURES]]
-    result = explainer.audit(points, people=applicants())
+    result = explainer.audit(points, people=applicants(PEOPLE))
     assert result.audit.rate == pytest.approx(explainer.audit(advice).rate)
     assert int(result.imported.counterfactuals.found.sum()) == len(points)
 
 
 def test_audit_of_a_table_that_names_nobody_stops(explainer):
     with pytest.raises(ValueError, match="id"):
-        explainer.audit(applicants().assign(id=range(40)), people=applicants())
+        explainer.audit(applicants(PEOPLE).assign(id=range(PEOPLE)), people=applicants(PEOPLE))
 
 
 # ---- what people want ----
@@ -382,9 +383,9 @@ def test_several_kinds_of_change_are_shared_out_each():
 
 
 def test_order_of_columns_and_more_columns_change_nothing(explainer, advice):
-    people = applicants()
+    people = applicants(PEOPLE)
     odd = people[["housing", "age", "id", "duration", "savings", "income"]].assign(note="x", approved="no")
-    again = explainer.explain(odd, hold=HOLD, plans=3, index="id")
+    again = explainer.explain(odd, hold=HOLD, plans=2, index="id")
     pd.testing.assert_frame_equal(again.wide(), advice.wide())
 
 
@@ -397,11 +398,11 @@ def test_an_index_of_its_own_is_kept(explainer):
 
 def test_polars_goes_in_and_comes_out(explainer, advice):
     polars = pytest.importorskip("polars")
-    people = polars.from_pandas(applicants())
+    people = polars.from_pandas(applicants(PEOPLE))
     own = hf.Explainer(
         model(), polars.from_pandas(train_rows()), want="yes", schema=schema(), retrain=explainer.family, workers=1
     )
-    found = own.explain(people, hold=HOLD, plans=3)
+    found = own.explain(people, hold=HOLD, plans=2)
     assert isinstance(found.wide(), polars.DataFrame)
     assert isinstance(found.table(), polars.DataFrame)
     expected = advice.wide()

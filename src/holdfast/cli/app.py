@@ -76,13 +76,13 @@ def _holdfast(
 
 
 app.command()(init)
-app.command()(explain)
+app.command(cls=WithOldNames)(explain)
+app.command(cls=WithOldNames)(audit)
+app.command(cls=WithOldNames)(promise)
+app.command()(plan)
+app.command("methods")(list_methods)
 app.command()(demo)
 app.command()(paper)
-app.command("methods")(list_methods)
-app.command(cls=WithOldNames)(audit)
-app.command()(plan)
-app.command(cls=WithOldNames)(promise)
 
 datasets_app = typer.Typer(help="List the paper's six datasets, or fetch one.")
 datasets_app.callback(invoke_without_command=True)(list_datasets)
