@@ -202,9 +202,10 @@ def _ordered(pairs: Sequence[Pair]) -> Iterator[Finding]:
     if not numbers:
         return
     rows = screening.chosen_rows(numbers[0].column.rows)
+    words = {pair.name: frozenset(words_of(pair.name)) for pair in numbers}
     pairs_left = screening.never_larger(np.stack([pair.column.numbers[rows] for pair in numbers], axis=1))
     for a, b in ((numbers[i], numbers[j]) for i, j in pairs_left.tolist()):
-        if not _belong(a.name, b.name):
+        if not _belong(words[a.name], words[b.name]):
             continue
         both = ~np.isnan(a.column.numbers) & ~np.isnan(b.column.numbers)
         first, second = a.column.numbers[both], b.column.numbers[both]
@@ -221,9 +222,8 @@ def _ordered(pairs: Sequence[Pair]) -> Iterator[Finding]:
             )
 
 
-def _belong(first: str, second: str) -> bool:
+def _belong(a: frozenset[str], b: frozenset[str]) -> bool:
     """Whether two names share a word, or both count something; a count and a share are different things."""
-    a, b = (set(words_of(name)) for name in (first, second))
     if bool(a & _SHARES) != bool(b & _SHARES):
         return False
     shared = {word for word in a & b if len(word) >= 3 and word not in {*_COUNTS, "the"}}
