@@ -55,7 +55,7 @@ def errors_as_sentences(when_interrupted: str = "nothing was written") -> Iterat
     except KeyboardInterrupt as end:
         _print_error(f"interrupted; {when_interrupted}")
         raise typer.Exit(143 if isinstance(end, Terminated) else 130) from None
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:  # a file may need a library that is not here
         _print_error(str(error))
         raise typer.Exit(1) from None
 
