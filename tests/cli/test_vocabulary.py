@@ -30,7 +30,8 @@ SHARED = {
     "--data", "--people", "--index", "--schema", "--label", "--model", "--retrained", "--retrain", "--want", "--train",
     "--scaling", "--hidden", "--epochs", "--batch", "--out", "--json", "--quiet",
 }  # fmt: skip
-COMMANDS = ("audit", "promise")
+COMMANDS = ("audit", "promise", "explain")
+OWN = {"--want", "--out"}  # of which a command may have more to say
 
 
 def options(command: str) -> dict[str, object]:
@@ -44,7 +45,7 @@ def options(command: str) -> dict[str, object]:
 def test_every_command_has_the_same_words_and_says_the_same_of_them(command):
     own = options(command)
     assert set(own) >= SHARED
-    for name in SHARED:
+    for name in SHARED - OWN:
         assert own[name].help == options("audit")[name].help, name
     assert not set(own) & set(NOW)
 
@@ -289,6 +290,18 @@ def test_what_cannot_be_done_is_told_and_leaves_nothing(words, says, given, tabl
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_library_that_is_missing_is_told_in_a_sentence(given, tables, tmp_path, monkeypatch):
+    xgboost = pytest.importorskip("xgboost")
+    table = pd.read_csv(given[0] / "train.csv")
+    own = xgboost.XGBClassifier(n_estimators=2).fit(table[["income", "debt", "age"]], table["outcome"] == "yes")
+    own.save_model(tmp_path / "model.ubj")
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    words = ("--model", "model.ubj", "--retrained", given[0] / "family")
+    done = invoke("audit", *tables, *words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("holdfast: model.ubj needs xgboost: pip install")
 
 
 def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, tables, tmp_path):

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 LOG = logging.getLogger(__name__)
 DAY = 24 * 3600  # seconds after which a part is what a killed writer left behind
+RESULTS = "holdfast"  # begins the name of the lock and of the parts in a folder of results
 BLOCK = 4096  # bytes that a file takes on most disks
 FILE_MODE, FOLDER_MODE = 0o664, 0o775  # less the user's umask: never writable for everybody
 
@@ -103,7 +104,8 @@ def all_or_none(folder: str | Path) -> Iterator[Path]:
     are JSON, come after what they describe.
     """
     folder = make_folder(Path(folder))
-    parts = folder / f".{secrets.token_hex(8)}.part"
+    sweep(folder, RESULTS)
+    parts = folder / f".{RESULTS}.{secrets.token_hex(8)}.part"
     try:
         yield make_folder(parts)
         written = (path for path in sorted(parts.rglob("*")) if path.is_file())
@@ -137,7 +139,7 @@ def sweep(folder: Path, name: str = "*", age: int = DAY) -> None:
     with suppress(FileNotFoundError):  # another process removes the folder, or a part
         for part in folder.glob(f".{name}.*.part"):
             if age == 0 or time.time() - part.stat().st_mtime > age:
-                part.unlink()
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
 
 
 @contextmanager
