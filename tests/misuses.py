@@ -1096,6 +1096,104 @@ def _promises() -> Iterator[Misuse]:
     )
 
 
+def _explainers() -> Iterator[Misuse]:
+    m = made
+
+    def explainer(**other: Any) -> Any:
+        given = {"model": m().model, "table": m().table, "schema": m().schema, "want": "yes", "workers": 1}
+        return hf.Explainer(**{**given, **other})
+
+    @functools.cache
+    def ready() -> Any:
+        return explainer(retrain=hf.Family.from_models([m().family[place] for place in range(3)], kind="own"))
+
+    def explained(**other: Any) -> Any:
+        return ready().explain(**{"people": m().table, **other})
+
+    of = "Explainer"
+    yield from each(
+        of,
+        of,
+        explainer,
+        {
+            "table": (None, 3, [1, 2], {"income": [1]}),
+            "want": ("maybe", 7, ["yes", "maybe"], ["no", "yes"], []),
+            "schema": (3,),
+            "label": ("income", 3),
+            "retrain": (3, [], {}),
+            "sizes": (32, (32, 32, 32), None),
+            "constrained": NO_FLAG,
+            "progress": NO_FLAG,
+            "workers": (0, -1, 1.5, "2", True),
+            "plausible": (0, 1, 2, "0.9", True),
+            "scaling": ("z", None),
+        },
+        says=" ",
+    )
+    module = torch.nn.Sequential(torch.nn.Linear(5, 2))
+    few = lambda: explainer(model=m().recipe, retrain=hf.seeds(2))  # noqa: E731
+    nobody = lambda: explainer().explain(m().table, hold=0.9)  # noqa: E731
+    yield from calls(
+        of,
+        {
+            "no label and no schema": (lambda: explainer(schema=None), ValueError, "label="),
+            "no column of classes": (
+                lambda: explainer(table=m().table.drop(columns="outcome"), retrain=hf.seeds(6), model=m().recipe),
+                ValueError,
+                "outcome",
+            ),
+            "a module without a recipe": (
+                lambda: explainer(model=module, retrain=hf.seeds(6), takes="encoded", outputs="logits"),
+                TypeError,
+                "Recipe(network=",
+            ),
+            "two retrainings": (few, ValueError, "too few"),
+            "hold without retrained models": (nobody, ValueError, "retrain=hf.seeds(96)"),
+            "no folder": (lambda: hf.Explainer.load(m().folder / "none", table=m().table), FileNotFoundError, "save"),
+            "a folder of a number": (lambda: explainer().save(3), TypeError, "folder"),
+            "an audit of nothing": (lambda: ready().audit(None), TypeError, "DataFrame"),
+        },
+    )
+    yield from each(
+        of,
+        "explain",
+        explained,
+        {
+            "people": (None, 3, "people.csv", [1]),
+            "hold": (0, -1, 1.5, math.nan, "0.9", True),
+            "promise": (0, 1, -1, math.nan, "0.1", True),
+            "plans": NO_COUNT,
+            "method": ("none", 3, "pgd+none"),
+            "want": ("maybe", {}),
+            "index": ("nobody",),
+        },
+        says=" ",
+    )
+    lacking = lambda: explained(people=m().table.drop(columns="age"))  # noqa: E731
+    yield from calls(
+        of,
+        {
+            "people without a feature": (lacking, ValueError, "age"),
+            "nobody": (lambda: explained(people=m().table[:0]), ValueError, "no rows"),
+            "hold and promise": (lambda: explained(hold=0.9, promise=0.1), ValueError, "two different questions"),
+            "people with one label": (lambda: explained(people=m().table.set_axis([1] * 24)), ValueError, "several"),
+            "another level": (lambda: explained(people=m().table.assign(job="king")), ValueError, "king"),
+            "text for a number": (lambda: explained(people=m().table.assign(age="old")), ValueError, "age"),
+        },
+    )
+    advised = lambda: explained(people=m().table[:4])  # noqa: E731
+    yield from calls(
+        "Advice",
+        {
+            "of a stranger": (lambda: advised().of("nobody"), KeyError, "nobody is labelled"),
+            "saved to a number": (lambda: advised().save(3), TypeError, "folder"),
+        },
+    )
+    roles = lambda **given: hf.Sizes(**given)  # noqa: E731
+    least = {"rehearsal": (-1, 1.5, "3", True), "selection": (0, 1.5, "3", True), "audit": (0, -1, "3", True)}
+    yield from each("Sizes", "Sizes", roles, least)
+
+
 def _intervals() -> Iterator[Misuse]:
     of = "auditing.intervals"
     draws = ([], [0.2, 1.2], [-0.1], [math.nan], ["a"], [[0.1]], None, {"a": 1})
@@ -1710,6 +1808,7 @@ MISUSES: list[Misuse] = [
     *_counterfactuals(),
     *_audits(),
     *_promises(),
+    *_explainers(),
     *_intervals(),
     *_predictors(),
     *_networks(),

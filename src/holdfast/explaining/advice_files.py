@@ -16,7 +16,7 @@ import pandas as pd
 from holdfast.auditing.promised import ADVICE, SUMMARY
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.frames import one_type
-from holdfast.utils.files import all_or_none, appearing, write_text
+from holdfast.utils.files import all_or_none, appearing, as_path, write_text
 from holdfast.utils.sealing import sealed
 from holdfast.utils.spreadsheets import as_csv
 
@@ -24,7 +24,7 @@ from holdfast.utils.spreadsheets import as_csv
 def save_advice(advice: Advice, folder: str | Path) -> list[Path]:
     """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, and summary.json, which has the checksums
     of all of them: all of these files, or none."""
-    folder, own = Path(folder), replace(advice, polars=False)
+    folder, own = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
     tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
     with all_or_none(folder) as parts:
         paths = [write_text(parts / f"{name}.csv", as_csv(table, index=False)) for name, table in tables.items()]
