@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, seeds, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
-from holdfast.families.workers import in_workers
+from holdfast.utils.workers import in_workers
 
 AGREE = 1e-6
 NETWORKS = 100

@@ -128,7 +128,7 @@ def test_an_import_and_an_audit_reach_nothing_outside(tmp_path):
     EVERYTHING.save(tmp_path / "schema.toml")
     words = (
         "audit", "--data", "table.csv", "--index", "id", "--schema", "schema.toml", "--counterfactuals", "points.csv",
-        "--hidden", "4", "--epochs", "1", "--members", "2",
+        "--train", "--hidden", "4", "--epochs", "1", "--retrain", "seeds:2",
     )  # fmt: skip
     assert reached(COMMAND, *words, cwd=tmp_path) == "reached: []"
     assert (tmp_path / "holdfast-audit" / "rows.csv").exists()

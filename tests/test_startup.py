@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from holdfast import METHODS, STABILISERS, datasets
-from holdfast.cli import options, training
+from holdfast.cli import inputs, options
 from holdfast.cli.methods import LISTING
 from holdfast.datasets import DATASETS
 from holdfast.report.listings import describe_methods
@@ -69,7 +69,7 @@ def test_the_choices_of_the_commands_are_those_of_the_library():
 
 
 def test_the_scalings_of_holdfast_audit_are_those_of_the_encoding():
-    assert get_args(training.Scaling) == SCALINGS
+    assert get_args(inputs.Scaling) == SCALINGS
 
 
 def test_the_listing_of_methods_is_what_the_methods_say():

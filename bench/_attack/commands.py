@@ -104,8 +104,8 @@ def texts(folder: Path, draw: random.Random) -> Iterator[Try]:
         ran = holdfast(*small, "--out", out, cwd=folder)
         fine = ran.code == 0 and f"{out}/counterfactuals.csv" in ran.out and not ran.traceback
         yield judged(f"`demo --out {out}`", fine, "the path as it was given", ran)
-    given = ("audit", "--data", "data.csv", "--label", "y", "--counterfactuals", "points.csv", "--hidden", 4)
-    audit = (*given, "--epochs", 1, "--members", 1)
+    given = ("audit", "--data", "data.csv", "--label", "y", "--counterfactuals", "points.csv", "--train", "--hidden", 4)
+    audit = (*given, "--epochs", 1, "--retrain", "seeds:1")
     for out in ("o[/x]", "o[v2]"):
         ran = holdfast(*audit, "--out", out, cwd=folder)
         yield judged(
@@ -113,7 +113,7 @@ def texts(folder: Path, draw: random.Random) -> Iterator[Try]:
         )
     for what, words in {
         "a class with an escape code": (*audit, "--out", "o"),
-        "a target with an escape code": (*audit, "--target", f"{escape}x", "--out", "o"),
+        "a target with an escape code": (*audit, "--want", f"{escape}x", "--out", "o"),
         "a file with an escape code": ("audit", "--data", f"{escape}.csv", "--counterfactuals", "points.csv"),
         "a folder with an escape code": (*audit, "--out", f"o{escape}"),
         "a schema with an escape code": (*given, "--schema", f"{escape}.toml"),
@@ -134,8 +134,8 @@ def _silly_numbers(folder: Path, audit: tuple[object, ...], demo: tuple[object, 
     (folder / "bound.toml").write_text(header + bound)
     digits = "9" * 5000
     for what, words in {
-        "audit --members 1000000000": (*audit, "--members", 10**9),
-        "audit --members of 5,000 digits": (*audit, "--members", digits),
+        "audit --retrain seeds:1000000000": (*audit, "--retrain", f"seeds:{10**9}"),
+        "audit --retrain seeds: and 5,000 digits": (*audit, "--retrain", f"seeds:{digits}"),
         "audit --members of 4,000 digits": (*audit, "--members", digits[:4000]),
         "audit --hidden of 5,000 digits": (*audit[:-1], digits),
         "audit --hidden 1000000000": (*audit[:-1], 10**9),

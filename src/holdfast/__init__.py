@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from holdfast.auditing.storage import save_audit as save_audit
     from holdfast.datasets import DATASETS as DATASETS
     from holdfast.datasets import load as load
+    from holdfast.explaining.advice import Advice as Advice
+    from holdfast.explaining.explainer import Explainer as Explainer
+    from holdfast.explaining.roles import Sizes as Sizes
     from holdfast.external.alibi import from_alibi as from_alibi
     from holdfast.external.dice import from_dice as from_dice
     from holdfast.external.judging import ImportedCounterfactuals as ImportedCounterfactuals
@@ -104,6 +107,9 @@ _HOMES = {
     "auditing.sequential": ("Sequential", "audit_until"),
     "auditing.storage": ("load_audit", "save_audit"),
     "datasets": ("DATASETS", "load"),
+    "explaining.advice": ("Advice",),
+    "explaining.explainer": ("Explainer",),
+    "explaining.roles": ("Sizes",),
     "external.alibi": ("from_alibi",),
     "external.dice": ("from_dice",),
     "external.judging": ("ImportedCounterfactuals",),

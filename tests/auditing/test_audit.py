@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -255,14 +256,16 @@ def test_nothing_is_said_of_new_rows_where_too_few_were_invalidated(result):
     assert audited.of_rows(torch.arange(9)).interval_of_new_rows() is None
 
 
-def test_a_repr_gives_limits_for_these_rows_and_for_new_ones(result):
+def test_a_repr_gives_one_interval_and_says_what_it_is_for(result):
+    """Beside the wider interval for these rows, the narrower approximate one for new rows too would mislead."""
     audited = wide()
     low, high = audited.interval()
-    wider = audited.interval_of_new_rows()
-    both = f"95 % interval {low:.1%} to {high:.1%}; for new rows too, about {wider[0]:.1%} to {wider[1]:.1%}"
-    assert both in repr(audited)
+    assert audited.interval_of_new_rows() is not None
+    assert f"(95 % interval for these rows {low:.1%} to {high:.1%}), " in repr(audited)
+    assert repr(audited).count(" to ") == 1
     assert f"± {audited.spread:.1%} between models" in repr(audited)
-    assert "new rows" not in repr(result)
+    assert "approximate new rows low" in audited._repr_html_()
+    assert "they are approximate" in audited._repr_html_()
     assert "nan" not in repr(result)
     assert f"found and held: {result.found_and_held:.1%} of all pairs" in repr(result)
 
@@ -270,18 +273,18 @@ def test_a_repr_gives_limits_for_these_rows_and_for_new_ones(result):
 def test_the_summary_has_one_row_per_kind(known):
     table = known.summary()
     assert list(table.columns) == [
-        "change", "members", "rows", "found", "rate", "low", "high", "new_rows_low", "new_rows_high", "spread",
-        "found_and_held", "baseline_flips",
+        "change", "members", "rows", "found", "rate", "low", "high", "approximate_new_rows_low",
+        "approximate_new_rows_high", "spread", "found_and_held", "baseline_flips",
     ]  # fmt: skip
     assert table["change"].tolist() == ["seeds", "leave-one-out"]
     assert table[["members", "rows", "found"]].to_numpy().tolist() == [[2, 4, 3], [2, 4, 3]]
     assert table["rate"].tolist() == pytest.approx([1 / 6, 2 / 3])
     assert table["found_and_held"].tolist() == pytest.approx([5 / 8, 1 / 4])
     assert table["baseline_flips"].tolist() == [1 / 8, 2 / 8]
-    assert table[["new_rows_low", "new_rows_high"]].isna().all(axis=None)
+    assert table[["approximate_new_rows_low", "approximate_new_rows_high"]].isna().all(axis=None)
     assert (table["low"][0], table["high"][0]) == member_interval([0, 1 / 3])
     (line,) = wide().summary().to_dict("records")
-    assert (line["new_rows_low"], line["new_rows_high"]) == wide().interval_of_new_rows()
+    assert (line["approximate_new_rows_low"], line["approximate_new_rows_high"]) == wide().interval_of_new_rows()
 
 
 def test_some_rows_by_number_or_by_mask(known):
@@ -301,7 +304,7 @@ def test_a_notebook_shows_a_table_of_percentages(known, result):
     html = known._repr_html_()
     for shown in (
         "<table",
-        "<th>new rows low</th>",
+        "<th>approximate new rows low</th>",
         "leave-one-out",
         "<td>16.7%</td>",
         "<td>-</td>",
@@ -337,6 +340,13 @@ def test_no_question_has_no_rate(family, rows):
     assert np.isnan(nothing.rate)
     assert np.isnan(nothing.baseline_flips)
     assert "nan" not in repr(nothing)
+
+
+def test_the_table_calls_rows_by_their_labels(result):
+    answer = result.counterfactuals.labelled(["d", "c", "c", "a"])
+    table = dataclasses.replace(result, counterfactuals=answer).table()
+    assert table.index.tolist() == ["d", "c", "c", "a"]
+    pd.testing.assert_frame_equal(table.reset_index(drop=True), result.table())
 
 
 def test_the_table_has_one_row_per_counterfactual(result):

@@ -1,5 +1,7 @@
 """Files in, an audit out: the same numbers as with the library's own values."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 import safetensors.torch
@@ -23,7 +25,8 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.auditing.audit_files import audit_files, read_data, read_models
+from holdfast.auditing.audit_files import audit_files, read_data
+from holdfast.auditing.model_files import find_models, read_deployed, read_retrained
 from holdfast.datasets import card
 from holdfast.families import training
 from holdfast.families.external_models import read_perceptron
@@ -58,7 +61,7 @@ def german(tmp_path_factory):
 def test_the_command_gives_what_the_library_gives(ending, german, tmp_path):
     folder, asked, _, family, found = german
     done = invoke(
-        "audit", "--data", "german", "--counterfactuals", folder / f"points.{ending}", "--models", folder / "family",
+        "audit", "--data", "german", "--counterfactuals", folder / f"points.{ending}", "--retrained", folder / "family",
         "--out", "results", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -72,7 +75,12 @@ def test_the_command_gives_what_the_library_gives(ending, german, tmp_path):
     table = table.loc[asked.index]
     assert table["invalidated"].tolist() == pytest.approx(expected.per_row.tolist(), nan_ok=True)
     assert (table["low"].fillna(0) <= table["invalidated"].fillna(0)).all()
-    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["audit", "problems.csv", "rows.csv"]
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == [
+        "audit",
+        "problems.csv",
+        "rows.csv",
+        "summary.json",
+    ]
 
 
 def test_a_table_of_ones_own_with_models_in_files(german, tmp_path):
@@ -84,10 +92,10 @@ def test_a_table_of_ones_own_with_models_in_files(german, tmp_path):
         for layer, weight, bias in zip((module[0], module[2]), network.weights, network.biases, strict=True):
             layer.weight.data, layer.bias.data = weight.T.contiguous(), bias
         safetensors.torch.save_file(module.state_dict(), tmp_path / f"model_{place}.safetensors")
-    models = [word for place in range(1, 7) for word in ("--models", f"model_{place}.safetensors")]
+    models = [word for place in range(1, 7) for word in ("--retrained", f"model_{place}.safetensors")]
     done = invoke(
         "audit", "--data", folder / "known.csv", "--schema", folder / "schema.toml", "--people", folder / "people.csv",
-        "--counterfactuals", folder / "points.csv", "--deployed", "model_0.safetensors", *models, "--constrained",
+        "--counterfactuals", folder / "points.csv", "--model", "model_0.safetensors", *models,
         cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -102,13 +110,13 @@ def test_a_saved_network_is_the_deployed_model_of_the_command(german, tmp_path):
     folder, _, _, family, found = german
     save_model(family[0], tmp_path / "deployed.safetensors")
     save_family(family[1:], tmp_path / "retrained")
-    words = ("--data", "german", "--counterfactuals", folder / "points.csv", "--deployed", "deployed.safetensors")
-    done = invoke("audit", *words, "--models", "retrained", cwd=tmp_path)
+    words = ("--data", "german", "--counterfactuals", folder / "points.csv", "--model", "deployed.safetensors")
+    done = invoke("audit", *words, "--retrained", "retrained", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert load_audit(tmp_path / "holdfast-audit" / "audit").rate == audit(found, family[1:]).rate
     save_family(family[:1], tmp_path / "itself")
     save_model(family[1], tmp_path / "other.safetensors")
-    models = ("--models", "deployed.safetensors", "--models", "other.safetensors")
+    models = ("--retrained", "deployed.safetensors", "--retrained", "other.safetensors")
     done = invoke("audit", *words, *models, "--out", "again", cwd=tmp_path)  # its own training run in two roles
     assert done.returncode == 1
     assert "a model agrees with itself" in done.stderr
@@ -128,18 +136,20 @@ def test_models_of_another_library_in_files(german, tmp_path):
     rows = data.encoding.encode(asked)
     found = MinCost(norm=1)(deployed, rows, other_class(deployed, rows), data.encoding.space.without_people())
     points = found.to_frame(data.encoding, asked)
-    result = audit_files(data, points, people=asked, models=files[1:], deployed=files[0])
+    models = find_models(data.known, data.encoding, model=files[0], retrained=files[1:])
+    result = audit_files(data, points, models, people=asked, constrained=False)
     assert result.audit.success == found.success
     assert 0 < result.audit.rate < 1
     with pytest.raises(ValueError, match="a model agrees with itself"):
-        audit_files(data, points, people=asked, models=files[:2], deployed=files[0])
+        audit_files(data, points, replace(models, family=read_retrained(files[:2], data.encoding)[0]), people=asked)
 
 
 def test_without_models_networks_are_retrained(german, tmp_path):
     folder, *_, found = german
     done = invoke(
         "audit", "--data", folder / "known.csv", "--label", "risk", "--people", folder / "people.csv",
-        "--counterfactuals", folder / "points.csv", "--hidden", "8", "--epochs", 3, "--members", 2, cwd=tmp_path,
+        "--counterfactuals", folder / "points.csv", "--train", "--hidden", "8", "--epochs", 3,
+        "--retrain", "seeds:2", "--retrain", "leave-one-out:2", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     saved = load_audit(tmp_path / "holdfast-audit" / "audit")
@@ -155,7 +165,7 @@ def test_retrained_networks_are_kept_for_the_next_time_and_points_are_read_first
     folder, store = german[0], {"HOLDFAST_FAMILIES": str(tmp_path / "families")}
     words = (
         "audit", "--data", folder / "known.csv", "--label", "risk", "--people", folder / "people.csv",
-        "--hidden", "8", "--epochs", 3, "--members", 2,
+        "--train", "--hidden", "8", "--epochs", 3, "--retrain", "seeds:2", "--retrain", "leave-one-out:2",
     )  # fmt: skip
     (tmp_path / "wrong.csv").write_text("age\n3\n")
     refused = invoke(*words, "--counterfactuals", "wrong.csv", cwd=tmp_path, **store)
@@ -178,11 +188,17 @@ def test_retrained_networks_are_kept_for_the_next_time_and_points_are_read_first
         (("--data", "germany"), "no dataset is called 'germany' (there are german, "),
         (("--data", "nowhere.csv"), "there is no file nowhere.csv"),
         (("--data", "{folder}/known.csv"), "needs a label: name its column (--label NAME)"),
-        (("--data", "{folder}/known.csv", "--label", "risk"), "no models to audit with"),
-        (("--data", "german", "--target", "splendid"), "no class is called 'splendid'; the classes are"),
-        (("--data", "german", "--models", "{folder}/people.csv"), "say which model the counterfactuals were found for"),
         (
-            ("--data", "german", "--models", "{folder}/people.csv", "--deployed", "{folder}/people.csv"),
+            ("--data", "{folder}/known.csv", "--label", "risk"),
+            "there is no model: name the deployed one (--model FILE)",
+        ),
+        (("--data", "german", "--want", "splendid"), "no class is called 'splendid'; the classes are"),
+        (
+            ("--data", "german", "--retrained", "{folder}/people.csv"),
+            "say which model the counterfactuals were found for",
+        ),
+        (
+            ("--data", "german", "--retrained", "{folder}/people.csv", "--model", "{folder}/people.csv"),
             "is not a valid safetensors file",
         ),
         (("--data", "german", "--counterfactuals", "{folder}/schema.toml"), "use .csv or .parquet"),
@@ -197,15 +213,16 @@ def test_what_cannot_be_done_ends_in_a_sentence_and_writes_nothing(words, messag
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list((tmp_path / "holdfast-audit").iterdir())
+    assert not (tmp_path / "holdfast-audit").exists()
 
 
 def test_rows_that_were_asked_and_not_answered_count_as_not_found(german):
     folder, asked, _, _, found = german
     data = read_data("german")
     points = found.to_frame(data.encoding, asked).iloc[:10]
-    some = audit_files(data, points, models=[folder / "family"])
-    everybody = audit_files(data, points, people=asked, models=[folder / "family"])
+    models = find_models(data.known, data.encoding, retrained=[folder / "family"])
+    some = audit_files(data, points, models)
+    everybody = audit_files(data, points, models, people=asked)
     assert len(some.audit.counterfactuals) == 10
     assert len(everybody.audit.counterfactuals) == 30
     assert everybody.audit.success == pytest.approx(some.audit.success / 3)
@@ -216,9 +233,9 @@ def test_a_family_must_say_which_model_is_deployed(german, tmp_path):
     family = german[3]
     save_family(family[1:], tmp_path / "retrained")
     with pytest.raises(ValueError, match="holds 0 members of kind 'base'"):
-        read_models([tmp_path / "retrained"])
-    with pytest.raises(ValueError, match="one folder of a family, or files of models"):
-        read_models([tmp_path / "retrained", tmp_path / "retrained"])
+        read_deployed(tmp_path / "retrained")
+    with pytest.raises(ValueError, match="one folder of a family or of models, or files of models"):
+        read_retrained([tmp_path / "retrained", tmp_path / "retrained"])
 
 
 def test_layers_are_read_in_the_order_of_their_numbers(tmp_path):

@@ -38,6 +38,7 @@ def same(one: Audit, other: Audit) -> bool:
     tensors = [(getattr(mine, name), getattr(its, name)) for name in ("origin", "point", "target", "found", "before")]
     tensors += [(one.predictions, other.predictions), (one.before, other.before)]
     plain = (one.kinds, mine.classes, mine.seen) == (other.kinds, its.classes, its.seen)
+    plain &= (mine.labels is None) == (its.labels is None) and (mine.labels is None or mine.labels.equals(its.labels))
     return plain and all(_same(*pair) for pair in tensors)
 
 
@@ -57,6 +58,11 @@ def without(result: Audit, *, deployed=False, members=False) -> Audit:
     )
 
 
+def labelled(labels) -> Audit:
+    result = made()
+    return dataclasses.replace(result, counterfactuals=result.counterfactuals.labelled(labels))
+
+
 def nothing_found() -> Audit:
     result = made()
     nothing = dataclasses.replace(result.counterfactuals, found=torch.zeros(30, dtype=torch.bool))
@@ -73,6 +79,8 @@ def odd_numbers() -> Audit:
 
 
 AUDITS = {
+    "labels": lambda: labelled(range(100, 130)),
+    "labels of text": lambda: labelled([f"person {row // 2}" for row in range(30)]),
     "float32": made,
     "float64": lambda: made(torch.float64),
     "nothing known before": lambda: without(made()),

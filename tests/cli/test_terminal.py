@@ -68,7 +68,8 @@ def test_an_audit_of_odd_labels_columns_and_levels_sends_no_control_character(fi
     points.to_csv(tmp_path / "points.csv", index_label="id")
     words = (
         "audit", "--data", folder / "table.csv", "--index", "id", "--label", "outcome", "--counterfactuals",
-        "points.csv", "--hidden", 4, "--epochs", 1, "--members", 1, "--constrained", "--out", f"o[/x]{ODD}",
+        "points.csv", "--train", "--hidden", 4, "--epochs", 1, "--retrain", "seeds:1",
+        "--retrain", "leave-one-out:1", "--out", f"o[/x]{ODD}",
     )  # fmt: skip
     done = holdfast("--verbose", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -81,10 +82,11 @@ def test_an_audit_of_odd_labels_columns_and_levels_sends_no_control_character(fi
 
 def test_an_error_about_odd_names_is_one_sentence_of_plain_text(files, tmp_path):
     folder, _ = files
-    words = ("audit", "--data", folder / "table.csv", "--index", "id", "--counterfactuals", f"[/x]{ODD}.csv", "--label")
-    done = invoke(*words, "outcome", cwd=tmp_path)
+    words = ("audit", "--data", folder / "table.csv", "--index", "id")
+    done = invoke(*words, "--counterfactuals", f"[/x]{ODD}.csv", "--label", "outcome", cwd=tmp_path)
     assert (done.returncode, f"[/x]{SHOWN}.csv" in done.stderr, controls(done.stderr)) == (1, True, set())
-    done = invoke(*words, f"[bold]{ODD}[/]", cwd=tmp_path)
+    points = ("--counterfactuals", folder / "table.csv")
+    done = invoke(*words, *points, "--label", f"[bold]{ODD}[/]", cwd=tmp_path)
     assert (done.returncode, f"[bold]{SHOWN}[/]" in done.stderr, controls(done.stderr)) == (1, True, set())
 
 
@@ -237,8 +239,8 @@ def test_every_text_goes_through_the_one_console():
 
 STEPS = (
     "tabular.reading: read .*table.csv: 60 rows",
-    "tabular.encoding: encoded 60 rows of 7 columns as",
     "tabular.reading: read points.csv: 4 rows",
+    "tabular.encoding: encoded 60 rows of 7 columns as",
     "families.training: training 1 of 1 networks",
     "families.training: training 2 of 2 networks",
     "families.training: trained 2 networks on 60 rows",
@@ -254,7 +256,8 @@ def test_verbose_logs_the_steps_to_standard_error_and_changes_no_output(option, 
     table.head(4).drop(columns="outcome").to_csv(tmp_path / "points.csv", index_label="id")
     words = (
         "audit", "--data", folder / "table.csv", "--index", "id", "--label", "outcome", "--counterfactuals",
-        "points.csv", "--hidden", 4, "--epochs", 1, "--members", 1, "--out", "out",
+        "points.csv", "--train", "--hidden", 4, "--epochs", 1, "--retrain", "seeds:1",
+        "--retrain", "leave-one-out:1", "--out", "out",
     )  # fmt: skip
     store = {"HOLDFAST_FAMILIES": str(tmp_path / "families")}  # an empty one, so that networks are trained
     loud, quiet = invoke(option, *words, cwd=tmp_path, **store), invoke(*words, cwd=tmp_path)

@@ -61,7 +61,5 @@ def sentences(output: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The words of an output: no figures, which another machine may round otherwise, no line breaks, and no interval of
-    new rows, which is printed where enough of them were invalidated."""
-    words = " ".join(NUMBER.sub("#", text).split())
-    return words.replace("; for new rows too, about #% to #%", "")
+    """The words of an output: no figures, which another machine may round otherwise, and no line breaks."""
+    return " ".join(NUMBER.sub("#", text).split())

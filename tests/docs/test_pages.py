@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import skops.io
 from pages import FENCE, PAGES, ROOT, blocks, commands, plain, sentences, shown
 from safetensors.torch import save_file
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import holdfast as hf
@@ -44,32 +46,40 @@ AS_NAMED = (
     "holdfast methods",
     "holdfast datasets",
     "holdfast families list",
+    "holdfast init train.csv --label risk --out risk.toml",
     "holdfast plan --width 0.05 --rate 0.02 --spread 0.01",
-    "holdfast audit --data german --counterfactuals points.csv --models family",
-    "holdfast audit --data german --people asked.csv --index person --counterfactuals dice.json --models family "
-    "--constrained",
+    "holdfast audit --data german --counterfactuals points.csv --retrained family",
+    "holdfast audit --data german --people asked.csv --index person --counterfactuals dice.json --retrained family",
     "holdfast audit --data train.csv --schema schema.toml --people asked.csv --counterfactuals points.csv "
-    "--deployed now.safetensors --models march.safetensors --models june.safetensors",
+    "--model now.safetensors --retrained march.safetensors --retrained june.safetensors",
 )
 # The others run at a size for tests: there may be no GPU, and only German Credit ships with the package.
 # {family} is the name of one in the store.
 PAPER = "--datasets german --methods pgd --rows 3 --members 2 --no-figures --workers 1"
 SMALL = {
+    "holdfast init": "holdfast init --help",
     "holdfast demo": "holdfast demo --rows 12 --members 2 --workers 1",
     "holdfast paper": f"holdfast paper {PAPER}",
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
     "holdfast paper --settings release --datasets heloc,ctg": f"holdfast paper --settings release {PAPER}",
     "holdfast paper --device cuda --settings both": f"holdfast paper --device cpu --settings both {PAPER}",
-    "holdfast promise --data heloc --rate 0.05": (
-        "holdfast promise --data german --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 --hidden 8 "
-        "--epochs 2 --least-found 0"
+    "holdfast promise --data heloc --train --rate 0.05": (
+        "holdfast promise --data german --train --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 "
+        "--hidden 8 --epochs 2 --least-found 0"
     ),
     "holdfast promise": "holdfast promise --help",
     "holdfast families show 3f9a": "holdfast families show {family}",
     "holdfast families remove 3f9a": "holdfast families remove {family} --yes",
     "holdfast audit": "holdfast audit --help",
-    "holdfast audit --data train.csv --label risk --counterfactuals points.csv --hidden 64,32 --members 50": (
-        "holdfast audit --data train.csv --label risk --counterfactuals points.csv --hidden 8 --members 2 --epochs 2"
+    "holdfast audit --data train.csv --label risk --counterfactuals points.csv --train --hidden 64,32 "
+    "--retrain seeds:50": (
+        "holdfast audit --data train.csv --label risk --counterfactuals points.csv --train --hidden 8 --epochs 2 "
+        "--retrain seeds:2"
+    ),
+    "holdfast audit --data train.csv --schema schema.toml --counterfactuals points.csv --model model.skops "
+    "--retrain bootstrap:50": (
+        "holdfast audit --data train.csv --schema schema.toml --counterfactuals points.csv --model model.skops "
+        "--retrain bootstrap:3"
     ),
 }
 COMMANDS = {line: line for line in AS_NAMED} | SMALL
@@ -189,6 +199,9 @@ def files(tmp_path_factory, german, family, advice) -> Path:
     }
     (folder / "dice.json").write_text(json.dumps(answers), encoding="utf-8")
     hf.save_family(family, folder / "family")
+    x, y = german.encoding.encode(german.table), german.encoding.labels(german.table)
+    own = LogisticRegression(max_iter=1000).fit(pd.DataFrame(x.numpy(), columns=list(german.encoding.columns)), y)
+    skops.io.dump(own, folder / "model.skops")
     for place, name in enumerate(("now", "march", "june")):
         save_file(as_state(family[place]), folder / f"{name}.safetensors")
     return folder

@@ -184,6 +184,55 @@ def test_a_row_may_have_several():
     assert answer.found.tolist() == [False, True, False, True, False, True]
     assert answer.target.tolist() == [1, 1, 1, 1, 0, 1]
     assert answer.to_frame(ENCODING, DATA.loc[imported.labels]).index.tolist() == imported.labels.tolist()
+    assert answer.labels.equals(imported.labels)
+    assert answer.changes(ENCODING)["row"].tolist() == ["bob", "bob"]
+
+
+def test_an_exact_copy_counts_once_and_is_told():
+    one, other = points(bob=70.0), points(bob=80.0).loc[["bob"]]
+    several = pd.concat([one, one.loc[["bob"]], other, other]).assign(plan=range(7))  # a plan's number is no value
+    imported = from_tables(DATA, several, ENCODING, model)
+    assert imported.labels.tolist() == ["ann", "bob", "bob", "cid", "dot"]
+    assert imported.counterfactuals.point[1:3, 0].tolist() == [70, 80]
+    told = imported.problems[imported.problems["problem"] == "exact copy"]
+    assert told["row"].tolist() == ["bob", "bob"]
+    assert "exact copy: 2" in repr(imported)
+
+
+def test_two_people_with_the_same_values_are_no_copies():
+    same = pd.concat([points(bob=70.0).loc[["bob"]]] * 2).set_axis(["bob", "dot"])
+    assert "exact copy" not in set(from_tables(DATA, same, ENCODING, model).problems["problem"])
+
+
+def test_cells_that_hold_lists_are_told_and_not_compared():
+    odd = pd.concat([points(), points().loc[["bob"]]]).astype({"income": object})
+    odd["income"] = [[1], [2], [3], [4], [2]]
+    imported = from_tables(DATA, odd, ENCODING, model)
+    assert set(details(imported, "cannot be read")) == {"ann", "bob", "cid", "dot"}
+    assert set(details(imported, "exact copy")) == {"bob"}
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
+def test_broken_rules_show_numbers_as_the_table_has_them(scaling):
+    """In single precision and scaled, an age of -5 is -4.999999."""
+    draw = np.random.default_rng(1)
+    data = pd.DataFrame({"age": draw.integers(18, 90, 80), "income": draw.uniform(800, 9000, 80).round(2)})
+    schema = Schema(
+        (Feature("age", "integer", lower=18, upper=90, mutable=False), Feature("income", "real", lower=0, upper=9e3)),
+        "risk",
+        ("bad", "good"),
+        relations=(Follows("age", "income", rate=0.1),),
+    )
+    encoding = Encoding.fit(data, schema, scaling, plausible=None)
+    points = data.assign(age=-5, income=9123.45)
+    imported = from_tables(data, points, encoding, linear(torch.ones(2), 0.0), space=encoding.space)
+    told = details(imported, "violates the constraints")
+    for row, text in told.items():
+        age, income = data["age"][row], f"{data['income'][row]:.12g}"
+        assert f"'age' from {age} to -5 (allowed from 18 to 90)" in text
+        assert f"'income' from {income} to 9123.45 (allowed from 0 to 9000)" in text
+        assert f"age goes from {age} to -5 and income from {income} to 9123.45" in text
+    assert len(told) == 80
 
 
 def test_a_method_that_found_nothing_is_no_error():
@@ -687,10 +736,10 @@ def test_reading_a_table(tmp_path):
     ("name", "content", "error", "says"),
     [
         ("gone.csv", None, FileNotFoundError, "there is no file"),
-        ("empty.csv", b"", ValueError, "is not a valid CSV file"),
-        ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "is not a valid CSV file"),
-        ("latin.csv", b"a\n\xff\n", ValueError, "is not a valid CSV file"),
-        ("german.csv", b"a;b\n1;2\n", ValueError, "not separated by commas; read it with pd.read_csv"),
+        ("empty.csv", b"", ValueError, "is empty; it needs a first line"),
+        ("ragged.csv", b"a,b\n1,2,3\n4,5,6,7\n", ValueError, "line 3 has 4 cells, but the lines before it have 3"),
+        ("latin.csv", b"a\n\xff\n", ValueError, "byte 0xff in line 2 is no character"),
+        ("german.csv", b"a;b\n1;2\n", ValueError, "separated by semicolons; CSV here has commas"),
         ("table.xlsx", b"", ValueError, "end in '.xlsx' are not read; use .csv or .parquet"),
         ("table", b"", ValueError, "end in 'nothing' are not read"),
     ],

@@ -60,6 +60,8 @@ def test_the_models_that_are_wanted_would_do():
     assert Calibration("seeds", 0.05, np.tile(losses[:, :5], 18)).choice is None
     assert Calibration("seeds", 0.05, np.tile(losses[:, :5], 20)).choice == 0
     assert Calibration("seeds", 0.04, losses).wanted is None
+    thirds = np.full((1, 3), 1 / 3)  # a mean that is the rate but for rounding asks for no 2⁵³ models
+    assert Calibration("seeds", float(np.nextafter(1 / 3, 1)), thirds).wanted is None
 
 
 def test_kinds_are_not_pooled():

@@ -176,15 +176,18 @@ def test_the_command_line_audits_what_dice_saved(question, result, tmp_path):
     SCHEMA.save(tmp_path / "schema.toml")
     save_family(family, tmp_path / "family")
     (tmp_path / "dice.json").write_text(result.to_json())
-    words = ["--data", "known.csv", "--schema", "schema.toml", "--people", "asked.csv", "--index", "person",
-             "--counterfactuals", "dice.json", "--models", "family", "--out", "results"]  # fmt: skip
+    words = ["--data", "known.csv", "--schema", "schema.toml", "--people", "asked.csv", "--unconstrained",
+             "--index", "person", "--counterfactuals", "dice.json", "--retrained", "family",
+             "--out", "results"]  # fmt: skip
     ran = subprocess.run(
         [sys.executable, "-m", "holdfast", "audit", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     brought = from_dice(asked, result, encoding, family[0])
     expected = audit(brought.counterfactuals, family[1:])
-    assert f"{int(brought.counterfactuals.found.sum())} of {len(brought.labels)} counterfactuals count" in ran.stdout
+    assert (
+        f"{int(brought.counterfactuals.found.sum())} of {len(brought.labels)} counterfactuals are valid" in ran.stdout
+    )
     kept = load_audit(tmp_path / "results" / "audit")
     assert kept.rate == expected.rate
     assert torch.equal(kept.predictions, expected.predictions)

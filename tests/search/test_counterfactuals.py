@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -100,6 +102,35 @@ def test_changes_are_listed_feature_by_feature_for_found_rows(encoding, rows):
     found[baker] = True
     both = Counterfactuals(x, point, torch.zeros(len(x)).long(), found).changes(encoding)
     assert set(both["feature"]) == {"job", "income"}
+
+
+def test_labels_say_whose_every_row_is(encoding, rows):
+    x, _ = rows
+    people = pd.Index([f"p{row}" for row in range(len(x))], name="id")[::-1]
+    point = x.clone()
+    point[[2, 5], 0] += 1
+    plain = Counterfactuals(x, point, torch.zeros(len(x)).long(), torch.ones(len(x)).bool())
+    answer = plain.labelled(people)
+    assert plain.changes(encoding)["row"].tolist() == [2, 5]
+    assert answer.changes(encoding)["row"].tolist() == [people[2], people[5]]
+    assert answer.to_frame(encoding).index.equals(people)
+    assert answer.costs(encoding).index.equals(people)
+    mask = torch.arange(len(x)) % 2 == 1
+    assert answer[mask].labels.equals(people[1::2])
+    assert answer[3:5].labels.equals(people[3:5])
+    assert answer[torch.tensor([5, 2, 5])].changes(encoding)["row"].tolist() == [people[5], people[2], people[5]]
+    assert answer.where(mask, plain).labels.equals(people)
+    assert replace(answer, found=mask).labels.equals(people)
+
+
+def test_labels_are_one_for_each_row():
+    answer = Counterfactuals(torch.zeros(2, 1), torch.zeros(2, 1), torch.zeros(2).long(), torch.ones(2).bool())
+    with pytest.raises(ValueError, match="there are 3 labels for 2 counterfactuals"):
+        answer.labelled([1, 2, 3])
+    with pytest.raises(TypeError, match="labels are one for each row, such as table.index, got str"):
+        answer.labelled("ab")
+    with pytest.raises(TypeError, match=r"must be a pandas Index, got list; use answer\.labelled"):
+        replace(answer, labels=[1, 2])
 
 
 @pytest.mark.parametrize("kind", [float, "Int64"])

@@ -68,6 +68,14 @@ def test_the_table_has_a_row_for_every_person_and_share(holding):
     assert "20 people" in repr(holding)
 
 
+def test_people_with_labels_are_called_by_them(holding):
+    people = [f"p{row}" for row in range(len(holding))]
+    labelled = holding.labelled(people)
+    assert labelled.table()["row"].tolist() == [name for name in people for _ in holding.shares]
+    assert labelled.sentence(3) == holding.sentence(3).replace("row 3", "row p3")
+    assert labelled.best.labels.tolist() == people
+
+
 def test_everybody_is_told_something(holding):
     told = [holding.sentence(row) for row in range(len(holding))]
     missing = ~holding.answers[-1].found

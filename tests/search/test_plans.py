@@ -167,6 +167,15 @@ def test_changes_are_told_plan_by_plan(three, encoding):
         pd.testing.assert_frame_equal(own, plan.changes(encoding))
 
 
+def test_plans_of_people_with_labels_are_told_by_them_in_the_order_of_the_rows(three, encoding):
+    found, people = three("min-l1"), [f"p{PEOPLE - row:03}" for row in range(PEOPLE)]
+    told, plain = found.labelled(people).changes(encoding), found.changes(encoding)
+    assert told["row"].tolist() == [people[row] for row in plain["row"]]
+    pd.testing.assert_frame_equal(told.drop(columns="row"), plain.drop(columns="row"))
+    frame = found.labelled(people).to_frame(encoding)
+    assert frame["row"].tolist() == [people[row] for row in found.to_frame(encoding)["row"]]
+
+
 def test_names_that_the_table_has_already_stay_its_own():
     from holdfast.search.plans import _free
 

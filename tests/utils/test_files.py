@@ -10,7 +10,18 @@ from functools import partial
 import pytest
 
 from commands import started
-from holdfast.utils.files import DAY, InUseError, appearing, check_writable, only_writer, write_text
+from holdfast.utils.files import (
+    DAY,
+    RESULTS,
+    InUseError,
+    all_or_none,
+    appearing,
+    check_writable,
+    make_folder,
+    no_empty_folders,
+    only_writer,
+    write_text,
+)
 from killing import posix
 
 
@@ -94,6 +105,41 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path):
     assert said == told * 2
     assert path.read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_several_files_appear_together_or_not_at_all(tmp_path):
+    with all_or_none(tmp_path / "new") as parts:
+        write_text(parts / "a.csv", "a")
+        write_text(parts / "deep" / "b.json", "b")
+        assert len(names(tmp_path / "new")) == 1  # none of them yet
+    assert names(tmp_path / "new") == ["a.csv", "deep"]
+    with pytest.raises(OSError, match="full"), all_or_none(tmp_path / "new") as parts:
+        write_text(parts / "a.csv", "another")
+        raise OSError("full")
+    assert names(tmp_path / "new") == ["a.csv", "deep"]
+    assert (tmp_path / "new" / "a.csv").read_text() == "a"
+
+
+def test_what_a_killed_writer_of_several_files_left_is_swept_by_the_next(tmp_path):
+    (tmp_path / f".{RESULTS}.0123.part").mkdir()
+    (tmp_path / f".{RESULTS}.0123.part" / "a.csv").write_text("half")
+    with all_or_none(tmp_path):  # it may be another's, who is at work
+        assert f".{RESULTS}.0123.part" in names(tmp_path)
+    with only_writer(tmp_path / RESULTS):  # nobody else is
+        assert f".{RESULTS}.0123.part" not in names(tmp_path)
+
+
+def test_folders_that_stay_empty_are_removed_and_no_others(tmp_path):
+    (tmp_path / "mine").mkdir()
+    with no_empty_folders(tmp_path / "mine" / "one" / "two"):
+        make_folder(tmp_path / "mine" / "one" / "two")
+    assert names(tmp_path / "mine") == []
+    with no_empty_folders(tmp_path / "mine"):
+        pass
+    with no_empty_folders(tmp_path / "one" / "two"):
+        write_text(make_folder(tmp_path / "one" / "two") / ".." / "a.txt", "a")
+    assert names(tmp_path) == ["mine", "one"]
+    assert names(tmp_path / "one") == ["a.txt"]
 
 
 HOLDER = """

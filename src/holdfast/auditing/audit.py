@@ -26,12 +26,14 @@ from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
+TELLING = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
 COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
-    "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the counterfactual. "
-    "low, high: 95 % limits for these rows and future retrainings. new rows: approximate limits for other rows too "
-    "(- where too few were invalidated to say). found and held: share of all pairs in which a counterfactual was found "
-    "and held. baseline flips: share of rows whose class retraining changes without any counterfactual."
+    "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
+    "counterfactual. low, high: 95 % limits for these rows and future retrainings. approximate new rows low, high: "
+    "limits for other rows too, by resampling; they are approximate and can be too narrow (- where too few were "
+    "invalidated to say). found and held: share of all pairs in which a counterfactual was found and held. baseline "
+    "flips: share of rows whose class retraining changes without any counterfactual."
 )
 
 
@@ -181,7 +183,7 @@ class Audit:
         found = int(self.counterfactuals.found.sum())
         low, high = part.interval_of_new_rows() or (np.nan, np.nan)
         counts = {"change": kind, "members": len(part.kinds), "rows": len(self.counterfactuals), "found": found}
-        limits = {"new_rows_low": low, "new_rows_high": high}
+        limits = {"approximate_new_rows_low": low, "approximate_new_rows_high": high}
         return counts | _rate_and_limits(part) | limits | {
             "spread": part.spread, "found_and_held": part.found_and_held, "baseline_flips": part.baseline_flips
         } | self._stand_in  # fmt: skip
@@ -194,14 +196,15 @@ class Audit:
     def table(self, network: Layers | None = None) -> pd.DataFrame:
         """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
 
-        Given the deployed ``network``, a perceptron, also how far all its weights may move before the class can change
-        (`theory.certificates`), which is proved and not sampled.
+        Its index has the labels of the rows, where they are known. Given the deployed ``network``, a perceptron, also
+        how far all its weights may move before the class can change (`theory.certificates`), which is proved and not
+        sampled.
         """
         if network is not None:
             check_layers(network)
         answer, (low, high) = self.counterfactuals, self.per_row_interval()
         columns = {"found": answer.found, "cost_l1": answer.cost(1), "cost_l2": answer.cost(2)}
-        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()})
+        frame = pd.DataFrame({name: values.cpu().numpy() for name, values in columns.items()}, index=answer.labels)
         frame = frame.assign(invalidated=self.per_row, low=low, high=high)
         if network is None:
             return frame
@@ -293,7 +296,7 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
         return
     if family.refitted:
         _warn_of_equal_refits(result, family)
-    same = [member for member in family.external if result.same[member]]
+    same = [member for member in family.external if result.same[member]] if len(answer) >= TELLING else []
     if same:
         warnings.warn(
             f"members {same} of {family} answer like the deployed model on every row; if they are copies of it, the "
@@ -361,10 +364,9 @@ def _rate_and_limits(part: Audit) -> dict[str, float]:
 
 
 def _sentence(part: Audit) -> str:
+    """With one interval: the one that is right for these rows. `summary` has the approximate one for other rows too."""
     low, high = part.interval()
-    new = part.interval_of_new_rows()
-    wider = f"; for new rows too, about {new[0]:.1%} to {new[1]:.1%}" if new else ""
-    limits = f"95 % interval {low:.1%} to {high:.1%}{wider}"
+    limits = f"95 % interval for these rows {low:.1%} to {high:.1%}"
     return f"{part.rate:.1%} invalidated ({limits}), ± {part.spread:.1%} between models"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,25 +13,21 @@ import pandas as pd
 
 from holdfast import datasets
 from holdfast.auditing.audit import Audit, audit
+from holdfast.auditing.model_files import Models
 from holdfast.auditing.promised import Promised
 from holdfast.auditing.storage import save_audit
 from holdfast.datasets.prepared import prepare
 from holdfast.external.dice import from_dice
 from holdfast.external.judging import ImportedCounterfactuals
 from holdfast.external.tables import from_tables
-from holdfast.families.changes import leave_one_out, seeds
-from holdfast.families.external_models import read_perceptron
-from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
-from holdfast.families.store import load_family
-from holdfast.families.training import train
-from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
-from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.feature import Level
+from holdfast.tabular.identifying import matched, row_labels
 from holdfast.tabular.reading import read_table
 from holdfast.tabular.schema import Schema
-from holdfast.utils.files import write_text
+from holdfast.utils.files import all_or_none, no_empty_folders, write_text
+from holdfast.utils.messages import plain
 from holdfast.utils.spreadsheets import as_csv
 
 
@@ -40,20 +38,48 @@ class FileAudit:
     imported: ImportedCounterfactuals
     audit: Audit
     promised: Promised | None = None  # what `holdfast promise` has said of them
+    model: str = ""  # where the deployed model comes from
+    retrained: str = ""  # and the retrained ones
+    matched: str = ""  # how rows of the tables were matched
+    constrained: bool = True
 
     def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""
         table = self.audit.table().set_index(self.imported.labels.rename("row"))
-        return table if self.promised is None else table.assign(promised_rate=self.promised.rate)
+        rate = None if self.promised is None else self.promised.rate
+        return table if rate is None else table.assign(promised_rate=rate)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of the audit and what they are about, as JSON has them."""
+        answer, problems = self.imported.counterfactuals, self.imported.problems["problem"].value_counts()
+        return {
+            "model": self.model,
+            "retrained": self.retrained,
+            "matched": self.matched,
+            "constrained": self.constrained,
+            "counterfactuals": len(answer),
+            "valid": int(answer.found.sum()),
+            "problems": {str(problem): int(count) for problem, count in problems.items()},
+            "changes": [
+                {name: _as_json(value) for name, value in row.items()}
+                for row in self.audit.summary().to_dict("records")
+            ],
+            "promised_rate": None if self.promised is None else self.promised.rate,
+        }
 
     def save(self, folder: str | Path) -> list[Path]:
-        """The audit itself, one row per counterfactual, and every problem."""
+        """The audit itself, one row per counterfactual, every problem, and the summary: all of them, or none."""
         folder = Path(folder)
-        return [
-            save_audit(self.audit, folder / "audit"),
-            write_text(folder / "rows.csv", as_csv(self.table())),
-            write_text(folder / "problems.csv", as_csv(self.imported.problems, index=False)),
-        ]
+        texts = {
+            "rows.csv": as_csv(self.table()),
+            "problems.csv": as_csv(self.imported.problems, index=False),
+            "summary.json": json.dumps(self.summary(), indent=1, allow_nan=False) + "\n",
+        }
+        with no_empty_folders(folder / "audit"), all_or_none(folder) as parts:
+            for name, text in texts.items():
+                write_text(parts / name, text)
+            saved = save_audit(self.audit, folder / "audit")  # itself whole or not at all
+        return [saved, *(folder / name for name in texts)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,43 +113,105 @@ def read_data(
 ) -> Data:
     """One of our datasets by its name, or a file with the rows that the models were trained on.
 
-    A file's schema is read from ``schema``, or off the table, whose ``label`` must then be named.
+    A file's schema is read from ``schema``, or off the table, whose ``label`` must then be named. The column ``index``
+    names rows, and is no feature unless the schema says so.
     """
-    if str(data) in datasets.DATASETS:
-        own = prepare(str(data))
+    own = _dataset(data)
+    return own or _encoded(*_described(data, schema, label), scaling, index)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What a command is given: the data, the people who ask, and their counterfactuals, by the same labels."""
+
+    data: Data
+    people: pd.DataFrame | None  # None for rows of the data
+    points: pd.DataFrame | str | None  # None where there are none yet; a text is DiCE's
+    matched: str  # how rows are matched, in a sentence
+
+
+def read_tables(
+    data: str | Path,
+    *,
+    people: str | Path | None = None,
+    points: str | Path | None = None,
+    schema: str | Path | None = None,
+    label: str | None = None,
+    scaling: Scaling = "standard",
+    index: str | None = None,
+) -> Tables:
+    """The tables of a command. Their rows are matched by the column ``index``, or by the one that they share.
+
+    Rows whose labels the other table does not know are an error: matched by their numbers, one person's counterfactual
+    would be judged as another's.
+    """
+    own = _dataset(data)
+    table, described = (own.table.rename_axis(index), own.encoding.schema) if own else _described(data, schema, label)
+    asked = None if people is None else read_table(people)
+    found = None if points is None else _read_points(Path(points))
+    features = {described} if isinstance(described, str) else {*described.names, described.label}
+    key, told = index, ""
+    if isinstance(found, pd.DataFrame):
+        names = ("data" if asked is None else "people", "counterfactuals")
+        whose, found, told = matched(table if asked is None else asked, found, features, index, names)
+        asked, key = None if asked is None else whose, _name_of(whose)
+    elif asked is not None:
+        asked, told = row_labels(asked, features, index, "people")
+        key = _name_of(asked)
+    return Tables(own or _encoded(table, described, scaling, key), asked, found, told)
+
+
+def _dataset(name: str | Path) -> Data | None:
+    """One of ours, or None for a file."""
+    if str(name) in datasets.DATASETS:
+        own = prepare(str(name))
         return Data(own.table, own.train, own.encoding, PAPER_RECIPES.get(own.card.name), own.test)
-    if not Path(data).suffix:
+    if not Path(name).suffix:
         raise ValueError(
-            f"no dataset is called '{data}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "
+            f"no dataset is called '{name}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "
             "its .csv or .parquet file"
         )
+    return None
+
+
+def _described(data: str | Path, schema: str | Path | None, label: str | None) -> tuple[pd.DataFrame, Schema | str]:
+    """The table of a file with its schema, or the name of the label, with which a schema can be inferred."""
     table = read_table(data)
-    if index in table:  # rows that nobody asks about need no labels
-        table = table.set_index(index)
-    if schema is None and label is None:
+    if schema is not None:
+        return table, Schema.load(schema)
+    if label is None:
         raise ValueError(f"{data} needs a label: name its column (--label NAME), or give a schema file (--schema FILE)")
-    described = Schema.load(schema) if schema is not None else Schema.infer(table, str(label))
-    return Data(table, table, Encoding.fit(table, described, scaling), None)
+    return table, label
 
 
-def read_counterfactuals(path: str | Path, index: str | None = None) -> pd.DataFrame | str:
+def _encoded(table: pd.DataFrame, described: Schema | str, scaling: Scaling, key: str | None) -> Data:
+    """The table by the labels of its rows, if it has some: what names a row never becomes a feature unsaid."""
+    if key in table and (isinstance(described, str) or key not in described.names):
+        table = table.set_index(key)
+    schema = Schema.infer(table, described) if isinstance(described, str) else described
+    return Data(table, table, Encoding.fit(table, schema, scaling), None)
+
+
+def _read_points(path: Path) -> pd.DataFrame | str:
     """A table, or the text that DiCE wrote."""
-    path = Path(path)
-    return path.read_text(encoding="utf-8") if path.suffix == ".json" else read_table(path, index)
+    return path.read_text(encoding="utf-8") if path.suffix == ".json" else read_table(path)
+
+
+def _name_of(table: pd.DataFrame) -> str | None:
+    return None if table.index.name is None else str(table.index.name)
 
 
 def audit_files(
     data: Data,
     counterfactuals: pd.DataFrame | str,
+    models: Models,
     *,
     people: pd.DataFrame | None = None,
-    models: Sequence[str | Path] = (),
-    deployed: str | Path | None = None,
-    recipe: Recipe | None = None,
-    members: int = 100,
-    target: Any = None,
-    constrained: bool = False,
+    changes: Sequence[Retraining] = (),
+    want: Any = None,
+    constrained: bool = True,
     promised: Promised | None = None,
+    told: str = "",
     store: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -131,12 +219,10 @@ def audit_files(
     """Audit counterfactuals from any source, a table or the text of DiCE's ``to_json()``, for ``people`` who asked.
 
     ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
-    looks better than it is. ``models`` are a folder of `save_family` or files that `read_model` reads (safetensors of
-    rectified layers); without any, ``members`` networks per kind of change are trained by the recipe and kept in the
-    ``store``, a folder: after an interruption only the others are trained. ``deployed`` is the model that the
-    counterfactuals were found for: a file, or the member of kind "base" of a family, or the recipe's network of seed 0.
+    looks better than it is. ``models`` are those of `find_models`; where the retrained ones are not there yet, there is
+    one for each of the ``changes``, kept in the ``store``, a folder: after an interruption only the others are trained.
     ``constrained`` counts points as found only if they keep the schema's constraints. Counterfactuals that were
-    ``promised`` a rate are audited by models that took no part in the promise.
+    ``promised`` a rate are audited by models that took no part in the promise. ``told`` is how rows were matched.
     """
     if promised is not None and isinstance(counterfactuals, pd.DataFrame):
         counterfactuals = promised.without_extra(counterfactuals, data.encoding.schema.names)
@@ -147,108 +233,26 @@ def audit_files(
                 "--people FILE, or people=..."
             )
         people = _named(data.table, counterfactuals)
-    if models:
-        base, family = read_models(models, deployed, data.encoding)
-    else:
-        base, family = read_deployed(data, checked_recipe(recipe or data.recipe), deployed), None
     space = data.encoding.space if constrained else None
     if isinstance(counterfactuals, str):
-        imported = from_dice(people, counterfactuals, data.encoding, base, target=target, space=space)
+        imported = from_dice(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
     else:
-        imported = from_tables(people, counterfactuals, data.encoding, base, target=target, space=space)
-    if family is None:  # now that all that was given has been read: training takes long
-        changes = _changes(len(data.known), members, promised)
-        family = _retrained(data, checked_recipe(recipe or data.recipe), changes, store, workers, progress)
+        imported = from_tables(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
+    family = models.retrained(changes, store=store, workers=workers, progress=progress)
     answer = imported.counterfactuals
     if promised is not None:
         answer = replace(answer, seen=answer.seen | promised.seen)
-    return FileAudit(imported, audit(answer, family), promised)
-
-
-def read_models(
-    models: Sequence[str | Path], deployed: str | Path | None = None, encoding: Encoding | None = None
-) -> tuple[Model, Family]:
-    """The deployed model and the retrained ones, from files; estimators need the encoding that they were made with."""
-    folders = [Path(path) for path in models if Path(path).is_dir()]
-    files = [Path(path) for path in models if not Path(path).is_dir()]
-    if len(folders) > 1 or (folders and files):
-        raise ValueError(f"expected one folder of a family, or files of models, got {', '.join(map(str, models))}")
-    base = None if deployed is None else _read(deployed, encoding)
-    if files:
-        if base is None:
-            raise ValueError(
-                "files of models do not say which model the counterfactuals were found for; name the file of the "
-                "deployed model: --deployed FILE, or deployed=..."
-            )
-        return base, Family.from_models([_read(path, encoding) for path in files])
-    family = load_family(folders[0], encoding=encoding)
-    places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
-    if base is None and len(places) != 1:
-        raise ValueError(
-            f"{folders[0]} holds {len(places)} members of kind 'base', so it does not say which model the "
-            "counterfactuals were found for; name the deployed model's file: --deployed FILE, or deployed=..."
-        )
-    retrained = [place for place in range(len(family)) if place not in places]
-    return base or family[places[0]], family.chosen(retrained)
-
-
-def _read(path: str | Path, encoding: Encoding | None) -> Model:
-    """A network of safetensors as the network it is; a file of another library as what `read_model` makes of it."""
-    suffix = Path(path).suffix.lower()
-    if encoding is None or suffix == ".safetensors" or suffix not in (*FORMATS, *PROGRAMS):
-        return read_perceptron(path)
-    return read_model(path, encoding)
-
-
-def checked_recipe(recipe: Recipe | None) -> Recipe:
-    if recipe is None:
-        raise ValueError(
-            "there are no models to audit with: name their files (--models), or the hidden layers of networks to train "
-            "(--hidden 128,64,16)"
-        )
-    return recipe
-
-
-def read_deployed(data: Data, recipe: Recipe, file: str | Path | None, store: str | Path | None = None) -> Model:
-    """The model of a file, or the recipe's network of seed 0."""
-    if file is not None:
-        return _read(file, data.encoding)
-    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
-    return train(x, y, recipe, [Retraining()], store=store)[0]
-
-
-def _retrained(
-    data: Data,
-    recipe: Recipe,
-    changes: list[Retraining],
-    store: str | Path | None,
-    workers: int | None,
-    progress: bool,
-) -> Family:
-    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
-    return train(x, y, recipe, changes, store=store, workers=workers, progress=progress)
-
-
-def _changes(rows: int, members: int, promised: Promised | None) -> list[Retraining]:
-    """Members of every kind of change; of a promise, those that come after the ones that took part in it."""
-    if promised is None:
-        return seeds(members) + leave_one_out(min(members, rows), rows)
-    made: list[Retraining] = []
-    for kind in promised.kinds:
-        taken = promised.taken.get(kind, 0)
-        if kind == "seeds":
-            made += seeds(members, start=taken + 1)
-        elif kind == "leave-one-out":
-            made += leave_one_out(min(taken + members, rows), rows)[taken:]
-    if not made:
-        raise ValueError(
-            f"the promise is for models of kind {', '.join(promised.kinds)}, of which no others can be trained here; "
-            "name the files of such models: --models FILE, or models=..."
-        )
-    return made
+    found = audit(answer, family)
+    return FileAudit(imported, found, promised, models.name, models.family_name, told, constrained)
 
 
 def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:
     """The rows that a counterfactual names; all of them if none is, for the reader of both to complain."""
     named = table[table.index.isin(counterfactuals.index)]
     return named if len(named) else table
+
+
+def _as_json(value: Any) -> Any:
+    """A cell of a table: NaN, which JSON does not have, is null."""
+    value = plain(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

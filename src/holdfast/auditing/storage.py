@@ -8,6 +8,7 @@ An audit is a folder with two files. `audit-<digest>.parquet` has one row per co
     before                the deployed model's class of the person now; empty where not known
     member_0, ...         each retrained network's class of the counterfactual
     member_0_before, ...  and of the person now; not there where not known
+    label                 who the person is; not there where not known
 
 `audit.json` names that file with its checksum, and holds the members' kinds, what the search has seen, the summary and
 a checksum of its own. It is written last: whoever is killed at any moment leaves the old audit or the new one, and what
@@ -83,17 +84,17 @@ def load_audit(folder: str | Path) -> Audit:
 # ---- the table ----
 
 
-def _names(columns: int, members: int, before: bool) -> dict[str, list[str]]:
+def _names(columns: int, members: int, before: bool, labelled: bool) -> dict[str, list[str]]:
     """The table's columns, by what they hold, in their order."""
     own = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
     said = {"member": [f"member_{member}" for member in range(members)]}
     said["member_before"] = [f"member_{member}_before" for member in range(members) if before]
-    return own | {name: [name] for name in ("target", "found", "before")} | said
+    return own | {name: [name] for name in ("target", "found", "before")} | said | {"label": ["label"] * labelled}
 
 
 def _as_parquet(audit: Audit) -> bytes:
     answer = audit.counterfactuals
-    names = _names(answer.origin.shape[1], len(audit.kinds), audit.before is not None)
+    names = _names(answer.origin.shape[1], len(audit.kinds), audit.before is not None, answer.labels is not None)
     table: dict[str, Any] = {}
     for name in ("origin", "point"):
         table |= zip(names[name], _floats(name, getattr(answer, name)).T, strict=True)
@@ -104,12 +105,14 @@ def _as_parquet(audit: Audit) -> bytes:
     table |= zip(names["member"], _small("predictions", audit.predictions), strict=True)
     if audit.before is not None:
         table |= zip(names["member_before"], _small("before", audit.before), strict=True)
+    if answer.labels is not None:
+        table["label"] = _plain(answer.labels)
     return bytes(pd.DataFrame(table).to_parquet(engine="pyarrow", index=False))
 
 
 def _as_audit(table: pd.DataFrame, about: dict[str, Any]) -> Audit:
     known, kinds = about["before_known"], tuple(about["kinds"])
-    names = _names(about["columns"], len(kinds), known["members"])
+    names = _names(about["columns"], len(kinds), known["members"], about.get("labelled", False))
 
     def numbers(name: str) -> Tensor:
         return torch.from_numpy(np.array(table[names[name]].to_numpy(), order="C"))  # a copy: the table is read-only
@@ -127,6 +130,7 @@ def _as_audit(table: pd.DataFrame, about: dict[str, Any]) -> Audit:
             about["classes"],
             frozenset(about["seen"]),
             classes("before")[0] if known["deployed"] else None,
+            labels=pd.Index(table["label"], name=None) if about.get("labelled", False) else None,
         ),
         kinds,
         classes("member_before") if known["members"] else None,
@@ -144,6 +148,12 @@ def _floats(name: str, values: Tensor) -> NDArray[Any]:
     return values.detach().cpu().numpy()
 
 
+def _plain(labels: pd.Index[Any]) -> NDArray[Any]:
+    """Labels as a file keeps them: whole numbers and text as they are, others as text."""
+    kept = pd.api.types.infer_dtype(labels, skipna=False) in ("integer", "string")
+    return labels.to_numpy() if kept else np.array([str(label) for label in labels], dtype=object)
+
+
 def _small(name: str, classes: Tensor) -> NDArray[Any]:
     """Classes in the smallest integers that hold them all."""
     if classes.is_floating_point() or classes.is_complex():
@@ -156,10 +166,11 @@ def _small(name: str, classes: Tensor) -> NDArray[Any]:
 
 def _check_shape(path: Path, table: pd.DataFrame, about: dict[str, Any]) -> None:
     members, before = len(about["kinds"]), about["before_known"]["members"]
-    count = 2 * about["columns"] + len(("target", "found", "before")) + members * (1 + before)
+    labelled = about.get("labelled", False)
+    count = 2 * about["columns"] + len(("target", "found", "before")) + members * (1 + before) + labelled
     differing: list[str] = []
     if about["columns"] <= table.shape[1]:  # else their names could be more than there is memory for
-        expected = [name for part in _names(about["columns"], members, before).values() for name in part]
+        expected = [name for part in _names(about["columns"], members, before, labelled).values() for name in part]
         differing = sorted({*table.columns} ^ {*expected})
     if table.shape != (about["rows"], count) or differing:
         raise ValueError(
@@ -175,21 +186,25 @@ def _about(audit: Audit, digest: str) -> dict[str, Any]:
     from holdfast import __version__  # here, since the package loads this module before it has one
 
     answer = audit.counterfactuals
-    return {
-        "version": __version__,
-        "file": _file(digest),
-        "sha256": digest,
-        "rows": len(answer),
-        "columns": answer.origin.shape[1],
-        "classes": answer.classes,
-        "before_known": {"deployed": answer.before is not None, "members": audit.before is not None},
-        "summary": [
-            {str(name): None if value != value else value for name, value in line.items()}  # JSON has no NaN
-            for line in audit.summary().to_dict("records")
-        ],
-        "kinds": list(audit.kinds),
-        "seen": sorted(name for name in answer.seen if not name.startswith(OBJECT)),
-    } | ({"surrogates": audit.surrogates, "refitted": audit.refitted} if audit.refitted or audit.surrogates else {})
+    return (
+        {
+            "version": __version__,
+            "file": _file(digest),
+            "sha256": digest,
+            "rows": len(answer),
+            "columns": answer.origin.shape[1],
+            "classes": answer.classes,
+            "before_known": {"deployed": answer.before is not None, "members": audit.before is not None},
+            "summary": [
+                {str(name): None if value != value else value for name, value in line.items()}  # JSON has no NaN
+                for line in audit.summary().to_dict("records")
+            ],
+            "kinds": list(audit.kinds),
+            "seen": sorted(name for name in answer.seen if not name.startswith(OBJECT)),
+        }
+        | ({"labelled": True} if answer.labels is not None else {})
+        | ({"surrogates": audit.surrogates, "refitted": audit.refitted} if audit.refitted or audit.surrogates else {})
+    )
 
 
 def _file(digest: str) -> str:
@@ -226,4 +241,5 @@ def _complete(about: dict[str, Any]) -> bool:
         and all(type(known.get(name)) is bool for name in ("deployed", "members"))
         and isinstance(about.get("surrogates", ""), str)
         and isinstance(about.get("refitted", False), bool)
+        and isinstance(about.get("labelled", False), bool)
     )

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
-from holdfast.cli.training import (
+from holdfast.cli.inputs import (
+    RETRAIN_KINDS,
     BatchOption,
     DataOption,
     EpochsOption,
     HiddenOption,
     IndexOption,
+    JsonOption,
     LabelOption,
-    ModelsOption,
+    ModelOption,
+    OutOption,
+    PeopleOption,
+    QuietOption,
+    RetrainedOption,
+    RetrainOption,
     ScalingOption,
     SchemaOption,
+    TrainOption,
+    UnconstrainedOption,
+    WantOption,
+    changes_named,
+    check_training,
     kept,
     recipe_of,
+    show,
     store_of_families,
 )
-from holdfast.utils.terminal import console
+from holdfast.cli.old_names import say_renamed
+from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
+
+if TYPE_CHECKING:
+    from holdfast.auditing.promised import Promised
+    from holdfast.families.recipe import Retraining
+
+MEMBERS = 100  # retrained models of a kind, where their number is not given
 
 
 def audit(
@@ -30,69 +49,91 @@ def audit(
     counterfactuals: Annotated[
         Path,
         typer.Option(
+            "--counterfactuals",
             help="The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of "
-            "holdfast promise."
+            "holdfast explain or promise.",
         ),
     ],
-    people: Annotated[
-        Path | None,
-        typer.Option(help="Everybody who asked; by default, the rows of the data that have a counterfactual."),
-    ] = None,
-    models: ModelsOption = None,
-    deployed: Annotated[
-        Path | None,
-        typer.Option(
-            help="The model that the counterfactuals were found for (.safetensors, .ubj, .txt, .onnx, .keras or "
-            ".skops); by default, the saved family's member of kind 'base'."
-        ),
-    ] = None,
+    people: PeopleOption = None,
+    model: ModelOption = None,
+    retrained: RetrainedOption = None,
+    retrain: RetrainOption = None,
+    train: TrainOption = False,
     schema: SchemaOption = None,
     label: LabelOption = None,
-    scaling: ScalingOption = "standard",
     index: IndexOption = None,
-    target: Annotated[
-        str | None, typer.Option(help="The class that everybody wants; by default, any class but their own.")
-    ] = None,
-    constrained: Annotated[
-        bool, typer.Option("--constrained", help="Count only counterfactuals that keep the schema's constraints.")
-    ] = False,
+    want: WantOption = None,
+    unconstrained: UnconstrainedOption = False,
+    scaling: ScalingOption = "standard",
     hidden: HiddenOption = None,
-    epochs: EpochsOption = 100,
-    batch: BatchOption = 32,
+    epochs: EpochsOption = None,
+    batch: BatchOption = None,
+    out: OutOption = Path("holdfast-audit"),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    constrained: Annotated[bool, typer.Option("--constrained", hidden=True)] = False,
     members: Annotated[
-        int,
-        typer.Option(
-            callback=whole_number(1, MOST_MEMBERS), help="Without models: networks to train per kind of change."
-        ),
-    ] = 100,
-    out: Annotated[Path, typer.Option(help="Folder for the audit, rows.csv and problems.csv.")] = Path(
-        "holdfast-audit"
-    ),
+        int | None, typer.Option("--members", hidden=True, callback=whole_number(1, MOST_MEMBERS))
+    ] = None,
 ) -> None:
-    """Audit counterfactuals from any source: how often do retrained models invalidate them?"""
+    """Audit counterfactuals from any source: how often do retrained models invalidate them?
+
+    The retrained models are files (--retrained), refits of an estimator (--model and --retrain), or, where there is no
+    model yet, networks that holdfast trains (--train).
+    """
     store = store_of_families()
-    with errors_as_sentences(kept(store, models)), writing_to(out):
-        from holdfast.auditing.audit_files import audit_files, read_counterfactuals, read_data
+    with errors_as_sentences(kept(store, retrained)), writing_to(out):
+        if constrained:
+            say_renamed("--constrained", "the default (--unconstrained does without)")
+        if members is not None:
+            say_renamed("--members", f"--retrain, such as --retrain seeds:{members}")
+        check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
+        from holdfast.auditing.audit_files import audit_files, read_tables
+        from holdfast.auditing.model_files import find_models
         from holdfast.auditing.promised import promised_points
         from holdfast.report.tables import file_audit_text
-        from holdfast.tabular.reading import read_table
 
         points, promised = promised_points(counterfactuals)
-        known = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
+        tables = read_tables(
+            data, people=people, points=points, schema=schema, label=label, scaling=scaling, index=index
+        )
+        known = tables.data
+        wanted = known.class_named(want)
+        models = find_models(
+            known.known,
+            known.encoding,
+            model=model,
+            retrained=retrained or (),
+            recipe=recipe_of(hidden, epochs, batch, known.recipe) if train else None,
+            retrain=bool(retrain),
+        )
         result = audit_files(
             known,
-            read_counterfactuals(points, index),
-            people=None if people is None else read_table(people, index),
-            models=models or (),
-            deployed=deployed,
-            recipe=recipe_of(hidden, epochs, batch),
-            members=members,
-            target=known.class_named(target),
-            constrained=constrained,
+            tables.points if tables.points is not None else "",
+            models,
+            people=tables.people,
+            changes=[] if retrained else _changes(retrain, members or MEMBERS, len(known.known), promised),
+            want=wanted,
+            constrained=not unconstrained,
             promised=promised,
+            told=tables.matched,
             store=store,
-            progress=True,
+            progress=not quiet,
         )
         files = result.save(out)
-        console().print(file_audit_text(result))
-        console().print("\n".join(str(path) for path in files))
+        show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
+
+
+def _changes(retrain: list[str] | None, members: int, rows: int, promised: Promised | None) -> list[Retraining]:
+    """The retrainings that are asked for, or by default some of every kind; none that took part in a promise."""
+    taken = {} if promised is None else promised.taken
+    if retrain:
+        return changes_named(retrain, rows, count=members, after=taken)
+    kinds = ("seeds", "leave-one-out") if promised is None or not promised.kinds else promised.kinds
+    if not set(kinds) <= set(RETRAIN_KINDS):
+        raise ValueError(
+            f"the advice was judged by models of kind {', '.join(kinds)}, of which no others can be trained here; name "
+            "the files of such models: --retrained FILE"
+        )
+    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else members for kind in kinds}
+    return changes_named([f"{kind}:{max(1, min(members, most[kind]))}" for kind in kinds], rows, after=taken)

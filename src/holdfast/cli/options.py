@@ -55,7 +55,7 @@ def errors_as_sentences(when_interrupted: str = "nothing was written") -> Iterat
     except KeyboardInterrupt as end:
         _print_error(f"interrupted; {when_interrupted}")
         raise typer.Exit(143 if isinstance(end, Terminated) else 130) from None
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:  # a file may need a library that is not here
         _print_error(str(error))
         raise typer.Exit(1) from None
 
@@ -112,18 +112,21 @@ def some_of(what: str, known: tuple[str, ...]) -> Callable[[list[str] | None], l
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """Make the folder of --out for this command alone, or say why it cannot be: before the work, not after it."""
-    from holdfast.utils.files import InUseError, check_writable, only_writer
+    """Make the folder of --out for this command alone, or say why it cannot be: before the work, not after it.
+
+    If nothing has been written there in the end (an error, Ctrl-C), the folder is gone again.
+    """
+    from holdfast.utils.files import RESULTS, InUseError, check_writable, no_empty_folders, only_writer
 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {folder} is a file; name a folder")
-    try:
-        check_writable(folder)
-    except OSError as error:
-        raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
-    with ExitStack() as stack:
+    with no_empty_folders(folder), ExitStack() as stack:
         try:
-            stack.enter_context(only_writer(folder / "holdfast"))
+            check_writable(folder)
+        except OSError as error:
+            raise ValueError(f"--out {folder} cannot be written to ({error.strerror}); name another folder") from error
+        try:
+            stack.enter_context(only_writer(folder / RESULTS))
         except InUseError:
             raise InUseError(
                 f"another command is writing to --out {folder}; wait until it has ended, or name another folder"

@@ -7,110 +7,149 @@ from typing import Annotated, Literal
 
 import typer
 
-from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
-from holdfast.cli.training import (
+from holdfast.cli.inputs import (
     BatchOption,
     DataOption,
     EpochsOption,
     HiddenOption,
     IndexOption,
+    JsonOption,
     LabelOption,
-    ModelsOption,
+    ModelOption,
+    OutOption,
+    PeopleOption,
+    QuietOption,
+    RetrainedOption,
+    RetrainOption,
     ScalingOption,
     SchemaOption,
+    TrainOption,
+    WantOption,
+    changes_named,
+    check_training,
     kept,
     recipe_of,
+    show,
     store_of_families,
 )
-from holdfast.utils.terminal import console
+from holdfast.cli.old_names import retrain_of
+from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
 
 NOTHING_PROMISED = 3  # exit code
 MOST_PLANS = 100
+OLD_CHANGES = {"seeds": ("seeds",), "leave-one-out": ("leave-one-out",), "both": ("seeds", "leave-one-out")}
 
 
 def promise(
     data: DataOption,
     rate: Annotated[
         float,
-        typer.Option(help="The share of counterfactuals that one more retrained model may invalidate, on average."),
+        typer.Option(
+            "--rate", help="The share of counterfactuals that one more retrained model may invalidate, on average."
+        ),
     ] = 0.05,
-    people: Annotated[
-        Path | None,
-        typer.Option(help="Whom counterfactuals are for; by default, the test rows of the dataset."),
-    ] = None,
+    people: PeopleOption = None,
     rows: Annotated[
-        int, typer.Option(callback=whole_number(1, MOST_ROWS), help="How many of them, from the first on.")
+        int, typer.Option("--rows", callback=whole_number(1, MOST_ROWS), help="How many of them, from the first on.")
     ] = 100,
-    models: ModelsOption = None,
-    deployed: Annotated[
-        Path | None,
-        typer.Option(help="The deployed model's file; by default, the saved family's member of kind 'base'."),
-    ] = None,
+    model: ModelOption = None,
+    retrained: RetrainedOption = None,
+    retrain: RetrainOption = None,
+    train: TrainOption = False,
     rehearsals: Annotated[
-        int, typer.Option(callback=whole_number(0, MOST_MEMBERS), help="Models that the search asks; 0 for none.")
+        int,
+        typer.Option(
+            "--rehearsals", callback=whole_number(0, MOST_MEMBERS), help="Models that the search asks; 0 for none."
+        ),
     ] = 32,
     calibration: Annotated[
         int,
-        typer.Option(callback=whole_number(1, MOST_MEMBERS), help="Models per kind of change that choose the value."),
+        typer.Option(
+            "--calibration",
+            callback=whole_number(1, MOST_MEMBERS),
+            help="Models per kind of change that choose the value.",
+        ),
     ] = 100,
     members: Annotated[
         int,
         typer.Option(
-            callback=whole_number(0, MOST_MEMBERS), help="Models per kind that audit the choice; 0 for no audit."
+            "--members",
+            callback=whole_number(0, MOST_MEMBERS),
+            help="Models per kind that audit the choice; 0 for no audit.",
         ),
     ] = 100,
-    changes: Annotated[
-        Literal["seeds", "leave-one-out", "both"], typer.Option(help="Without models: how networks are retrained.")
-    ] = "seeds",
-    norm: Annotated[int, typer.Option(callback=whole_number(1, 2), help="The cost to make small: 1 or 2.")] = 1,
+    norm: Annotated[
+        int, typer.Option("--norm", callback=whole_number(1, 2), help="The cost to make small: 1 or 2.")
+    ] = 1,
     least_found: Annotated[
-        float, typer.Option(help="Turn the search up while it finds this share of the rows that it finds at first.")
+        float,
+        typer.Option(
+            "--least-found", help="Turn the search up while it finds this share of the rows that it finds at first."
+        ),
     ] = 0.5,
     plans: Annotated[
-        int, typer.Option(callback=whole_number(1, MOST_PLANS), help="Counterfactuals per person; all must hold.")
+        int,
+        typer.Option(
+            "--plans", callback=whole_number(1, MOST_PLANS), help="Counterfactuals per person; all must hold."
+        ),
     ] = 1,
-    target: Annotated[
-        str | None, typer.Option(help="The class that everybody wants; by default, the other of two classes.")
-    ] = None,
+    want: WantOption = None,
     schema: SchemaOption = None,
     label: LabelOption = None,
-    scaling: ScalingOption = "standard",
     index: IndexOption = None,
+    scaling: ScalingOption = "standard",
     hidden: HiddenOption = None,
-    epochs: EpochsOption = 100,
-    batch: BatchOption = 32,
-    out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and promise.json.")] = Path(
-        "holdfast-promise"
-    ),
+    epochs: EpochsOption = None,
+    batch: BatchOption = None,
+    out: OutOption = Path("holdfast-promise"),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    changes: Annotated[Literal["seeds", "leave-one-out", "both"] | None, typer.Option("--changes", hidden=True)] = None,
 ) -> None:
-    """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3)."""
+    """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3).
+
+    Of the retrained models of each kind, the first rehearse, the next calibrate and the others audit. A kind of
+    --retrain without a count gets as many as that takes; with --train, the kind is seeds unless another is named.
+    """
     store = store_of_families()
-    with errors_as_sentences(kept(store, models)), writing_to(out):
-        from holdfast.auditing.audit_files import read_data
+    with errors_as_sentences(kept(store, retrained)), writing_to(out):
+        check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
+        retrain = retrain_of(retrain, "--changes", OLD_CHANGES[changes] if changes else ())
+        from holdfast.auditing.audit_files import read_tables
+        from holdfast.auditing.model_files import find_models
         from holdfast.guarantees.promise_files import Sizes, promise_files
         from holdfast.report.tables import file_promise_text
-        from holdfast.tabular.reading import read_table
 
-        known = read_data(data, schema=schema, label=label, scaling=scaling, index=index)
+        tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
+        known, sizes = tables.data, Sizes(rehearsals, calibration, members)
+        wanted = known.class_named(want)
+        models = find_models(
+            known.known,
+            known.encoding,
+            model=model,
+            retrained=retrained or (),
+            recipe=recipe_of(hidden, epochs, batch, known.recipe) if train else None,
+            retrain=bool(retrain),
+            store=store,
+        )
+        kinds = retrain or ["seeds"]
         result = promise_files(
             known,
-            None if people is None else read_table(people, index),
+            models,
+            tables.people,
             rows=rows,
-            models=models or (),
-            deployed=deployed,
-            recipe=recipe_of(hidden, epochs, batch),
-            target=known.class_named(target),
+            changes=[] if retrained else changes_named(kinds, len(known.known), count=sum(sizes.of(len(kinds)))),
+            want=wanted,
             rate=rate,
-            sizes=Sizes(rehearsals, calibration, members),
-            changes=changes,
+            sizes=sizes,
             norm=1 if norm == 1 else 2,
             least_found=least_found,
             plans=plans,
+            told=tables.matched,
             store=store,
-            progress=True,
+            progress=not quiet,
         )
         files = result.save(out)
-        console(soft_wrap=False).print(file_promise_text(result))
-        console().print("\n".join(str(path) for path in files))
+        show(result.summary(), file_promise_text(result), files, as_json=json, quiet=quiet)
     if not result.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)

@@ -27,8 +27,9 @@ IMPLAUSIBLE = "not plausible"
 UNREADABLE = "cannot be read"
 WITHOUT = "no counterfactual"
 NO_ROW = "matches no row"
+COPY = "exact copy"
 UNUSED = "unused columns"
-PROBLEMS = (INVALID, VIOLATES, IMPLAUSIBLE, UNREADABLE, WITHOUT, NO_ROW, UNUSED)
+PROBLEMS = (INVALID, VIOLATES, IMPLAUSIBLE, UNREADABLE, WITHOUT, NO_ROW, COPY, UNUSED)
 
 Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
 Told = tuple[int, Problem]  # the number of the row in the answer, and what is wrong with it
@@ -100,6 +101,7 @@ def judged(
     answer = assess(question.model, origin, point, wanted, anywhere, also=sure & ~absent & ~broken.any(1))
     unlike = _unlike(answer, question.encoding.schema.classes)
     told += [(row, (labels[row], IMPLAUSIBLE, detail)) for row, detail in unlike.items() if not absent[row]]
+    answer = replace(answer, labels=labels)
     in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
     return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
 
@@ -199,83 +201,104 @@ def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, e
     if not len(rows):
         return {}
     space, point, origin = space.of(rows), point[rows], origin[rows]
-    apart, said = space.violations_apart(point, origin), _broken_relations(space, point, origin)
-    numbers = [part.double().numpy() * encoding.scale + encoding.shift for part in (origin, point)]
+    apart, said = space.violations_apart(point, origin), _broken_relations(space, point, origin, encoding)
+    numbers = [encoding.in_units(part.numpy()) for part in (origin, point)]
+    limits = encoding.in_units(torch.stack([space.lower, space.upper]).numpy())
     levels = [encoding.decode(part) for part in (origin, point)]
     for feature, place in reversed(encoding.places):
         for row in torch.nonzero(apart[:, place].any(1)).flatten().tolist():
             before, after = (float(part[row, place.start]) for part in numbers)
             if feature.is_numeric and not feature.missing:
-                told = f"{before:.7g} to {after:.7g}"
+                told = f"{_written(before)} to {_written(after)}"
             else:
                 told = " to ".join(repr(part[feature.name][row]) for part in levels)
-            rule = _rule(feature, place, before, after, space, encoding)
+            rule = _rule(feature, place, before, after, space, encoding, limits)
             if feature.kind == "categorical" and rule == LEVEL and levels[1][feature.name][row] not in feature.avoid:
                 rule = f"may only {feature.direction}" if feature.direction != "any" else LEVEL
             said[row].insert(0, f"{feature.name!r} from {told} ({rule})")
     return dict(zip(rows.tolist(), map("; ".join, said), strict=True))
 
 
-def _broken_relations(space: Space, point: Tensor, origin: Tensor) -> list[list[str]]:
+def _written(number: float) -> str:
+    """A number as the table has it; 12 digits are more than an encoded one keeps."""
+    return f"{number:.12g}"
+
+
+def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Encoding) -> list[list[str]]:
     """For each row, what is wrong with each relation that it breaks and the person does not, or less."""
     said: list[list[str]] = [[] for _ in point]
     if space.related is None:
         return said
     here, home = space.values(point), space.values(origin)
     for row, number in torch.nonzero(space.related.broken(here, home)).tolist():
-        said[row].append(_breach(space.related.rules[number], here[row], home[row]))
+        said[row].append(_breach(space.related.rules[number], here[row], home[row], encoding))
     return said
 
 
-def _breach(rule: Rule, here: Tensor, home: Tensor) -> str:
+def _breach(rule: Rule, here: Tensor, home: Tensor, encoding: Encoding) -> str:
     """Why these values (m,) break a rule."""
-    now, then = (_cells(rule, values) for values in (here, home))
+    now, then = (_cells(rule, values, encoding) for values in (here, home))
     if not isinstance(rule, FollowsRule):
         return rule.relation.explain(now)
     column, of = rule.relation.columns
-    needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])))
+    needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])), encoding)
     return (
         f"{column} goes from {then[column]} to {now[column]} and {of} from {then[of]} to {now[of]}; {rule.relation}, "
         f"so {column} must be {needed}"
     )
 
 
-def _cells(rule: Rule, values: Tensor) -> dict[str, Any]:
+def _cells(rule: Rule, values: Tensor, encoding: Encoding) -> dict[str, Any]:
     return {
-        feature.name: _cell(feature, float(values[place]))
+        feature.name: _cell(feature, float(values[place]), encoding)
         for feature, place in zip(rule.features, rule.places, strict=True)
     }
 
 
-def _cell(feature: Feature, value: float) -> Any:
+def _cell(feature: Feature, value: float, encoding: Encoding) -> Any:
     """What a value of a rule is in the table."""
     if feature.is_numeric:
+        column = encoding.places[encoding.schema.names.index(feature.name)][1].start
+        value = _in_units((value - encoding.shift[column]) / encoding.scale[column], column, encoding)
         return int(value) if value.is_integer() else value
     place = max(0, round(value))
     return feature.values[place] if place < len(feature.values) else None
 
 
+def _in_units(number: float, column: int, encoding: Encoding) -> float:
+    """One encoded number as the table has it."""
+    encoded = np.zeros((1, encoding.width), dtype=np.float32)
+    encoded[0, column] = number
+    return float(encoding.in_units(encoded)[0, column])
+
+
 LEVEL = "not a level to move to"
 
 
-def _rule(feature: Feature, place: slice, before: float, after: float, space: Space, encoding: Encoding) -> str:
+def _rule(
+    feature: Feature,
+    place: slice,
+    before: float,
+    after: float,
+    space: Space,
+    encoding: Encoding,
+    limits: NDArray[np.float64],  # (2, d) the lower and the upper ones, in the table's units
+) -> str:
     """The rule that a step from before to after breaks, given that it breaks one."""
     if not (space.mutable | space.follows)[place].all():
         return "may not change"
     if feature.kind == "categorical":
         return LEVEL
     column = place.start
-    lower, upper = (
-        float(edge[column]) * encoding.scale[column] + encoding.shift[column] for edge in (space.lower, space.upper)
-    )
+    lower, upper = (float(limit) for limit in limits[:, column])
     if (after - before) * float(space.direction[column]) < 0:
         return "may only rise" if after < before else "may only fall"
     if not lower <= after <= upper:
-        return f"allowed from {lower:.7g} to {upper:.7g}"
-    for place_of, low, high in space.gaps:
-        first, last = (end * encoding.scale[column] + encoding.shift[column] for end in (low, high))
-        if place_of == column and first < after < last:
-            return f"nobody is between {first:.7g} and {last:.7g}"
+        return f"allowed from {_written(lower)} to {_written(upper)}"
+    for ends in (gap[1:] for gap in space.gaps if gap[0] == column):
+        first, last = (_in_units(end, column, encoding) for end in ends)
+        if first < after < last:
+            return f"nobody is between {_written(first)} and {_written(last)}"
     return f"goes in steps of {float(space.step[column]):g}"
 
 

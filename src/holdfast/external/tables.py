@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.external.cells import as_they_are, empty_rows, read_points
 from holdfast.external.judging import (
+    COPY,
     NO_ROW,
     UNREADABLE,
     UNUSED,
@@ -43,7 +44,8 @@ def from_tables(
 ) -> ImportedCounterfactuals:
     """Two tables in the schema's units, matched by their index: where people are, and where they could be.
 
-    Several rows of ``points`` may share a label; then the answer has a row for each. A feature that nobody can change
+    Several rows of ``points`` may share a label; then the answer has a row for each. One that repeats an earlier one
+    in every feature counts once, and is told among the problems. A feature that nobody can change
     may be left out of ``points``. A column `found`, as `Counterfactuals.to_frame` writes it, says which rows to take.
 
     Found is what the model gives the target class: one class, one for each row of ``data``, or a tensor of class
@@ -64,6 +66,12 @@ def from_tables(
             f"points lacks columns {missing}; expected {some(names, 12)}, got {some(points.columns, 12)}; rename "
             f"its columns, or copy what did not change: points[{missing[0]!r}] = data[{missing[0]!r}]"
         )
+    copied = _copies(points, {*names, "found"})
+    copies: list[Problem] = [
+        (label, COPY, "an earlier row of this label has the same values; they count once")
+        for label in points.index[copied].tolist()
+    ]
+    points = points[~copied]
     place = data.index.get_indexer(points.index)
     if len(points) and (place < 0).all():
         raise ValueError(
@@ -75,7 +83,7 @@ def from_tables(
         (label, NO_ROW, "no row of data has this label") for label in points.index[place < 0].tolist()
     ]
     found = assembled(question, data, points[place >= 0], place[place >= 0], problems)
-    return replace(found, problems=pd.concat([found.problems, problem_table(strangers)], ignore_index=True))
+    return replace(found, problems=pd.concat([found.problems, problem_table(strangers + copies)], ignore_index=True))
 
 
 def from_paired(
@@ -114,6 +122,17 @@ def from_paired(
         points["found"] = table["found"]
     question = question_of(data, encoding, model, target, space)
     return assembled(question, data, points, np.arange(len(table)), unused(table.columns, known))
+
+
+def _copies(points: pd.DataFrame, names: Collection[str]) -> NDArray[np.bool_]:
+    """Which rows repeat an earlier one of the same label in every feature that is given."""
+    given = [name for name in points if name in names]
+    cells = points[given].set_axis(range(len(given)), axis=1).reset_index(drop=True)
+    cells[len(given)] = pd.factorize(points.index)[0]
+    try:
+        return cells.duplicated().to_numpy(dtype=bool)
+    except TypeError:  # a cell that holds a list: `read_points` complains of it
+        return cells.astype(str).duplicated().to_numpy(dtype=bool)
 
 
 def assembled(

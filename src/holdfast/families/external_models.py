@@ -19,11 +19,11 @@ from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members
 from holdfast.families.table_models import together
 from holdfast.families.training_data import Pool, rows_of
-from holdfast.families.workers import cores, in_workers
 from holdfast.models.files.networks import read_into, read_layers
 from holdfast.models.model import Model
 from holdfast.utils.progress import bar
 from holdfast.utils.threads import one_thread
+from holdfast.utils.workers import cores, in_workers
 
 Training = Callable[[NDArray[np.int64], int], Model]  # rows to train on, seed -> model
 

@@ -20,13 +20,13 @@ from holdfast.families.judging import compared_rows, judged, say_what_is_one_mod
 from holdfast.families.reading_members import family_of, read_like
 from holdfast.families.recipe import Retraining
 from holdfast.families.training_data import Pool, rows_of
-from holdfast.families.workers import cores, in_workers
 from holdfast.models.identity import identities
 from holdfast.models.model import Model, check_callable
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
+from holdfast.utils.workers import cores, in_workers
 
 AnyTraining = Callable[[NDArray[np.int64], int], Any]  # rows to train on, seed -> a model, or the file of one
 

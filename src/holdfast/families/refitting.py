@@ -40,7 +40,6 @@ from holdfast.families.store import add_members, finish_entry, finished_members,
 from holdfast.families.stored_estimators import as_bytes, as_tensor, remember_runs
 from holdfast.families.table_models import TableModels, encoding_digest
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
-from holdfast.families.workers import cores, in_workers
 from holdfast.models.adapting import read_as
 from holdfast.models.deployed import Deployed, How
 from holdfast.models.frameworks.estimators import Question
@@ -50,6 +49,7 @@ from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
+from holdfast.utils.workers import cores, in_workers
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest

@@ -33,13 +33,13 @@ from holdfast.families.store import (
     load_entry,
 )
 from holdfast.families.training_data import Pool, check_material, disturbed, needs_more
-from holdfast.families.workers import cores, in_workers
 from holdfast.models.model import Model, check_callable
 from holdfast.models.rows import DTYPES, check_tensor
 from holdfast.utils.memory import check_memory
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
+from holdfast.utils.workers import cores, in_workers
 
 LOG = logging.getLogger(__name__)
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU

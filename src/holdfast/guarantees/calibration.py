@@ -66,7 +66,7 @@ class Calibration:
     def wanted(self) -> int | None:
         """How many models would do if more of them lost what these lose at the largest value; None where none would."""
         lost = float(monotone(self.losses)[-1].mean())
-        if self.exhaustive or not lost < self.rate:
+        if self.exhaustive or not lost < self.rate - 1e-9:  # by less, a mean of shares is the rate, rounded
             return None
         return max(fewest_models(self.rate), math.ceil((1 - self.rate) / (self.rate - lost) - 1e-9))
 

@@ -6,18 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from holdfast.auditing.audit_files import Data, checked_recipe, read_deployed, read_models
+from holdfast.auditing.audit_files import Data
+from holdfast.auditing.model_files import Models
 from holdfast.auditing.promised import write_promise
-from holdfast.families.changes import leave_one_out, seeds
 from holdfast.families.family import Family
-from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.training import train
+from holdfast.families.recipe import Retraining
 from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import Promise, promise
 from holdfast.models.model import Model, predict
@@ -27,15 +26,9 @@ from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
+from holdfast.utils.files import all_or_none
 from holdfast.utils.settings import check_share, check_whole
 from holdfast.utils.spreadsheets import as_csv
-
-Changes = Literal["seeds", "leave-one-out", "both"]
-KINDS: dict[str, tuple[str, ...]] = {
-    "seeds": ("seeds",),
-    "leave-one-out": ("leave-one-out",),
-    "both": ("seeds", "leave-one-out"),
-}
 
 
 @dataclass(frozen=True)
@@ -64,6 +57,9 @@ class FilePromise:
     people: pd.DataFrame
     encoding: Encoding
     taken: dict[str, int]  # kind of change -> trained members that rehearsed or calibrated
+    model: str = ""  # where the deployed model comes from
+    retrained: str = ""  # and the retrained ones
+    labelled: str = ""  # where the labels of people come from
 
     def table(self) -> pd.DataFrame:
         """Everybody, with their counterfactuals, by their labels; without a promise, as they are."""
@@ -84,27 +80,33 @@ class FilePromise:
         """The labels of those whom nothing is promised."""
         return self.people.index[~self.promise.promised_rows.cpu().numpy()]
 
+    def summary(self) -> dict[str, Any]:
+        """What is promised, and of which models, as JSON has it."""
+        sources = {"model": self.model, "retrained": self.retrained, "labelled": self.labelled}
+        return {**sources, **self.promise.summary(), "taken": self.taken}
+
     def save(self, folder: str | Path) -> list[Path]:
-        """counterfactuals.csv, and promise.json, which names it by its checksum and is written last."""
-        about = {**self.promise.summary(), "taken": self.taken}
-        return write_promise(Path(folder), as_csv(self.table()), about)
+        """counterfactuals.csv, and promise.json, which names it by its checksum and is written last: both, or none."""
+        folder = Path(folder)
+        with all_or_none(folder) as parts:
+            names = [path.name for path in write_promise(parts, as_csv(self.table()), self.summary())]
+        return [folder / name for name in names]
 
 
 def promise_files(
     data: Data,
+    models: Models,
     people: pd.DataFrame | None = None,
     *,
     rows: int | None = None,
-    models: Sequence[str | Path] = (),
-    deployed: str | Path | None = None,
-    recipe: Recipe | None = None,
-    target: Level | None = None,
+    changes: Sequence[Retraining] = (),
+    want: Level | None = None,
     rate: float = 0.05,
     sizes: Sizes | None = None,
-    changes: Changes = "seeds",
     norm: Literal[1, 2] = 1,
     least_found: float = 0.5,
     plans: int = 1,
+    told: str = "",
     store: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -112,27 +114,24 @@ def promise_files(
     """Promise a rate for ``people``, by default the rows of our own datasets that no model was trained on; for so many
     ``rows`` of them.
 
-    ``models`` are read as `audit_files` reads them; of each kind the first rehearse, the next calibrate and the rest
-    audit. Without any, networks are trained by the recipe and kept in the ``store``. Without rehearsals the search is
-    `Margin`, with some it is `Rehearsed`.
+    ``models`` are those of `find_models`; where the retrained ones are not there yet, there is one for each of the
+    ``changes``, kept in the ``store``. Of each kind the first rehearse, the next calibrate and the rest audit. Without
+    rehearsals the search is `Margin`, with some it is `Rehearsed`.
     """
     sizes = sizes or Sizes()
     check_share("rate", rate)
     _check_enough(sizes, rate)
+    if models.family is None:
+        _check_changes(changes, sizes)
     asked = _asked(data, people).iloc[:rows]
-    if models:
-        base, family = read_models(models, deployed, data.encoding)
-    else:
-        base, family = read_deployed(data, checked_recipe(recipe or data.recipe), deployed, store), None
-    asked, x, wanted = _question(data.encoding, base, asked, target)
-    if family is None:  # now that all that was given has been read: training takes long
-        family = _trained(data, checked_recipe(recipe or data.recipe), sizes, KINDS[changes], store, workers, progress)
+    asked, x, wanted = _question(data.encoding, models.deployed, asked, want)
+    family = models.retrained(changes, store=store, workers=workers, progress=progress)
     rehearsed, calibrating, auditing = _shared(family, sizes)
     search = MinCost(norm=norm)
     method: Method = Margin(search=search) if rehearsed is None else Rehearsed(rehearsed, search=search)
     result = promise(
         method,
-        base,
+        models.deployed,
         x,
         wanted,
         data.encoding.space,
@@ -144,7 +143,8 @@ def promise_files(
         progress=progress,
     )
     kinds = (*(() if rehearsed is None else rehearsed.kinds), *calibrating.kinds)
-    return FilePromise(result, asked, data.encoding, {} if models else dict(Counter(kinds)))
+    taken = dict(Counter(kinds)) if models.family is None else {}
+    return FilePromise(result, asked, data.encoding, taken, models.name, models.family_name, told)
 
 
 def _check_enough(sizes: Sizes, rate: float) -> None:
@@ -154,6 +154,18 @@ def _check_enough(sizes: Sizes, rate: float) -> None:
             f"a rate of {rate:g} needs {fewest_models(rate)} calibration models or more (1 / rate - 1), got "
             f"{sizes.calibration}: give --calibration {fewest_models(rate)}, or a larger --rate"
         )
+
+
+def _check_changes(changes: Sequence[Retraining], sizes: Sizes) -> None:
+    """Raise where there will be too few models of a kind: before they are trained."""
+    counts = Counter(change.kind for change in changes)
+    first, second, third = sizes.of(max(1, len(counts)))
+    for kind, count in counts.items():
+        if count < first + second:
+            raise ValueError(
+                f"--retrain {kind}:{count} gives fewer models than the {first} that rehearse and the {second} that "
+                f"calibrate; give {kind}:{first + second + third}, or fewer --rehearsals or --calibration"
+            )
 
 
 def _asked(data: Data, people: pd.DataFrame | None) -> pd.DataFrame:
@@ -174,7 +186,7 @@ def _question(
     if target is None:
         if len(encoding.schema.classes) != 2:
             raise ValueError(
-                f"there are {len(encoding.schema.classes)} classes; say which one everybody wants: --target "
+                f"there are {len(encoding.schema.classes)} classes; say which one everybody wants: --want "
                 f"{encoding.schema.classes[0]}"
             )
         return people, x, other_class(model, x)
@@ -183,28 +195,6 @@ def _question(
     if not lacking.any():
         raise ValueError(f"the deployed model gives everybody the class '{target}' already")
     return people[lacking.cpu().numpy()], x[lacking], torch.full((int(lacking.sum()),), wanted)
-
-
-def _trained(
-    data: Data,
-    recipe: Recipe,
-    sizes: Sizes,
-    kinds: tuple[str, ...],
-    store: str | Path | None,
-    workers: int | None,
-    progress: bool,
-) -> Family:
-    x, y = data.encoding.encode(data.known), data.encoding.labels(data.known)
-    count = sum(sizes.of(len(kinds)))
-    made: list[Retraining] = seeds(count) if "seeds" in kinds else []
-    if "leave-one-out" in kinds:
-        if count > len(x):
-            raise ValueError(
-                f"{count} different rows cannot be left out of {len(x)}; give fewer --rehearsals, --calibration or "
-                "--members"
-            )
-        made = made + leave_one_out(count, len(x))
-    return train(x, y, recipe, made, store=store, workers=workers, progress=progress)
 
 
 def _shared(family: Family, sizes: Sizes) -> tuple[Family | None, Family, Family | None]:

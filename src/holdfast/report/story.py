@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from holdfast.auditing.audit import Audit
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
@@ -75,8 +77,8 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
-    told = counterfactuals.changes(encoding)
-    changes = list(told[told["row"] == row].drop(columns="row").itertuples(index=False, name=None))
+    told = counterfactuals[torch.tensor([row])].changes(encoding)
+    changes = list(told.drop(columns="row").itertuples(index=False, name=None))
     following = _following({name for name, _, _ in changes}, encoding.schema.relations)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())

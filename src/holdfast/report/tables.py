@@ -16,6 +16,7 @@ from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
 from holdfast.guarantees.promise_files import FilePromise
 from holdfast.guarantees.promises import Promise, knob_of
+from holdfast.report.fitted import FittedTable
 from holdfast.report.listings import family_line
 from holdfast.report.story import Advice, Story
 from holdfast.tabular.feature import Level
@@ -55,7 +56,7 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     counts = result.imported.problems["problem"].value_counts()
     answer = result.imported.counterfactuals
     valid = f"{int(answer.found.sum())} of {len(answer)} counterfactuals are valid and were audited"
-    texts = [Text(valid, style="bold")]
+    texts = [*_sources(result.model, result.retrained, result.matched), Text(valid, style="bold")]
     for problem, count in counts.items():
         shown = result.imported.problems[result.imported.problems["problem"] == problem].head(most)
         texts.append(Text(f"  {problem}: {count}", style="yellow"))
@@ -66,10 +67,16 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     return Group(*texts, Text(f"\n{result.audit}\n"), *_beside_promise(result))
 
 
+def _sources(model: str, retrained: str, labels: str) -> list[Text]:
+    """What was judged and by what, so that nobody takes one model for another."""
+    lines = [f"deployed model: {model}", f"retrained models: {retrained}"] if model else []
+    return [Text(line) for line in [*lines, *([labels] if labels else [])]]
+
+
 def _beside_promise(result: FileAudit) -> list[Text]:
     """The rate promised, and the rate realised, of each kind of change that the promise is for."""
     own = result.promised
-    if own is None or not result.audit.invalidated.size:
+    if own is None or own.rate is None or not result.audit.invalidated.size:
         return []
     return [
         Text(
@@ -84,7 +91,10 @@ def _beside_promise(result: FileAudit) -> list[Text]:
 def file_promise_text(result: FilePromise, most: int = 10) -> Group:
     """What is promised, how it was chosen, what models that chose nothing say, and whom nothing is promised."""
     own = result.promise
-    texts: list[Text | Table] = [Text(f"{own.statement}\n", style="" if own.promised else "yellow")]
+    texts: list[Text | FittedTable] = [
+        *_sources(result.model, result.retrained, result.labelled),
+        Text(f"\n{own.statement}\n", style="" if own.promised else "yellow"),
+    ]
     if own.steps:
         texts.append(_curve_table(own))
     if own.realised is not None:
@@ -99,38 +109,32 @@ def file_promise_text(result: FilePromise, most: int = 10) -> Group:
     return Group(*texts)
 
 
-def _curve_table(own: Promise) -> Table:
+def _curve_table(own: Promise) -> FittedTable:
     name = knob_of(own.method)
-    title = f"What each {name} costs, and could promise"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("change", no_wrap=True)
-    for column in (name, "found", "invalidated %", "bound %", "l1", "l2", ""):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in own.curve.to_dict("records"):
-        chosen = "chosen" if row["knob"] == own.knob else ""
-        table.add_row(
-            Text(row["kind"]),
+    rows = [
+        (
+            row["kind"],
             f"{row['knob']:g}",
             f"{row['found']}/{len(own.promised_rows)}",
             _percent(row["loss"]),
             _percent(row["bound"]),
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
-            chosen,
+            "chosen" if row["knob"] == own.knob else "",
         )
-    return table
+        for row in own.curve.to_dict("records")
+    ]
+    columns = ("change", name, "found", "invalidated %", "bound %", "l1", "l2", "")
+    return FittedTable(f"What each {name} costs, and could promise", columns, rows)
 
 
-def _realised_table(own: Promise) -> Table:
-    title = "Promised, and realised by models that chose nothing"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("change", no_wrap=True)
-    for column in ("models", "promised %", "realised %", "95 % upper limit"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for kind, part in ({} if own.realised is None else own.realised.by_kind).items():
-        limit = _percent(own.realised_limit(kind))
-        table.add_row(Text(kind), str(len(part.kinds)), _percent(own.rate), _percent(part.rate), limit)
-    return table
+def _realised_table(own: Promise) -> FittedTable:
+    rows = [
+        (kind, str(len(part.kinds)), _percent(own.rate), _percent(part.rate), _percent(own.realised_limit(kind)))
+        for kind, part in ({} if own.realised is None else own.realised.by_kind).items()
+    ]
+    columns = ("change", "models", "promised %", "realised %", "95 % upper limit")
+    return FittedTable("Promised, and realised by models that chose nothing", columns, rows)
 
 
 def family_text(entry: Entry) -> Text:

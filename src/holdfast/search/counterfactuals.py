@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -41,6 +42,9 @@ class Counterfactuals:
     # Rows that a black box was asked about, for all people of the search; None for other models. Where several models
     # are searched as one (`Rehearsed`), each of them was asked about all of these rows.
     calls: int | None = None
+    labels: pd.Index[Any] | None = (
+        None  # (n,) who the rows are, where a table says so; they repeat where one has several
+    )
 
     def __post_init__(self) -> None:
         for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):
@@ -63,6 +67,7 @@ class Counterfactuals:
             raise ValueError(
                 f"target must hold int64 and found bool, got target {self.target.dtype} and found {self.found.dtype}"
             )
+        _check_labels(self.labels, len(self))
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -71,12 +76,22 @@ class Counterfactuals:
         """The same without what gradients would need."""
         return replace(self, origin=self.origin.detach(), point=self.point.detach())
 
+    def labelled(self, labels: Iterable[Any]) -> Counterfactuals:
+        """The same, with who the rows are: ``found.labelled(table.index)``. Tables then name them, not number them."""
+        return replace(self, labels=as_labels(labels))
+
+    def called(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The labels of some rows by their numbers, or the numbers where there are no labels."""
+        return rows if self.labels is None else self.labels.to_numpy()[rows]
+
     def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
         """Some rows: their numbers, or a mask (n,)."""
         rows = checked_choice(rows, len(self))
         own = {name: getattr(self, name) for name in ("origin", "point", "target", "found")}
         more = {name: getattr(self, name) for name in ("before", "unlikeness", "implausible")}
         some: dict[str, Any] = {name: part[rows] for name, part in (own | more).items() if part is not None}
+        if self.labels is not None:
+            some["labels"] = self.labels[rows if isinstance(rows, slice) else rows.cpu().numpy()]
         return replace(self, **some)
 
     def where(self, take: Tensor, other: Counterfactuals) -> Counterfactuals:
@@ -117,11 +132,13 @@ class Counterfactuals:
         """The points in the table's own units, with `found` beside them. Rows not found hold the person's own values.
 
         Given the table that the rows were encoded from, what does not change is copied from it to the last digit,
-        and its index is kept.
+        and its index is kept. Without it, the index has the labels of the rows, where they are known.
         """
         _check_encoding(encoding)
         moved = (self.found[:, None] & (self.point != self.origin)).cpu().numpy()
         frame = encoding.decode(torch.where(self.found[:, None], self.point, self.origin))
+        if self.labels is not None:
+            frame.index = self.labels
         if table is not None:
             _check_same_rows(table, self)
             frame.index = table.index
@@ -145,11 +162,15 @@ class Counterfactuals:
         hard = encoding.space.to(self.point).moved(self.point, self.origin)
         own = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
         return pd.DataFrame(
-            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in own.items()}
+            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in own.items()},
+            index=self.labels,
         )
 
     def changes(self, encoding: Encoding) -> pd.DataFrame:
-        """What each person whom a counterfactual was found for would change: row, feature, before, after."""
+        """What each person whom a counterfactual was found for would change: row, feature, before, after.
+
+        ``row`` is the person's label, or the number of their row where no labels are known.
+        """
         _check_encoding(encoding)
         before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
         differs = np.stack([_differ(before[name], after[name]) for name in names], axis=1)
@@ -158,10 +179,31 @@ class Counterfactuals:
             (int(row), names[place], before[names[place]][row], after[names[place]][row])
             for row, place in np.argwhere(differs)
         ]
-        return pd.DataFrame(told, columns=["row", "feature", "before", "after"])
+        frame = pd.DataFrame(told, columns=["row", "feature", "before", "after"])
+        if self.labels is not None:
+            frame["row"] = self.called(np.nonzero(differs)[0])
+        return frame
 
     def __repr__(self) -> str:
         return f"Counterfactuals({int(self.found.sum())} of {len(self)} found)"
+
+
+def as_labels(labels: Any) -> pd.Index[Any]:
+    """Labels of rows: an index, or what makes one."""
+    if isinstance(labels, (pd.DataFrame, str)) or not isinstance(labels, Iterable):
+        raise TypeError(f"labels are one for each row, such as table.index, got {type(labels).__name__}")
+    return labels if isinstance(labels, pd.Index) else pd.Index(list(labels))
+
+
+def _check_labels(labels: Any, rows: int) -> None:
+    if labels is None:
+        return
+    if not isinstance(labels, pd.Index):
+        raise TypeError(f"labels must be a pandas Index, got {type(labels).__name__}; use answer.labelled(...)")
+    if len(labels) != rows:
+        raise ValueError(
+            f"there are {len(labels)} labels for {rows} counterfactuals; give one for each, in their order"
+        )
 
 
 def _differ(before: pd.Series[Any], after: pd.Series[Any]) -> NDArray[np.bool_]:

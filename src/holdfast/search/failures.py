@@ -31,7 +31,9 @@ def why_not(
     encoding: Encoding | None = None,
     method: Method | None = None,
 ) -> tuple[str | None, ...]:
-    """A sentence for each row that was not found, None for the others.
+    """A sentence for each row that was not found, None for the others, in the order of the rows.
+
+    Where the answer has labels, ``pd.Series(why_not(...), answer.labels).dropna()`` shows whose reason each is.
 
     By itself it tries ``tries`` random valid points. Given the encoding, it names the constraints that stand in the way
     instead: "possible if 'duration_months' may fall below 6, or if 'housing' may change". Each constraint is taken away

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, check_answer
+from holdfast.search.counterfactuals import Counterfactuals, as_labels, check_answer
 from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.plans import norm_of
 from holdfast.tabular.space import Space
@@ -42,6 +43,11 @@ class Holding:
                 "answers, shares and agreement must belong together; price_of_holding(...) makes a Holding"
             )
 
+    def labelled(self, labels: Iterable[Any]) -> Holding:
+        """The same, with who the rows are, as `Counterfactuals.labelled`."""
+        own = as_labels(labels)
+        return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
+
     def __len__(self) -> int:
         return len(self.agreement)
 
@@ -70,12 +76,12 @@ class Holding:
         return torch.where(self.agreement.isnan(), -1.0, self.agreement)
 
     def table(self) -> pd.DataFrame:
-        """One row for every person and share: row, share, found, cost, agreement."""
+        """One row for every person and share: row (a label, where labels are known), share, found, cost, agreement."""
         rows, shares = len(self), len(self.shares)
         found = torch.stack([answer.found for answer in self.answers], dim=1)
         return pd.DataFrame(
             {
-                "row": torch.arange(rows).repeat_interleave(shares).numpy(),
+                "row": self.answers[0].called(np.repeat(np.arange(rows), shares)),
                 "share": list(self.shares) * rows,
                 "found": found.flatten().cpu().numpy(),
                 "cost": self.cost.flatten().cpu().numpy(),
@@ -84,18 +90,22 @@ class Holding:
         )
 
     def sentence(self, row: int) -> str:
-        """What one person is told: the price of the largest share, or that there is no advice that all accept."""
+        """What one person is told: the price of the largest share, or that there is no advice that all accept.
+
+        ``row`` is the number of their row; the sentence has their label, where labels are known.
+        """
+        who = self.answers[0].called(np.arange(len(self)))[row]
         agreed, answer = self.best_agreement[row], self.best
         if agreed.isnan():
-            return f"row {row}: no counterfactual was found that even {self.shares[0]:.0%} of the models accept"
+            return f"row {who}: no counterfactual was found that even {self.shares[0]:.0%} of the models accept"
         cost = float(answer.cost(self.norm)[row])
         if bool(self.answers[-1].found[row]):
             return (
-                f"row {row}: a counterfactual that {self.shares[-1]:.0%} of the models accept costs {cost:.3g}; one "
+                f"row {who}: a counterfactual that {self.shares[-1]:.0%} of the models accept costs {cost:.3g}; one "
                 f"that {self.shares[0]:.0%} accept costs {float(self.cost[row, 0]):.3g}"
             )
         return (
-            f"row {row}: no counterfactual was found that {self.shares[-1]:.0%} of the models accept; the best "
+            f"row {who}: no counterfactual was found that {self.shares[-1]:.0%} of the models accept; the best "
             f"that was found is accepted by {float(agreed):.1%} and costs {cost:.3g}"
         )
 

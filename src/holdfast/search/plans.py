@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess, check_answer, check_space
+from holdfast.search.counterfactuals import Counterfactuals, Method, as_labels, assess, check_answer, check_space
 from holdfast.search.moves import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -40,6 +41,11 @@ class Plans:
     def __len__(self) -> int:
         return len(self.cost)
 
+    def labelled(self, labels: Iterable[Any]) -> Plans:
+        """The same, with who the rows are, as `Counterfactuals.labelled`."""
+        own = as_labels(labels)
+        return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
+
     @property
     def count(self) -> Tensor:
         """How many plans each person has: (n,)."""
@@ -48,7 +54,7 @@ class Plans:
     def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
         """One row for every person and plan: row, plan, found, the table's columns, cost, cost_l1 and cost_l2.
 
-        ``row`` is the person's label in the table's index, or their number where no table is given. Whoever has no
+        ``row`` is the person's label in the table's index, or in the answers, or their number. Whoever has no
         plan has one row, with their own values. A name that the table has already gets an underscore.
         """
         frames = []
@@ -66,11 +72,12 @@ class Plans:
 
     def changes(self, encoding: Encoding) -> pd.DataFrame:
         """What each person would change by each of their plans: row, plan, feature, before, after."""
-        frames = [answer.changes(encoding) for answer in self.answers]
+        frames = [replace(answer, labels=None).changes(encoding) for answer in self.answers]
         for rank, frame in enumerate(frames):
             frame.insert(1, "plan", rank + 1)
         told = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
-        return told.sort_values(["row", "plan"], kind="stable").reset_index(drop=True)
+        told = told.sort_values(["row", "plan"], kind="stable").reset_index(drop=True)
+        return told.assign(row=self.answers[0].called(told["row"].to_numpy(dtype=np.int64)))
 
     def __repr__(self) -> str:
         some = [f"{int(answer.found.sum())} with {rank}" for rank, answer in enumerate(self.answers, start=1)]
@@ -198,7 +205,7 @@ class _Search:
 
     def _judged(self, point: Tensor, there: Tensor) -> Counterfactuals:
         judged = assess(self.model, self.first.origin, point, self.first.target, self.space, also=there)
-        return replace(judged, seen=judged.seen | self.first.seen)
+        return replace(judged, seen=judged.seen | self.first.seen, labels=self.first.labels)
 
 
 def _kept(spent: Tensor, way: int) -> Tensor:

@@ -199,6 +199,11 @@ class Encoding:
             there[:, columns] = (x.detach().cpu()[:, columns].to(dtype) == encoded.to(dtype)).numpy()
         return there
 
+    def in_units(self, encoded: NDArray[Any]) -> Matrix:
+        """Every encoded column (n, d) before scaling, as the shortest decimals that encode to the same bits."""
+        numbers = encoded.astype(np.float64) * self.scale + self.shift
+        return self._shortest(numbers, encoded, list(range(self.width)))
+
     def _shortest(self, numbers: Matrix, encoded: NDArray[Any], places: list[int]) -> Matrix:
         """The decimals of fewest places that encode to the same bits: 12.5 rather than 12.50000037."""
         shortest = numbers.copy()

@@ -6,6 +6,7 @@ import glob
 import logging
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from typing import Any, BinaryIO
 
 LOG = logging.getLogger(__name__)
 DAY = 24 * 3600  # seconds after which a part is what a killed writer left behind
+RESULTS = "holdfast"  # begins the name of the lock and of the parts in a folder of results
+BLOCK = 4096  # bytes that a file takes on most disks
 FILE_MODE, FOLDER_MODE = 0o664, 0o775  # less the user's umask: never writable for everybody
 
 
@@ -85,10 +88,46 @@ def check_writable(folder: Path) -> None:
     make_folder(folder)
     part = folder / f".{secrets.token_hex(8)}.part"
     try:
-        with open(part, "xb", opener=_create):
-            pass
+        with open(part, "xb", opener=_create) as file:
+            file.write(bytes(BLOCK))  # a full disk takes an empty file
+            file.flush()
+            os.fsync(file.fileno())
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def all_or_none(folder: str | Path) -> Iterator[Path]:
+    """A folder to write several files to, which take their places in ``folder`` only when the block ends well.
+
+    So a disk that fills up at the last of them leaves none, and the old ones where there were some. Descriptions, which
+    are JSON, come after what they describe.
+    """
+    folder = make_folder(Path(folder))
+    sweep(folder, RESULTS)
+    parts = folder / f".{RESULTS}.{secrets.token_hex(8)}.part"
+    try:
+        yield make_folder(parts)
+        written = (path for path in sorted(parts.rglob("*")) if path.is_file())
+        for path in sorted(written, key=lambda path: path.suffix == ".json"):
+            place = folder / path.relative_to(parts)
+            make_folder(place.parent)
+            path.replace(place)
+            LOG.info("wrote %s", place)
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
+
+
+@contextmanager
+def no_empty_folders(folder: Path) -> Iterator[None]:
+    """Remove the folder, and those above it, if they were not there before the block and are empty after it."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the first that holds something ends it
+            for path in made:
+                path.rmdir()
 
 
 def sweep(folder: Path, name: str = "*", age: int = DAY) -> None:
@@ -100,7 +139,7 @@ def sweep(folder: Path, name: str = "*", age: int = DAY) -> None:
     with suppress(FileNotFoundError):  # another process removes the folder, or a part
         for part in folder.glob(f".{name}.*.part"):
             if age == 0 or time.time() - part.stat().st_mtime > age:
-                part.unlink()
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
 
 
 @contextmanager

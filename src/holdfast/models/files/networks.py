@@ -45,7 +45,7 @@ class Layers:
 
 
 def save_model(model: Model, path: str | Path) -> Path:
-    """Write a network of `train` to a safetensors file, which `read_model` and ``holdfast audit --deployed`` read.
+    """Write a network of `train` to a safetensors file, which `read_model` and ``holdfast audit --model`` read.
 
     What it was trained from goes with it, so that it is still known as the same network. Of a module the weights are
     kept, and not its code: reading it takes a module like it.

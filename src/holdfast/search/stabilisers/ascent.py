@@ -84,7 +84,7 @@ def with_found_moved(
             given = (point, origin, target, *more)
             point[rows] = by_rows(space.to(point).of(rows), search, *(tensor[rows] for tensor in given))
         moved = assess(model, origin, point, target, space, also=start.found)
-    return replace(moved, seen=moved.seen | start.seen)
+    return replace(moved, seen=moved.seen | start.seen, labels=start.labels)
 
 
 def walk(task: Task, ball: Ball, score: Score, steps: int, start: Tensor | None = None) -> Tensor:

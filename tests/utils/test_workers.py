@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from commands import runs, started
-from holdfast.families.workers import in_workers
+from holdfast.utils.workers import in_workers
 from killing import posix
 
 WORKING = """
 import os, signal, time
-from holdfast.families.workers import in_workers
+from holdfast.utils.workers import in_workers
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, or a shell, may have made this process deaf to them
 signal.signal(signal.SIGINT, signal.default_int_handler)

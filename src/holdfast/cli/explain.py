@@ -1,0 +1,141 @@
+"""`holdfast explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.inputs import (
+    BatchOption,
+    DataOption,
+    EpochsOption,
+    HiddenOption,
+    IndexOption,
+    JsonOption,
+    LabelOption,
+    ModelOption,
+    PeopleOption,
+    QuietOption,
+    RetrainedOption,
+    RetrainOption,
+    ScalingOption,
+    SchemaOption,
+    TrainOption,
+    UnconstrainedOption,
+    changes_named,
+    kept,
+    recipe_of,
+    show,
+    store_of_families,
+)
+from holdfast.cli.options import MOST_ROWS, errors_as_sentences, whole_number, writing_to
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+USUAL = 96  # retrained models of a kind, where their number is not given
+NOTHING_PROMISED = 3  # exit code
+MOST_PLANS = 100
+
+
+def explain(
+    data: DataOption,
+    people: PeopleOption = None,
+    model: ModelOption = None,
+    retrain: RetrainOption = None,
+    retrained: RetrainedOption = None,
+    want: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--want",
+            help="The class that people want; repeat it where any of several will do. By default, the other of two.",
+        ),
+    ] = None,
+    hold: Annotated[
+        float | None,
+        typer.Option("--hold", help="Give only plans that this share of the selection models accept, such as 0.95."),
+    ] = None,
+    promise: Annotated[
+        float | None,
+        typer.Option("--promise", help="Promise that a retrained model invalidates at most this share, on average."),
+    ] = None,
+    plans: Annotated[
+        int, typer.Option("--plans", callback=whole_number(1, MOST_PLANS), help="Plans for each person at most.")
+    ] = 1,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="A search, such as min-l1+sns (holdfast methods); by default, chosen by a rule."),
+    ] = None,
+    schema: SchemaOption = None,
+    label: LabelOption = None,
+    index: IndexOption = None,
+    unconstrained: UnconstrainedOption = False,
+    rows: Annotated[
+        int | None, typer.Option("--rows", callback=whole_number(1, MOST_ROWS), help="Only the first people.")
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option("--sizes", help="How many models rehearse, select and audit, of each kind, such as 32,32,32."),
+    ] = None,
+    train: TrainOption = False,
+    hidden: HiddenOption = None,
+    epochs: EpochsOption = None,
+    batch: BatchOption = None,
+    scaling: ScalingOption = "standard",
+    out: Annotated[Path, typer.Option("--out", help="Folder for the advice.")] = Path("holdfast-advice"),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find advice for people whom a model turns down, and say how many retrained models accept it."""
+    store = store_of_families()
+    with errors_as_sentences(kept(store, retrained)), writing_to(out):
+        from holdfast.auditing.audit_files import read_tables
+        from holdfast.explaining.advice_files import summary_of
+        from holdfast.explaining.explainer import Explainer
+        from holdfast.explaining.roles import sizes_named
+        from holdfast.report.advice_text import advice_text
+
+        _check_models(model, train, retrain, retrained)
+        tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
+        known = tables.data
+        recipe = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
+        explainer = Explainer(
+            recipe if train else model,
+            known.known,
+            label=label,
+            want=want[0] if want and len(want) == 1 else want or None,
+            schema=known.encoding.schema,
+            retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
+            recipe=None if train else recipe,
+            sizes=sizes_named(sizes),
+            constrained=not unconstrained,
+            scaling=known.encoding.scaling,
+            store=store,
+            progress=not quiet,
+        )
+        asked = _people(tables.people, known.test).iloc[:rows]
+        advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
+        files = advice.save(out)  # before showing: nothing that happens to the terminal loses the work
+        show(summary_of(advice), advice_text(advice), files, as_json=json, quiet=quiet)
+    if advice.promise is not None and not advice.promise.promised:
+        raise typer.Exit(NOTHING_PROMISED)
+
+
+def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFrame:
+    found = test if given is None else given
+    if found is None:
+        raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
+    return found
+
+
+def _check_models(model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None) -> None:
+    if (model is None) != train:
+        said = "both --model and --train were given" if train else "there is no model"
+        raise ValueError(
+            f"{said}; name the file of the deployed model (--model FILE), or, where there is none yet, have a network "
+            "trained (--train)"
+        )
+    if retrain and retrained:
+        raise ValueError("--retrain makes retrained models and --retrained names some that exist; give one of them")

@@ -1,0 +1,222 @@
+"""The words of the commands that read a table and models: one option for one thing, in every command alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from holdfast.cli.options import MOST_EPOCHS, MOST_MEMBERS, MOST_ROWS, whole_number, widths
+from holdfast.utils.terminal import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from holdfast.families.recipe import Recipe, Retraining
+
+Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
+RETRAIN_KINDS = ("seeds", "bootstrap", "leave-one-out")  # changes that need no more than a count
+
+# ---- tables ----
+
+DataOption = Annotated[
+    str,
+    typer.Option("--data", help="The table that the models were trained on (.csv or .parquet), or a dataset's name."),
+]
+PeopleOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--people",
+        help="The people who ask for advice (.csv or .parquet); by default, the test rows of the dataset, or those "
+        "rows of the data that have a counterfactual.",
+    ),
+]
+IndexOption = Annotated[
+    str | None,
+    typer.Option("--index", help="The column that names the rows, in all tables; by default, the one they share."),
+]
+SchemaOption = Annotated[
+    Path | None, typer.Option("--schema", help="What the columns mean and what people can change, .toml or .json.")
+]
+LabelOption = Annotated[str | None, typer.Option("--label", help="The label's column, where there is no schema.")]
+ScalingOption = Annotated[Scaling, typer.Option("--scaling", help="How the models' inputs are scaled.")]
+WantOption = Annotated[
+    str | None,
+    typer.Option(
+        "--want", help="The class that everybody wants; by default, the other of two classes, or any but their own."
+    ),
+]
+
+# ---- models ----
+
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        help="The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved "
+        "family with one member of kind 'base'.",
+    ),
+]
+RetrainedOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--retrained",
+        metavar="FILE",
+        help="The retrained models: files (repeat the option), a folder of such files, or the folder of a saved "
+        "family.",
+    ),
+]
+UnconstrainedOption = Annotated[
+    bool, typer.Option("--unconstrained", help="Do without the schema's constraints on what people can change.")
+]
+TrainOption = Annotated[
+    bool, typer.Option("--train", help="There is no model yet: train a network of holdfast's and use that.")
+]
+HiddenOption = Annotated[
+    str | None,
+    typer.Option("--hidden", callback=widths, help="With --train: widths of the hidden layers, such as 128,64,16."),
+]
+EpochsOption = Annotated[
+    int | None,
+    typer.Option("--epochs", callback=whole_number(1, MOST_EPOCHS), help="With --train: epochs; by default, 100."),
+]
+BatchOption = Annotated[
+    int | None,
+    typer.Option("--batch", callback=whole_number(1, MOST_ROWS), help="With --train: rows per batch; by default, 32."),
+]
+
+
+def check_retrain(texts: list[str] | None) -> list[str] | None:
+    """The check of --retrain: before any file is read."""
+    try:
+        counts_named(texts or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return texts
+
+
+RetrainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retrain",
+        metavar="KIND:COUNT",
+        callback=check_retrain,
+        help=f"Retrain the model so often, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)}).",
+    ),
+]
+
+# ---- results ----
+
+OutOption = Annotated[Path, typer.Option("--out", help="The folder for the results.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print the summary as JSON, and nothing else, on standard output.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only; the files are written all the same.")]
+
+# ---- what is meant by them ----
+
+
+def counts_named(texts: Sequence[str]) -> dict[str, int | None]:
+    """How often each kind is named: ``["seeds:96", "bootstrap"]`` is ``{"seeds": 96, "bootstrap": None}``."""
+    counts: dict[str, int | None] = {}
+    for text in texts:
+        kind, colon, number = text.strip().partition(":")
+        if kind not in RETRAIN_KINDS:
+            raise ValueError(
+                f"'{text}' names no kind of retraining; choose from {', '.join(RETRAIN_KINDS)}, with a count, such as "
+                "seeds:96"
+            )
+        whole = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST_MEMBERS))
+        if colon and not (whole and 1 <= int(number) <= MOST_MEMBERS):
+            raise ValueError(
+                f"'{text[:40]}' has no count from 1 to {MOST_MEMBERS} after its colon; say how often to retrain, such "
+                f"as {kind}:96"
+            )
+        if kind in counts:
+            raise ValueError(f"--retrain names {kind} twice; name each kind once, such as {kind}:96")
+        counts[kind] = int(number) if colon else None
+    return counts
+
+
+def changes_named(
+    texts: Sequence[str], rows: int, *, count: int | None = None, after: Mapping[str, int] | None = None
+) -> list[Retraining]:
+    """The retrainings that ``["seeds:96", "leave-one-out:50"]`` names, for a model of so many training rows.
+
+    A kind without a number gets the ``count``. The first ones of each kind that ``after`` counts are passed over: they
+    took part in something that the others must not have seen.
+    """
+    from holdfast.families.changes import bootstrap, leave_one_out, seeds
+
+    changes: list[Retraining] = []
+    for kind, named in counts_named(texts).items():
+        members, taken = named or count, (after or {}).get(kind, 0)
+        if members is None:
+            raise ValueError(f"--retrain {kind} does not say how often; give a count, such as {kind}:96")
+        if kind == "seeds":
+            changes += seeds(members, start=taken + 1)
+        elif kind == "bootstrap":
+            changes += bootstrap(members, start=taken)
+        elif taken + members > rows:
+            raise ValueError(
+                f"{taken + members} different rows cannot be left out of {rows}; give leave-one-out:"
+                f"{max(rows - taken, 1)} or fewer, or another kind, such as seeds:{members}"
+            )
+        else:
+            changes += leave_one_out(taken + members, rows)[taken:]
+    return changes
+
+
+def recipe_of(hidden: str | None, epochs: int | None, batch: int | None, known: Recipe | None = None) -> Recipe:
+    """How to train: the recipe that is ``known`` for the data, changed where something else is given."""
+    from dataclasses import replace
+
+    from holdfast.families.recipe import Recipe
+
+    recipe = known if hidden is None else Recipe(tuple(map(int, hidden.split(","))))
+    if recipe is None:
+        raise ValueError("--train needs the widths of the network's hidden layers; give them: --hidden 128,64,16")
+    return replace(recipe, epochs=epochs or recipe.epochs, batch=batch or recipe.batch)
+
+
+def check_training(train: bool, given: Mapping[str, object | None]) -> None:
+    """Raise where options of --train are given without it."""
+    named = [name for name, value in given.items() if value is not None]
+    if named and not train:
+        raise ValueError(
+            f"{named[0]} says how holdfast is to train a network, which it does only when it is asked to: add --train, "
+            "or name the deployed model (--model FILE)"
+        )
+
+
+def store_of_families() -> Path:
+    from holdfast.families.entries import default_store
+
+    return default_store()
+
+
+def kept(store: Path, retrained: list[Path] | None) -> str:
+    """What is left of the work when it is interrupted."""
+    if retrained:
+        return "nothing was written"
+    return f"models that were trained are kept in {store}; run it again to resume"
+
+
+def show(
+    summary: Mapping[str, Any],
+    text: RenderableType,
+    files: Sequence[Path],
+    *,
+    as_json: bool,
+    quiet: bool,
+    soft_wrap: bool = False,
+) -> None:
+    """The result on standard output: as JSON and nothing else, as text with the files below it, or not at all."""
+    if as_json:
+        console().print(json.dumps({**summary, "files": [str(path) for path in files]}, indent=1, allow_nan=False))
+    elif not quiet:
+        console(soft_wrap=soft_wrap).print(text)
+        console().print("\n".join(str(path) for path in files))

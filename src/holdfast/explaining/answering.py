@@ -1,0 +1,141 @@
+"""From what a search gave to the advice: audited, with a reason for everybody who has no plan, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from holdfast.auditing.audit import audit
+from holdfast.explaining.advice import Advice, Audited
+from holdfast.explaining.roles import Roles, had_a_say
+from holdfast.explaining.searching import Answers, Outcome, Question
+from holdfast.explaining.wanted import Wanted
+from holdfast.external.judging import problem_table
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import assess
+from holdfast.search.failures import why_not
+from holdfast.search.methods.min_cost import MinCost
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.identifying import twins
+from holdfast.utils.messages import plain
+
+REASONS = 200  # people for whom every constraint is taken away in turn; of more, random points tell the reason
+TWIN = "same values as another person"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The people who asked, what they want, and of which model."""
+
+    people: pd.DataFrame  # their labels are the index
+    goal: Wanted
+    encoding: Encoding
+    model: Model  # whose classes are what is wanted
+    x: Tensor  # (n, d)
+    target: Tensor  # (n,)
+    now: Tensor  # (n,) the class that they have
+    roles: Roles | None
+
+    @property
+    def lacking(self) -> Tensor:
+        """Who lacks the class that they want, by number: (m,)."""
+        return torch.nonzero(self.now != self.target).flatten()
+
+    def question(self, plans: int, workers: int | None, progress: bool) -> Question:
+        rows = self.lacking
+        return Question(self.model, self.x[rows], self.target[rows], self.encoding.space, plans, workers, progress)
+
+
+def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
+    given, apart = (_audited(asked, part) for part in (outcome.given, outcome.apart))
+    return Advice(
+        people=asked.people,
+        encoding=asked.encoding,
+        now=tuple(asked.goal.names(asked.now)),
+        wanted=tuple(asked.goal.names(asked.target)),
+        given=given,
+        apart=apart,
+        why_not=_reasons(asked, outcome),
+        decided=decided,
+        had_a_say=had_a_say(asked.roles),
+        norm=norm,
+        promise=outcome.promise,
+        problems=_problems(asked),
+        polars=polars,
+    )
+
+
+def _audited(asked: Asked, part: Answers) -> Audited:
+    """The plans by the numbers and labels of all people, and what the audit models say of them."""
+    place = asked.lacking.numpy()[part.place]
+    answer = replace(part.counterfactuals, labels=asked.people.index[place])
+    if asked.roles is not None:
+        answer = replace(answer, seen=answer.seen | asked.roles.seen)
+    own = replace(part, counterfactuals=answer, place=place)
+    there = asked.roles is not None and len(own) > 0
+    return Audited(own, audit(answer, asked.roles.audit) if there and asked.roles is not None else None)
+
+
+# ---- why people have no plan ----
+
+
+def _reasons(asked: Asked, outcome: Outcome) -> tuple[str | None, ...]:
+    told: list[str | None] = [None] * len(asked.people)
+    for place in torch.nonzero(asked.now == asked.target).flatten().tolist():
+        told[place] = f"the deployed model says '{asked.goal.name(int(asked.target[place]))}' already"
+    lacking = asked.lacking.numpy()
+    for row, accepted in zip(outcome.apart.place, outcome.apart.accepted, strict=True):
+        told[lacking[row]] = (
+            f"not durable: {accepted:.1%} of the selection models accept the best plan found, and fewer than were "
+            "asked for"
+        )
+    served = np.concatenate([outcome.given.place, outcome.apart.place])
+    left = np.setdiff1d(np.arange(len(lacking)), served)
+    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome), strict=True):
+        told[lacking[row]] = reason
+    return tuple(told)
+
+
+def _why_nothing(asked: Asked, places: np.ndarray[Any, Any], outcome: Outcome) -> list[str]:
+    """Of people for whom nothing was found: what stands in the way of the deployed model itself."""
+    if not len(places):
+        return []
+    if outcome.promise is not None and not outcome.promise.promised:
+        return ["nothing could be promised"] * len(places)
+    rows = torch.from_numpy(places)
+    x, target, space = asked.x[rows], asked.target[rows], asked.encoding.space
+    nobody = torch.zeros(len(rows), dtype=torch.bool)
+    missed = assess(asked.model, x, x, target, space, also=nobody)
+    told = [*why_not(asked.model, missed[:REASONS], space, encoding=asked.encoding, method=MinCost(norm=1))]
+    if len(missed) > REASONS:
+        told += why_not(asked.model, missed[REASONS:], space)
+    promised = outcome.promise is not None
+    return [_in_words(reason, promised) for reason in told]
+
+
+def _in_words(reason: str | None, promised: bool) -> str:
+    if reason is None:
+        return "nothing was found"
+    if promised and reason.startswith("the constraints allow it"):
+        return "no plan was found at the caution that the promise needs"
+    return reason
+
+
+# ---- what a reader should know of the people ----
+
+
+def _problems(asked: Asked) -> pd.DataFrame:
+    """People who equal another person in every feature: two persons, or one who was entered twice."""
+    found = twins(asked.people, asked.encoding.schema.names)
+    return problem_table(
+        [
+            (plain(row), TWIN, f"every value is that of {plain(of)!r}; if that is the same person, delete one")
+            for row, of in found.itertuples(index=False, name=None)
+        ]
+    )

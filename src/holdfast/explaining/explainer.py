@@ -1,0 +1,403 @@
+"""One object for a table and a model: advice for people, and an audit of it."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.auditing.audit import Audit
+from holdfast.auditing.audit import audit as audited_by
+from holdfast.auditing.audit_files import FileAudit
+from holdfast.auditing.model_files import read_deployed
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.answering import Asked, advice_of
+from holdfast.explaining.frames import as_pandas, is_polars
+from holdfast.explaining.roles import Roles, Sizes, divided
+from holdfast.explaining.searching import (
+    Outcome,
+    Question,
+    chosen_method,
+    nobody_asks,
+    search_held,
+    search_plain,
+    search_promised,
+)
+from holdfast.explaining.sources import SOURCES, Training, check_source, retrained
+from holdfast.explaining.wanted import wanted
+from holdfast.external.tables import from_tables
+from holdfast.families.family import Family
+from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.training import train
+from holdfast.models.adapting import as_model
+from holdfast.models.deployed import Deployed, Outputs, Takes
+from holdfast.models.files.reading import read_model
+from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
+from holdfast.search.counterfactuals import Method
+from holdfast.search.plans import norm_of
+from holdfast.tabular.encoding import Encoding, Scaling
+from holdfast.tabular.identifying import matched, row_labels
+from holdfast.tabular.schema import Schema
+from holdfast.utils.messages import did_you_mean, some
+from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
+
+LOG = logging.getLogger(__name__)
+MOST_PLANS = 100
+TRIED = 256  # rows of the table that the model is asked about at once, to see whether it answers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explainer:
+    """Advice for people whom a model turns down, that retrained models accept too.
+
+    model       what decides now: an object of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a function, or the
+                path of a model's file; a `Recipe` where there is no model yet, and a network of ours is trained
+    table       the rows that the model was trained on, a DataFrame of pandas or polars
+    label       the table's column of classes; may be left out where a schema names it
+    want        the class that people want; several, of which any will do; or a Series with one for each person. May be
+                left out for two classes: then everybody wants the other one
+    schema      what the columns mean and what people can change, a `Schema` or its file; read off the table if left out
+    retrain     where retrained models come from: changes, such as `seeds(96)`; a function (rows, seed) -> model; or
+                models: a list, a `Family`, or the folder of one
+    recipe      how a network is trained, for changes: `Recipe(network=module)`; or an estimator that is not fitted
+    sizes       how many of the retrained models rehearse, select and audit
+    constrained False: any change of any feature will do, to values that the table has
+    plausible   the share of real people who pass for one: an answer must resemble them; None: it need not
+    takes, outputs   how the model is asked, where that cannot be found out; see `as_model`
+    store       a folder that keeps what was retrained, so that work that was interrupted goes on from there
+    workers     processes that retrain and search; one per core if left out
+    """
+
+    model: Any
+    table: Any
+    label: str | None = None
+    want: Any = None
+    schema: Schema | str | Path | None = None
+    retrain: Any = None
+    recipe: Any = None
+    sizes: Sizes = field(default_factory=Sizes)
+    constrained: bool = True
+    plausible: float | None = 0.95
+    scaling: Scaling = "standard"
+    takes: Takes | None = None
+    outputs: Outputs | None = None
+    store: str | Path | None = None
+    workers: int | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("constrained", "progress"):
+            check_flag(name, getattr(self, name))
+        if not isinstance(self.sizes, Sizes):
+            raise TypeError(f"sizes is {self.sizes!r}; give Sizes(rehearsal=32, selection=32, audit=32)")
+        if self.workers is not None:
+            check_whole("workers", self.workers, least=1)
+        self._check_label()
+        if self.want is not None:
+            wanted(self.want, self.encoding.schema)
+        if not self.ours:
+            self._check_model()
+        recipe = self.model if self.ours else self.recipe
+        check_source(self.retrain, None if self.ours else self._own, recipe)
+        self._check_enough()
+
+    # ---- what was given, ready to be used ----
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The table as pandas has it."""
+        return as_pandas(self.table, "table")
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        schema = self.schema_given
+        if not self.constrained:
+            free = schema.revise(*schema.names, mutable=True, direction="any", avoid=())
+            schema = replace(free, relations=())
+        return Encoding.fit(self.rows, schema, self.scaling, self.plausible if self.constrained else None)
+
+    @cached_property
+    def schema_given(self) -> Schema:
+        """The schema with all its constraints: as it was given, or read off the table."""
+        if isinstance(self.schema, Schema):
+            return self.schema
+        if self.schema is not None:
+            return Schema.load(self.schema)
+        if self.label is None:
+            raise ValueError(
+                "neither a schema nor a label was given; name the table's column of classes, label='...', or give a "
+                f"schema; the columns are {some(self.rows.columns, 12)}"
+            )
+        return Schema.infer(self.rows, self.label)
+
+    @property
+    def ours(self) -> bool:
+        """Whether the deployed model is a network that holdfast trains, for want of one."""
+        return isinstance(self.model, Recipe)
+
+    @cached_property
+    def deployed(self) -> Model:
+        """The deployed model, as a `Model` of encoded rows."""
+        if self.ours:
+            x, y = self.encoding.encode(self.rows), self.encoding.labels(self.rows)
+            return train(x, y, self.model, [Retraining()], store=self.store, progress=self.progress)[0]
+        if isinstance(self.model, (str, Path)):
+            if self.takes is None and self.outputs is None:
+                return read_deployed(self.model, self.encoding)
+            return read_model(self.model, self.encoding, takes=self.takes, outputs=self.outputs)
+        return as_model(self.model, self.encoding, takes=self.takes, outputs=self.outputs)
+
+    @property
+    def _own(self) -> Any:
+        """The user's object, or what was read from their file."""
+        return getattr(self.deployed, "own", self.deployed)
+
+    @cached_property
+    def family(self) -> Family:
+        """All the retrained models; what must be retrained is, when this is first asked for."""
+        if self.retrain is None:
+            raise ValueError(f"there are no retrained models; give a source: {SOURCES}")
+        recipe = self.model if self.ours else self.recipe
+        own = (self.deployed, self.rows, self.encoding, recipe, self.store, self.workers, self.progress)
+        return retrained(self.retrain, Training(*own))
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The retrained models, shared out among those that rehearse, select and audit."""
+        roles = divided(self.family, self.sizes)
+        LOG.info("retrained models: %s", roles)
+        return roles
+
+    # ---- advice ----
+
+    def explain(
+        self,
+        people: Any,
+        *,
+        hold: float | None = None,
+        promise: float | None = None,
+        plans: int = 1,
+        method: str | Method | None = None,
+        want: Any = None,
+        index: str | None = None,
+    ) -> Advice:
+        """Advice for each row of ``people``, a table with the same features; its label, if there, is passed over.
+
+        hold      give a person only plans that at least this share of the selection models accept; the best there is of
+                  the others is shown apart, as not durable
+        promise   keep the expected share of the plans that one more retrained model invalidates at most at this
+        plans     up to so many for each person, which change different features
+        method    a name, such as "min-l1+sns", or a method; without one: the cheapest plan that the rehearsal models
+                  accept too where ``hold`` or ``promise`` is given, and the cheapest plan ("min-l1") otherwise
+        want      in the place of the explainer's own
+        index     the column of people that names the rows; without one, the table's index, or the column that does
+        """
+        _check_question(hold, promise, plans)
+        if (hold is not None or promise is not None) and self.retrain is None:
+            asked_for = "hold" if promise is None else "promise"
+            raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
+        asked, said = self._asked(people, want, index)
+        own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
+        if method is not None:
+            own = self._fitted(own)
+        outcome = _searched(asked, asked.question(plans, self.workers, self.progress), own, hold, promise)
+        decided = {
+            "method": rule,
+            "settings": repr(own),
+            "wanted": str(asked.goal),
+            "hold": hold,
+            "promise": promise,
+            "plans": plans,
+            "rows": said,
+            **self._decided(),
+        }
+        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
+
+    def _asked(self, people: Any, want: Any, index: str | None) -> tuple[Asked, str]:
+        """The people, ready to be searched for, and where their labels come from."""
+        schema = self.encoding.schema
+        frame, said = row_labels(as_pandas(people, "people"), (*schema.names, schema.label), index, "people")
+        if not len(frame):
+            raise ValueError("there is nobody to explain: the table of people has no rows")
+        _check_features(frame, schema)
+        goal = wanted(self.want if want is None else want, schema, frame.index)
+        x = self.encoding.encode(frame)
+        model = goal.model(self.deployed)
+        roles = None if self.retrain is None else self.roles.wanted_by(goal)
+        now = predict(model, x).cpu()
+        return Asked(frame, goal, self.encoding, model, x, goal.targets(model, x, frame.index), now, roles), said
+
+    def _fitted(self, method: Method) -> Method:
+        """The method with the data that it wants to know."""
+        space = self.encoding.space
+        if self.encoding.schema.label not in self.rows:
+            return method
+        return method.fit(self.encoding.encode(self.rows), self.encoding.labels(self.rows), space)
+
+    def _decided(self) -> dict[str, Any]:
+        """What does not depend on the people."""
+        own = {
+            "model": "a network that holdfast trained" if self.ours else _about(self.deployed),
+            "model_is_ours": self.ours,
+            "schema": "read off the table" if self.schema is None else "given",
+            "constraints": "on" if self.constrained else "off",
+            "plausible": self.plausible if self.constrained else None,
+            "retrained": {} if self.retrain is None else self.roles.counts(),
+            "cost": "sum of the changes of all columns, in units of their encoding (standard deviations)",
+            "confidence": 0.95,
+        }
+        told = self.roles.surrogates if self.retrain is not None else ""
+        return own | ({"warnings": [f"surrogates: {told}"]} if told else {})
+
+    # ---- audit ----
+
+    def audit(
+        self, advice: Any, people: Any = None, *, want: Any = None, index: str | None = None
+    ) -> Audit | FileAudit:
+        """How often retrained models that had no say in it invalidate advice: what `explain` gave, or a table of
+        counterfactuals from anywhere, in the table's units.
+
+        A table is matched to ``people``, or to the explainer's own table, by the column that both have. What is wrong
+        with its rows is in ``problems`` of the answer.
+        """
+        if isinstance(advice, Advice):
+            goal = wanted(self.want if want is None else want, self.encoding.schema, advice.people.index)
+            return audited_by(advice.counterfactuals, goal.family(self.roles.audit))
+        points = as_pandas(advice, "advice")
+        known = self.rows if people is None else as_pandas(people, "people")
+        schema = self.encoding.schema
+        whom = "the table" if people is None else "people"
+        known, points, said = matched(known, points, (*schema.names, schema.label), index, (whom, "counterfactuals"))
+        LOG.info("%s", said)
+        if people is None:
+            named = known[known.index.isin(points.index)]
+            known = named if len(named) else known
+        goal = wanted(self.want if want is None else want, schema, known.index)
+        model = goal.model(self.deployed)
+        target = goal.targets(model, self.encoding.encode(known), known.index)
+        space = self.encoding.space if self.constrained else None
+        imported = from_tables(known, points, self.encoding, model, target=target, space=space)
+        return FileAudit(imported, audited_by(imported.counterfactuals, goal.family(self.roles.audit)))
+
+    # ---- kept ----
+
+    def save(self, folder: str | Path) -> Path:
+        """Keep the schema, the settings and the retrained models in a folder, with the hashes of table and model."""
+        from holdfast.explaining.saving import save_explainer
+
+        return save_explainer(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, table: Any, model: Any = None, **settings: Any) -> Explainer:
+        """The explainer that `save` kept, given the same model and table again: another one is refused.
+
+        The model may be left out where it was a network that holdfast trained. ``settings`` are those of the explainer
+        that are to differ, such as progress=True.
+        """
+        from holdfast.explaining.saving import load_explainer
+
+        return load_explainer(folder, model, table, settings)
+
+    # ---- checks, before any long work ----
+
+    def _check_label(self) -> None:
+        own = self.schema_given.label
+        if self.label is not None and self.label != own:
+            raise ValueError(
+                f"label is '{self.label}', but the schema's label is '{own}'; leave label out, or correct the schema"
+            )
+        needs = "to refit" if self.retrain is not None else "to say who has which class"
+        if own not in self.rows and (self.retrain is not None or self.ours):
+            raise ValueError(
+                f"the table has no column '{own}'{did_you_mean(own, self.rows.columns)}, which is the label and is "
+                f"needed {needs}; the columns are {some(self.rows.columns, 12)}"
+            )
+
+    def _check_model(self) -> None:
+        """Ask the model about some rows of the table: what it cannot answer, it cannot explain."""
+        some_rows = self.rows.iloc[np.linspace(0, len(self.rows) - 1, min(len(self.rows), TRIED)).astype(int)]
+        said = predict_or_none(self.deployed, self.encoding.encode(some_rows))
+        silent = int((said == NO_CLASS).sum())
+        if silent:
+            raise ValueError(
+                f"the model answers NaN for {silent} of {len(said)} rows of its own table: it has no class for them; "
+                "check that the columns are those it was trained on, in the same units"
+            )
+        if len(said) >= TRIED and len(set(said.tolist())) == 1:
+            warnings.warn(
+                f"the model gives all of {len(said)} rows of its own table the class "
+                f"'{self.encoding.schema.classes[int(said[0])]}': there may be nothing to explain, or it may get its "
+                "columns in other units or in another order",
+                stacklevel=4,
+            )
+
+    def _check_enough(self) -> None:
+        """Raise where the changes are too few to be shared out: before they are trained."""
+        changes = self.retrain if isinstance(self.retrain, (list, tuple)) else []
+        kinds = [one.kind for one in changes if isinstance(one, Retraining)]
+        for kind, count in Counter(kinds).items():
+            self.sizes.of(count, kind, len(set(kinds)))
+
+    def __repr__(self) -> str:
+        own = "a network that holdfast trains" if self.ours else _about(self.deployed)
+        schema = self.encoding.schema
+        lines = [
+            f"Explainer of {own}",
+            f"  {len(self.rows):,} rows, {len(schema.names)} features, label '{schema.label}' "
+            f"({', '.join(map(str, schema.classes))})",
+        ]
+        if self.retrain is None:
+            lines.append("  no retrained models: hold= and promise= need some, see retrain=")
+        elif "roles" in self.__dict__:
+            lines.append(f"  retrained models: {self.roles}")
+        else:
+            lines.append("  retrained models: made when they are first needed")
+        return "\n".join(lines)
+
+
+def _searched(asked: Asked, question: Question, method: Method, hold: float | None, rate: float | None) -> Outcome:
+    if not len(question.x):
+        return nobody_asks(question)
+    if rate is not None and asked.roles is not None:
+        return search_promised(question, method, asked.roles, rate)
+    if hold is not None and asked.roles is not None:
+        return search_held(question, method, asked.roles.selection, hold)
+    return search_plain(question, method)
+
+
+def _check_question(hold: Any, promise: Any, plans: Any) -> None:
+    if hold is not None and promise is not None:
+        raise ValueError(
+            "hold= and promise= are two different questions: hold is about each person, promise about all promised "
+            "rows together; give one of them"
+        )
+    if hold is not None:
+        check_number("hold", hold)
+        if not 0 < hold <= 1:
+            raise ValueError(f"hold must be a share of the retrained models above 0 and at most 1, got {hold}")
+    if promise is not None:
+        check_share("promise", promise)
+    check_whole("plans", plans, least=1)
+    if plans > MOST_PLANS:
+        raise ValueError(f"plans must be {MOST_PLANS} or fewer, got {plans}")
+
+
+def _check_features(people: pd.DataFrame, schema: Schema) -> None:
+    missing = [name for name in schema.names if name not in people]
+    if missing:
+        close = did_you_mean(missing[0], people.columns)
+        raise ValueError(
+            f"people lack {len(missing)} of {len(schema.names)} features: {some(missing)}{close}; they have "
+            f"{some(people.columns, 12)}"
+        )
+
+
+def _about(model: Model) -> str:
+    return model.about if isinstance(model, Deployed) else repr(model)

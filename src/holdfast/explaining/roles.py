@@ -1,0 +1,122 @@
+"""Retrained models, shared out among those that the search sees, those that select and those that audit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.explaining.wanted import Wanted
+from holdfast.families.family import Family
+from holdfast.families.recipe import counted
+from holdfast.models.identity import OBJECT
+from holdfast.utils.settings import check_whole
+
+REHEARSAL = 32  # models that the search asks at most, unless told otherwise: more cost time and change little
+NEEDED = 3  # models of each kind of change, one for each role
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many retrained models of each kind of change have which role; what is left out is worked out.
+
+    rehearsal   the search asks them: advice is what they accept. A third of the models, 32 at most
+    selection   choose: `hold` and `promise` are judged by them. Half of the others
+    audit       judge the advice that was chosen, and choose nothing: the columns hold, low and high. The rest
+    """
+
+    rehearsal: int | None = None
+    selection: int | None = None
+    audit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("rehearsal", 0), ("selection", 1), ("audit", 1)):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=least)
+
+    def of(self, models: int, kind: str, kinds: int) -> tuple[int, int, int]:
+        """How many of so many models of one kind have each role; those beyond the sizes that were set have none."""
+        first = min(-(-REHEARSAL // kinds), models // 3) if self.rehearsal is None else self.rehearsal
+        last = max(1, (models - first) // 2) if self.audit is None else self.audit
+        if self.audit is None and self.selection is not None:
+            last = models - first - self.selection
+        second = models - first - last if self.selection is None else self.selection
+        if min(second, last) < 1 or first + second + last > models or models < NEEDED:
+            raise ValueError(
+                f"there are {models} retrained models of kind '{kind}', too few for {self}: one or more must select "
+                f"and one or more audit, beside {first} that rehearse; retrain more, {NEEDED} at the least and 96 to "
+                "begin with, or set smaller sizes=Sizes(rehearsal=..., selection=..., audit=...)"
+            )
+        return first, second, last
+
+
+def sizes_named(text: str | None) -> Sizes:
+    """The sizes that a command line names: ``32,32,32``."""
+    if text is None:
+        return Sizes()
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 9 for part in parts):
+        raise ValueError(
+            f"sizes are '{text}'; give three whole numbers, the models that rehearse, select and audit, such as "
+            "--sizes 32,32,32"
+        )
+    return Sizes(*map(int, parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Families that share no member."""
+
+    rehearsal: Family | None
+    selection: Family
+    audit: Family
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """Members that had a say in the advice, and may not judge it."""
+        own = self.selection.fingerprints
+        return frozenset(own if self.rehearsal is None else (*own, *self.rehearsal.fingerprints))
+
+    @property
+    def surrogates(self) -> str:
+        """Why the models stand in for retrainings of the deployed one, where they do not resemble it."""
+        return self.audit.surrogates
+
+    def wanted_by(self, goal: Wanted) -> Roles:
+        """The same with the classes joined of which any will do."""
+        rehearsal = None if self.rehearsal is None else goal.family(self.rehearsal)
+        return Roles(rehearsal, goal.family(self.selection), goal.family(self.audit))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Role -> kind of change -> members."""
+        families = {"rehearsal": self.rehearsal, "selection": self.selection, "audit": self.audit}
+        return {role: {} if family is None else dict(Counter(family.kinds)) for role, family in families.items()}
+
+    def __str__(self) -> str:
+        rehearse = "none" if self.rehearsal is None else counted(self.rehearsal.kinds)
+        return f"rehearsal {rehearse}; selection {counted(self.selection.kinds)}; audit {counted(self.audit.kinds)}"
+
+
+def had_a_say(roles: Roles | None) -> dict[str, Any]:
+    """Which retrained models an audit of the advice must pass over: how many of each kind, from the first on, and the
+    fingerprints of those that have one beyond this process."""
+    if roles is None:
+        return {"kinds": [], "taken": {}, "members": []}
+    families = [family for family in (roles.rehearsal, roles.selection) if family is not None]
+    taken = Counter(kind for family in families for kind in family.kinds)
+    members = [name for name in sorted(roles.seen) if not name.startswith(OBJECT)]
+    return {"kinds": list(taken), "taken": dict(taken), "members": members}
+
+
+def divided(family: Family, sizes: Sizes) -> Roles:
+    """Of each kind of change the first members rehearse, the next select, and the last audit."""
+    kinds = list(dict.fromkeys(family.kinds))
+    parts: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for kind in kinds:
+        places = [place for place, own in enumerate(family.kinds) if own == kind]
+        first, second, last = sizes.of(len(places), kind, len(kinds))
+        parts[0].extend(places[:first])
+        parts[1].extend(places[first : first + second])
+        parts[2].extend(places[first + second : first + second + last])
+    rehearsal, selection, audit = (family.chosen(part) for part in parts)
+    return Roles(rehearsal if parts[0] else None, selection, audit)

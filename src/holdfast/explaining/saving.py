@@ -1,0 +1,152 @@
+"""An explainer on disk: its settings, schema and retrained models, and what its table and model must be.
+
+The model and the table stay where they are. The folder knows them by a hash of the encoded rows, and by what the model
+says of some of them, so that another table or model is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from holdfast.explaining.frames import as_pandas
+from holdfast.explaining.roles import Sizes
+from holdfast.families.family import Family
+from holdfast.families.recipe import Recipe
+from holdfast.families.store import load_family, save_family
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.schema import Schema
+from holdfast.utils.files import as_path, make_folder, write_text
+from holdfast.utils.sealing import Kind, sealed, unsealed
+
+if TYPE_CHECKING:
+    from holdfast.explaining.explainer import Explainer
+
+EXPLAINER = Kind("explainer", "explainer", format=1, unsealed=0)
+DESCRIPTION, SCHEMA, MODELS = "explainer.json", "schema.toml", "models"
+PLAIN = ("label", "constrained", "plausible", "scaling", "takes", "outputs")  # settings that JSON can say
+ASKED = 64  # rows whose answers tell one model from another
+CLOSE = 1e-3  # between the logits of one model on two machines
+
+
+def save_explainer(explainer: Explainer, folder: str | Path) -> Path:
+    """Write it all, the description last: until it is there, there is no explainer to load."""
+    from holdfast import __version__
+
+    folder = make_folder(as_path(folder, "a folder to keep the explainer in"))
+    explainer.schema_given.save(folder / SCHEMA)
+    kept = _save_models(explainer, folder / MODELS)
+    about = {
+        "version": __version__,
+        **{name: getattr(explainer, name) for name in PLAIN},
+        "want": _plain_want(explainer.want),
+        "sizes": asdict(explainer.sizes),
+        "recipe": _plain_recipe(explainer.model if explainer.ours else None),
+        "table": table_hash(explainer.encoding, explainer.rows),
+        "rows": len(explainer.rows),
+        "answers": _answers(explainer),
+        "models": kept,
+    }
+    text = json.dumps(sealed(EXPLAINER, about), indent=1, allow_nan=False)
+    write_text(folder / DESCRIPTION, text + "\n")
+    return folder
+
+
+def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[str, Any]) -> Explainer:
+    from holdfast.explaining.explainer import Explainer
+
+    folder = as_path(folder, "a folder that Explainer.save has written")
+    description = folder / DESCRIPTION
+    if not description.is_file():
+        raise FileNotFoundError(f"there is no {DESCRIPTION} in {folder}; name a folder that Explainer.save has written")
+    about = unsealed(EXPLAINER, description.read_bytes(), str(description))
+    own = {name: about[name] for name in PLAIN}
+    own |= {"want": about["want"], "sizes": Sizes(**about["sizes"]), "schema": Schema.load(folder / SCHEMA)}
+    unknown = [name for name in settings if name not in {one.name for one in fields(Explainer)}]
+    if unknown:
+        raise TypeError(f"Explainer has no setting '{unknown[0]}'")
+    if model is None and about["recipe"] is not None:
+        model = Recipe(**about["recipe"])
+    rows = as_pandas(table, "table")
+    without_models = Explainer(model, rows, **{**own, **settings, "retrain": None})
+    _check_same(without_models, about, folder)
+    retrain = settings.get("retrain")
+    if retrain is None and about["models"]:
+        retrain = load_family(folder / MODELS, encoding=without_models.encoding)
+    if retrain is None:
+        return without_models
+    return Explainer(model, rows, **{**own, **settings, "retrain": retrain})
+
+
+def table_hash(encoding: Encoding, rows: Any) -> str:
+    """Of the rows as they are encoded: the same for the same numbers, whatever their types."""
+    hashed = hashlib.sha256(f"{encoding.columns} {encoding.schema.classes}".encode())
+    hashed.update(encoding.encode_unchecked(rows, torch.float64).numpy().tobytes())
+    if encoding.schema.label in rows:
+        hashed.update(encoding.labels(rows).numpy().tobytes())
+    return hashed.hexdigest()
+
+
+def _save_models(explainer: Explainer, folder: Path) -> bool:
+    """The retrained models, where there are some; those that cannot be written down are an error that says what to
+    do."""
+    if explainer.retrain is None:
+        return False
+    family: Family = explainer.family
+    try:
+        save_family(family, folder)
+    except ValueError as error:
+        raise ValueError(
+            f"the retrained models cannot be kept ({error}). Save the explainer without them, "
+            "replace(explainer, retrain=None).save(folder), and give them again: "
+            "Explainer.load(folder, model=..., table=..., retrain=[...])"
+        ) from error
+    return True
+
+
+def _answers(explainer: Explainer) -> list[list[float]]:
+    chosen = np.linspace(0, len(explainer.rows) - 1, min(len(explainer.rows), ASKED)).astype(int)
+    with torch.no_grad():
+        logits = explainer.deployed(explainer.encoding.encode(explainer.rows.iloc[chosen]))
+    answers: list[list[float]] = logits.double().cpu().tolist()
+    return answers
+
+
+def _check_same(explainer: Explainer, about: dict[str, Any], folder: Path) -> None:
+    if len(explainer.rows) != about["rows"] or table_hash(explainer.encoding, explainer.rows) != about["table"]:
+        raise ValueError(
+            f"this is not the table that {folder} was saved with: it has {len(explainer.rows)} rows, and there were "
+            f"{about['rows']}; its values differ. Give the same table, or make a new Explainer"
+        )
+    kept, said = (torch.tensor(each, dtype=torch.float64) for each in (about["answers"], _answers(explainer)))
+    if kept.shape != said.shape or not torch.allclose(kept, said, rtol=CLOSE, atol=CLOSE):
+        raise ValueError(
+            f"this is not the model that {folder} was saved with: it answers {len(said)} rows of the table otherwise. "
+            "Give the same model, or make a new Explainer: advice for one model is none for another"
+        )
+
+
+def _plain_recipe(recipe: Recipe | None) -> dict[str, Any] | None:
+    if recipe is None:
+        return None
+    if recipe.network is not None:
+        raise ValueError(
+            "a recipe with a network of your own is code, and is not kept; train the network first, and give it as the "
+            "model"
+        )
+    values = asdict(recipe)
+    values.pop("network")
+    return values
+
+
+def _plain_want(want: Any) -> Any:
+    """A class or several; one for each person belongs to the people, and is given again."""
+    if isinstance(want, (set, frozenset, tuple)):
+        return list(want)
+    return None if hasattr(want, "items") else want

@@ -1,0 +1,295 @@
+"""Plans for people: searched, and chosen by models that the search has not seen."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.explaining.roles import Roles
+from holdfast.families.family import Family
+from holdfast.guarantees.promises import Promise, knob_of, promise, turned
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.in_parts import search_in_parts
+from holdfast.search.methods.margin import Margin
+from holdfast.search.methods.min_cost import MinCost
+from holdfast.search.methods.rehearsed import Rehearsed
+from holdfast.search.pipeline import named
+from holdfast.search.plans import Plans, norm_of
+from holdfast.tabular.space import Space
+from holdfast.utils.progress import Advance, bar
+from holdfast.utils.workers import cores
+
+LOG = logging.getLogger(__name__)
+REHEARSED = "rehearsed"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """One row for each plan of each person."""
+
+    counterfactuals: Counterfactuals  # (m,) all found
+    place: NDArray[np.int64]  # (m,) whose it is: the person's number
+    plan: NDArray[np.int64]  # (m,) 1 is the person's cheapest
+    accepted: NDArray[np.float64]  # (m,) share of the selection models that accept it; NaN where there are none
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Who asks, and of which model: everybody here lacks the class that they want."""
+
+    model: Model
+    x: Tensor  # (n, d)
+    target: Tensor  # (n,)
+    space: Space
+    plans: int
+    workers: int | None = None
+    progress: bool = False
+
+    def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
+        """Up to so many plans for each of some people."""
+        found = search_in_parts(
+            method,
+            self.model,
+            self.x[rows],
+            self.target[rows],
+            self.space.of(rows),
+            plans=self.plans,
+            workers=self.workers,
+            advance=advance,
+        )
+        return found if isinstance(found, Plans) else Plans((found,), found.cost(norm_of(method))[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search gave."""
+
+    given: Answers
+    apart: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
+    steps: dict[float, int]  # value of the method's knob -> people whose plans were found with it
+    promise: Promise | None = None
+
+
+# ---- which method ----
+
+
+def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method, str]:
+    """The method, and the rule that chose it; ``asked`` says whether the advice has to hold."""
+    rehearsal = None if roles is None else roles.rehearsal
+    if method is None:
+        if not asked:
+            return MinCost(norm=1), "min-l1, the cheapest plan that the deployed model accepts: no hold was asked for"
+        if rehearsal is None:
+            return Margin(search=MinCost(norm=1)), "margin, since no retrained model was left to rehearse with"
+        why = f"rehearsed: the cheapest plan that the deployed model and {len(rehearsal)} retrained models accept"
+        return Rehearsed(rehearsal, search=MinCost(norm=1)), why
+    if method == REHEARSED:
+        if rehearsal is None:
+            raise ValueError(
+                "method='rehearsed' needs retrained models to ask: give retrain=hf.seeds(96), and leave some to "
+                "rehearse with, sizes=Sizes(rehearsal=32)"
+            )
+        return Rehearsed(rehearsal, search=MinCost(norm=1)), "rehearsed, as asked for"
+    if isinstance(method, str):
+        return named(method), f"{method}, as asked for"
+    if not callable(method):
+        raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
+    return method, "a method of the caller"
+
+
+# ---- plain, held, promised ----
+
+
+def nobody_asks(question: Question) -> Outcome:
+    """Where everybody has the class already."""
+    return Outcome(_nothing(question), _nothing(question), {})
+
+
+def search_plain(question: Question, method: Method) -> Outcome:
+    """What the method finds, whoever accepts it."""
+    rows = torch.arange(len(question.x))
+    with bar(f"searching {len(rows)} people", len(rows), question.progress) as advance:
+        found = question.search(method, rows, advance)
+        advance(0, f"{int(found.answers[0].found.sum())} have a plan")
+    given = _answers(found, rows)
+    return Outcome(given, _nothing(question), {})
+
+
+def search_held(question: Question, method: Method, selection: Family, hold: float) -> Outcome:
+    """For each person the cheapest plans that at least the share ``hold`` of the selection models accept.
+
+    A method with a knob is turned up for the people whose plans are accepted by fewer, until all of them hold, or
+    nothing is found any more.
+    """
+    best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
+    todo, steps, people = torch.arange(len(question.x)), {}, len(question.x)
+    for value, own in _ladder(method, hold):
+        if not len(todo):
+            break
+        LOG.info("searching plans for %d people with %r", len(todo), own)
+        with bar(f"searching {len(todo)} people, {_said(own, value)}", len(todo), question.progress) as advance:
+            found = question.search(own, todo, advance)
+            steps[value], todo = best.take(found, todo, selection)
+            advance(0, f"{best.held} of {people} people have a plan that holds, {len(todo)} are searched again")
+    best.fall_back(selection)
+    return Outcome(best.given(), best.apart(), steps)
+
+
+def _said(method: Any, value: float) -> str:
+    return "once" if math.isnan(value) else f"{knob_of(method)} {value:g}"
+
+
+def search_promised(question: Question, method: Method, roles: Roles, rate: float) -> Outcome:
+    """The plans of everybody at the value of the knob that the selection models choose for the rate."""
+    result = promise(
+        method,
+        question.model,
+        question.x,
+        question.target,
+        question.space,
+        roles.selection,
+        rate=rate,
+        audit=roles.audit,
+        plans=question.plans,
+        progress=question.progress,
+        workers=question.workers or cores(),
+    )
+    if result.counterfactuals is None:
+        return Outcome(_nothing(question), _nothing(question), {}, result)
+    one = result.counterfactuals
+    found = result.plans or Plans((one,), one.cost(norm_of(result.method))[:, None])
+    given = _answers(found, torch.arange(len(question.x)))
+    return Outcome(given, _nothing(question), {step.knob: step.found for step in result.steps}, result)
+
+
+def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
+    """The method at each value of its knob at which so many models may accept; by itself where it has none."""
+    if not isinstance(getattr(type(method), "knob", None), str):
+        return [(math.nan, method)]
+    values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
+    careful = [value for value in values if value > 0]
+    # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
+    tried = [value for value in values if value <= 0] + (careful[1::2] or careful)
+    return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
+
+
+class _Best:
+    """The plans of each person that hold, as far as they were found, and the best of those that do not."""
+
+    def __init__(self, question: Question, needed: int, models: int) -> None:
+        people, count = len(question.x), question.plans
+        self.question, self.needed, self.models = question, needed, models
+        self.point = question.x[:, None].repeat(1, count, 1)  # (n, k, d)
+        self.cost = torch.full((people, count), torch.inf)
+        self.votes = torch.zeros(people, count, dtype=torch.int64)
+        self.have = torch.zeros(people, dtype=torch.int64)
+        self.spare = question.x.clone()  # (n, d) the best that does not hold
+        self.spare_votes = torch.full((people,), -1)
+        self.spare_cost = torch.full((people,), torch.inf)
+        self.seen: frozenset[str] = frozenset()
+        self.made: Counterfactuals | None = None
+
+    @property
+    def held(self) -> int:
+        return int((self.have > 0).sum())
+
+    def take(self, found: Plans, rows: Tensor, selection: Family) -> tuple[int, Tensor]:
+        """Take over what is better than before; how many people gained, and who is to be searched again."""
+        there = torch.stack([answer.found for answer in found.answers], dim=1)  # (m, k)
+        votes = self._votes(found, there, selection)
+        holds = there & (votes >= self.needed)
+        self._keep_spares(found, rows, there & ~holds, votes)
+        better = torch.nonzero(holds.sum(1) > self.have[rows]).flatten()
+        # Plans that hold come first, in the order of their cost.
+        order = (~holds).to(torch.int8).argsort(dim=1, stable=True)[better]
+        points = torch.stack([answer.point for answer in found.answers], dim=1)[better[:, None], order]
+        own = rows[better]
+        self.point[own], self.votes[own] = points, votes[better[:, None], order]
+        self.cost[own] = found.cost[better[:, None], order].to(self.cost)
+        self.have[own] = holds.sum(1)[better]
+        self.seen |= found.answers[0].seen
+        self.made = found.answers[0]
+        # Who has nothing to find here finds nothing at a more careful value either.
+        again = there.any(1) & (there & ~holds).any(1)
+        return len(better), rows[again]
+
+    def _votes(self, found: Plans, there: Tensor, selection: Family) -> Tensor:
+        """How many of the selection models accept each plan: (m, k)."""
+        votes = torch.zeros_like(there, dtype=torch.int64)
+        for rank, answer in enumerate(found.answers):
+            own = there[:, rank]
+            if own.any():
+                said = selection.predict(answer.point[own])
+                votes[own, rank] = (said == answer.target[own]).sum(0).cpu()
+        return votes
+
+    def _keep_spares(self, found: Plans, rows: Tensor, fails: Tensor, votes: Tensor) -> None:
+        for rank, answer in enumerate(found.answers):
+            cost = found.cost[:, rank].to(self.spare_cost)
+            more = votes[:, rank] > self.spare_votes[rows]
+            as_many = (votes[:, rank] == self.spare_votes[rows]) & (cost < self.spare_cost[rows])
+            better = torch.nonzero(fails[:, rank] & (more | as_many)).flatten()
+            own = rows[better]
+            self.spare[own], self.spare_cost[own] = answer.point[better], cost[better]
+            self.spare_votes[own] = votes[better, rank]
+
+    def fall_back(self, selection: Family) -> None:
+        """Whoever has nothing yet is told the cheapest plan that the deployed model accepts, though it may not hold."""
+        rows = torch.nonzero((self.have == 0) & (self.spare_votes < 0)).flatten()
+        if len(rows):
+            one = replace(self.question, plans=1)
+            self.take(one.search(MinCost(norm=1), rows), rows, selection)
+
+    def given(self) -> Answers:
+        people, rank = torch.nonzero(torch.arange(self.point.shape[1]) < self.have[:, None]).unbind(1)
+        plan = (rank + 1).numpy()
+        return self._answers(people, self.point[people, rank], plan, self.votes[people, rank])
+
+    def apart(self) -> Answers:
+        people = torch.nonzero((self.have == 0) & (self.spare_votes >= 0)).flatten()
+        return self._answers(people, self.spare[people], np.ones(len(people), np.int64), self.spare_votes[people])
+
+    def _answers(self, people: Tensor, point: Tensor, plan: NDArray[np.int64], votes: Tensor) -> Answers:
+        judged = _judged(self.question, people, point, self.seen)
+        return Answers(judged, people.numpy(), plan, votes.double().numpy() / self.models)
+
+
+def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[str]) -> Counterfactuals:
+    own = question.space.of(people)
+    answer = assess(question.model, question.x[people], point, question.target[people], own)
+    return replace(answer, seen=answer.seen | seen)
+
+
+def _answers(found: Plans, rows: Tensor) -> Answers:
+    """All plans that were found, one below another."""
+    place, rank = torch.nonzero(torch.stack([answer.found for answer in found.answers], dim=1).cpu()).unbind(1)
+    every = [answer[place[rank == number]] for number, answer in enumerate(found.answers)]
+    order = torch.cat([torch.nonzero(rank == number).flatten() for number in range(len(every))]).argsort()
+    joined = joined_rows(every)[order]
+    return Answers(joined, rows[place].numpy(), (rank + 1).numpy(), np.full(len(place), np.nan))
+
+
+def joined_rows(parts: list[Counterfactuals]) -> Counterfactuals:
+    """Answers of the same model one below another."""
+    names = ["origin", "point", "target", "found", "before", "unlikeness", "implausible"]
+    there = [name for name in names if all(getattr(part, name) is not None for part in parts)]
+    columns: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in there}
+    return replace(parts[0], **columns, seen=frozenset().union(*(part.seen for part in parts)), calls=None)
+
+
+def _nothing(question: Question) -> Answers:
+    nobody = torch.zeros(0, dtype=torch.int64)
+    answer = assess(question.model, question.x[:0], question.x[:0], question.target[:0], question.space.of(nobody))
+    none = np.zeros(0, np.int64)
+    return Answers(answer, none, none, np.zeros(0))

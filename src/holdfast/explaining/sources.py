@@ -1,0 +1,139 @@
+"""Where retrained models come from: changes to retrain by, a function that trains, or models that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from holdfast.auditing.model_files import read_retrained
+from holdfast.families.changes import seeds
+from holdfast.families.family import Family
+from holdfast.families.own_training import train_by
+from holdfast.families.reading_members import gather_models
+from holdfast.families.recipe import Recipe, Retraining, counted
+from holdfast.families.refitting import refit
+from holdfast.families.training import train
+from holdfast.models.deployed import Deployed
+from holdfast.models.identity import is_estimator
+from holdfast.models.model import Model
+from holdfast.tabular.encoding import Encoding
+
+USUAL = 96  # retrained models where nobody says how many
+COMPARED = 1000  # rows on which members are compared with the deployed model
+SOURCES = (
+    "retrain=hf.seeds(96) or other changes (an estimator is fitted again; a network needs recipe=hf.Recipe(...)), "
+    "retrain=function (called as function(rows, seed), returns a model), or retrain=[model, model, ...] (models that "
+    "you have); on the command line, --retrain seeds:96 or --retrained FILE"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What retraining needs to know."""
+
+    deployed: Model
+    table: pd.DataFrame
+    encoding: Encoding
+    recipe: Recipe | Any | None  # how networks are trained, or an unfitted estimator
+    store: str | Path | None = None
+    workers: int | None = None
+    progress: bool = False
+
+    @property
+    def own(self) -> Any:
+        """The user's object."""
+        return self.deployed.own if isinstance(self.deployed, Deployed) else self.deployed
+
+
+def check_source(retrain: Any, own: Any, recipe: Any) -> None:
+    """Raise where nothing can be retrained by what was given: before any long work."""
+    if retrain is None or isinstance(retrain, (Family, str, Path)) or _is_function(retrain):
+        return
+    if not isinstance(retrain, Sequence) or not len(retrain):
+        raise TypeError(f"retrain is {retrain!r}, which gives no retrained models; the sources are {SOURCES}")
+    if _are_changes(retrain) and recipe is None and not can_refit(own):
+        raise TypeError(
+            f"retrain names changes ({counted([one.kind for one in retrain])}), but a {type(own).__name__} does not "
+            "say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
+            "anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a model; or "
+            "retrain=[model, model, ...], retrained models that you have"
+        )
+
+
+def retrained(retrain: Any, training: Training) -> Family:
+    """All the retrained models that a source yields."""
+    if isinstance(retrain, Family):
+        return retrain
+    if isinstance(retrain, (str, Path)):
+        return read_retrained([retrain], training.encoding)[0]
+    if isinstance(retrain, Sequence) and all(isinstance(one, (str, Path)) for one in retrain):
+        return read_retrained(retrain, training.encoding)[0]
+    if _is_function(retrain):
+        return _by_function(retrain, training)
+    if _are_changes(retrain):
+        return _by_changes(list(retrain), training)
+    return gather_models(list(retrain), training.encoding, training.deployed)
+
+
+def can_refit(own: Any) -> bool:
+    """Whether changes alone are enough to retrain it: an estimator, or a booster, whose settings can be read."""
+    library = type(own).__module__.partition(".")[0]
+    return is_estimator(own) or (library in ("xgboost", "lightgbm") and type(own).__name__ == "Booster")
+
+
+def _by_changes(changes: list[Retraining], training: Training) -> Family:
+    if isinstance(training.recipe, Recipe):
+        x, y = training.encoding.encode(training.table), training.encoding.labels(training.table)
+        own = {"store": training.store, "workers": training.workers, "progress": training.progress}
+        return judged(train(x, y, training.recipe, changes, **own), training)  # type: ignore[arg-type]
+    model = training.deployed if training.recipe is None else training.recipe
+    family = refit(
+        model,
+        training.table,
+        changes,
+        encoding=None if training.recipe is None else training.encoding,
+        store=training.store,
+        workers=training.workers,
+        progress=training.progress,
+    )
+    return family if training.recipe is None else judged(family, training)
+
+
+def _by_function(source: Any, training: Training) -> Family:
+    """A function alone gets new seeds; with changes beside it, the rows and seeds of those."""
+    function, changes = source if isinstance(source, tuple) else (source, seeds(USUAL))
+    return train_by(
+        function,
+        list(changes),
+        training.encoding,
+        training.deployed,
+        training.table,
+        workers=training.workers,
+        progress=training.progress,
+    )
+
+
+def judged(family: Family, training: Training) -> Family:
+    """The family, and whether the deployed model could be one of its members."""
+    table, encoding = training.table, training.encoding
+    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED)).round().long().numpy()
+    some = table.iloc[chosen]
+    found = family.resemblance(training.deployed, encoding.encode(some), encoding.labels(some))
+    return replace(family, surrogates=found.reason)
+
+
+def _is_function(source: Any) -> bool:
+    """A function that trains, alone or with the changes that it is called for; models can be called too."""
+    if isinstance(source, tuple) and len(source) == 2:
+        return isinstance(source[0], Callable) and _are_changes(source[1])  # type: ignore[arg-type]
+    return callable(source) and not isinstance(source, Sequence)
+
+
+def _are_changes(source: Any) -> bool:
+    several = isinstance(source, Sequence) and not isinstance(source, str) and len(source) > 0
+    return several and all(isinstance(one, Retraining) for one in source)

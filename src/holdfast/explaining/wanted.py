@@ -1,0 +1,117 @@
+"""The class that people want: one for everybody, any of several, or one for each person."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from holdfast.families.family import Family
+from holdfast.models.merged import Groups, merged
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import other_class
+from holdfast.tabular.schema import Schema
+from holdfast.utils.messages import did_you_mean, plain, some
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What is wanted of a model with these classes. ``groups`` join the classes of which any will do."""
+
+    classes: tuple[Any, ...]  # of the schema
+    one: Any = None  # the class that everybody wants
+    each: Mapping[Hashable, Any] | None = None  # label of a person -> the class that they want
+    groups: Groups | None = None  # the classes that will not do, and those that will
+
+    def model(self, model: Model) -> Model:
+        """The model whose classes are what is wanted."""
+        return model if self.groups is None else merged(model, self.groups)
+
+    def family(self, family: Family) -> Family:
+        return family if self.groups is None else family.merged(self.groups)
+
+    def targets(self, model: Model, x: Tensor, labels: pd.Index[Any]) -> Tensor:
+        """The class that each person wants, by its place among the classes of `model`: (n,)."""
+        if self.groups is not None:
+            return torch.ones(len(x), dtype=torch.int64)
+        if self.each is not None:
+            return torch.tensor([self.classes.index(self.each[label]) for label in labels.tolist()], dtype=torch.int64)
+        if self.one is not None:
+            return torch.full((len(x),), self.classes.index(self.one))
+        return other_class(model, x)
+
+    def names(self, places: Tensor) -> list[str]:
+        """Each of the classes of `model`, in words."""
+        return [self.name(place) for place in places.tolist()]
+
+    def name(self, place: int) -> str:
+        if self.groups is None:
+            return str(self.classes[place])
+        return " or ".join(str(self.classes[one]) for one in self.groups[place])
+
+    def __str__(self) -> str:
+        if self.groups is not None:
+            return f"any of {', '.join(str(self.classes[place]) for place in self.groups[1])}"
+        if self.each is not None:
+            return "a class of their own for each person"
+        return "the other of two classes" if self.one is None else str(self.one)
+
+
+def wanted(want: Any, schema: Schema, labels: pd.Index[Any] | None = None) -> Wanted:
+    """What a user's ``want`` means: a class, several of which any will do, or a Series or dictionary with one for each
+    person. None, for the other one, will do for two classes only. ``labels`` are those of the people, if known."""
+    classes = schema.classes
+    if want is None:
+        if len(classes) != 2:
+            raise ValueError(
+                f"label '{schema.label}' has {len(classes)} classes, {some(classes)}; say which one people want: "
+                f"want={classes[-1]!r} (on the command line, --want '{classes[-1]}')"
+            )
+        return Wanted(classes)
+    if isinstance(want, (pd.Series, Mapping)):
+        return Wanted(classes, each=_for_each(want, schema, labels))
+    if isinstance(want, (list, tuple, set, frozenset)):
+        return _several(list(want), schema)
+    return Wanted(classes, one=_known(want, schema))
+
+
+def _several(want: list[Any], schema: Schema) -> Wanted:
+    places = sorted({schema.classes.index(_known(one, schema)) for one in want})
+    others = [place for place in range(len(schema.classes)) if place not in places]
+    if not places or not others:
+        raise ValueError(
+            f"want names {len(places)} of {len(schema.classes)} classes; name one or more of {some(schema.classes)}, "
+            "and not all of them"
+        )
+    if len(places) == 1:
+        return Wanted(schema.classes, one=schema.classes[places[0]])
+    return Wanted(schema.classes, groups=(tuple(others), tuple(places)))
+
+
+def _for_each(want: Any, schema: Schema, labels: pd.Index[Any] | None) -> dict[Hashable, Any]:
+    each = {plain(label): _known(one, schema) for label, one in dict(want).items()}
+    missing = [] if labels is None else [label for label in labels.tolist() if label not in each]
+    if missing:
+        raise ValueError(
+            f"want names no class for {some(missing)}; give one for each person, by the labels of their rows"
+        )
+    return each
+
+
+def _known(want: Any, schema: Schema) -> Any:
+    """The class of the schema that is meant; text will do for a number."""
+    want = plain(want)
+    for one in schema.classes:
+        if one == want and isinstance(one, str) == isinstance(want, str):
+            return one
+    spelt = [one for one in schema.classes if str(one) == str(want)]
+    if spelt:
+        return spelt[0]
+    raise ValueError(
+        f"no class of '{schema.label}' is called {want!r}{did_you_mean(want, schema.classes)}; the classes are "
+        f"{some(schema.classes)}"
+    )

@@ -1,0 +1,315 @@
+"""A search of many rows in worker processes, a part of the rows at a time.
+
+Rows do not depend on one another, so they can be searched apart. Parts have a fixed size, whoever searches them: the
+answer is the same to the bit for any number of workers, and in this process.
+
+What a worker needs is sent once and kept by it: a model, or a family that is rehearsed, is prepared for the first part
+and for the first of several searches, such as those of a knob that is turned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast.models.identity import OBJECT
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question
+from holdfast.search.plans import Plans
+from holdfast.search.plans import plans as plans_of
+from holdfast.tabular.personal import Personal
+from holdfast.tabular.space import Space
+from holdfast.utils.progress import Advance
+from holdfast.utils.settings import check_whole
+from holdfast.utils.threads import one_thread
+from holdfast.utils.workers import cores, in_workers
+
+ROWS = 64  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
+SMALL = 3.0  # seconds of work that are not worth the start of processes
+KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
+
+Answer = Counterfactuals | Plans
+Blob = tuple[str, NDArray[np.uint8]]  # the digest of something that was written down, and its bytes
+
+
+@overload
+def search_in_parts(
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    *,
+    workers: int | None = None,
+    rows_at_once: int = ROWS,
+    plans: Literal[1] = 1,
+    advance: Advance | None = None,
+) -> Counterfactuals: ...
+@overload
+def search_in_parts(
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    *,
+    workers: int | None = None,
+    rows_at_once: int = ROWS,
+    plans: int,
+    advance: Advance | None = None,
+) -> Answer: ...
+def search_in_parts(
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    *,
+    workers: int | None = None,
+    rows_at_once: int = ROWS,
+    plans: int = 1,
+    advance: Advance | None = None,
+) -> Answer:
+    """What ``method(model, x, target, space)`` finds, or up to so many ``plans``, searched part by part.
+
+    ``workers`` processes share the parts, by default one per core where there is enough to do. The answer does not
+    depend on their number. What cannot be handed to a process is searched in this one, and so is what lies on a GPU,
+    all rows at once. ``advance`` is called with the number of rows that are done. ``calls`` of the answer is the sum
+    over the parts.
+    """
+    for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers or 1}.items():
+        check_whole(name, number, least=1)
+    if not callable(method):
+        raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
+    asked, x, target = checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
+    job = _Job(method, model, space, plans)
+    parts = _parts(x, target, space, rows_at_once if x.device.type == "cpu" else max(1, len(x)))
+    found: dict[int, Answer] = {}
+    for place, answer in _searched(job, parts, workers):
+        found[place] = answer
+        if advance is not None:
+            advance(len(answer))
+    names = asked.names | _rehearsed(job)
+    return _joined([_known_here(found[place], names) for place in range(len(parts))])
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is the same for all parts."""
+
+    method: Method
+    model: Model
+    space: Space  # without what is personal
+    plans: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "space", replace(self.space, personal=None))
+
+    def __call__(self, part: _Part) -> Answer:
+        space = self.space if part.personal is None else replace(self.space, personal=part.personal)
+        if self.plans > 1:
+            return plans_of(self.method, self.model, part.x, part.target, space, self.plans)
+        return self.method(self.model, part.x, part.target, space)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of the rows."""
+
+    x: Tensor
+    target: Tensor
+    personal: Personal | None  # what the space says of these people alone
+
+
+def _parts(x: Tensor, target: Tensor, space: Space, size: int) -> list[_Part]:
+    slices = [slice(start, start + size) for start in range(0, max(1, len(x)), size)]
+    # Rows of their own: a slice of a tensor is written down with all that it is a slice of.
+    return [_Part(x[rows].clone(), target[rows].clone(), _personal(space, rows)) for rows in slices]
+
+
+def _personal(space: Space, rows: slice) -> Personal | None:
+    return None if space.personal is None else space.personal.of(torch.arange(len(space.personal))[rows])
+
+
+def _searched(job: _Job, parts: Sequence[_Part], workers: int | None) -> Iterator[tuple[int, Answer]]:
+    """The answer to every part, as they come: here while that takes no longer than starting processes would."""
+    rest = list(range(len(parts)))
+    most = workers or cores()
+    if most > 1 and parts[0].x.device.type == "cpu" and len(rest) > 1:
+        started = time.perf_counter()
+        while rest and workers is None and time.perf_counter() - started < SMALL:
+            yield rest[0], job(parts[rest.pop(0)])
+        written = _written(job) if rest else None
+        if written is not None:
+            # What a worker could not read is left for this process.
+            for place, answer in _by_workers(written, [(place, parts[place]) for place in rest], most):
+                rest.remove(place)
+                yield place, answer
+    for place in rest:
+        yield place, job(parts[place])
+
+
+# ---- by way of a process ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """A job as bytes; what it names by a digest is among the ``things``."""
+
+    job: Blob
+    things: tuple[Blob, ...]
+
+
+@dataclass
+class _Writer:
+    """Writes models and families down apart, so that a worker that has them already need not read them again."""
+
+    model: Model
+    things: list[Blob] = field(default_factory=list)
+
+    def write(self, value: Any, apart: bool = True) -> Blob:
+        from joblib.externals.loky.backend.reduction import get_loky_pickler
+
+        writer, file = self, io.BytesIO()
+
+        class Pickler(get_loky_pickler()):  # type: ignore[misc]  # it takes functions written in a notebook too
+            def persistent_id(self, value: Any) -> str | None:
+                return writer.name(value) if apart else None
+
+        Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        data = file.getbuffer()
+        return hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8)
+
+    def name(self, value: Any) -> str | None:
+        if value is not self.model and not _is_rehearsal(value):
+            return None
+        thing = self.write(value, apart=False)
+        self.things.append(thing)
+        return thing[0]
+
+
+def _written(job: _Job) -> _Written | None:
+    """The job as bytes; None where something in it cannot be written down."""
+    writer = _Writer(job.model)
+    # A user's own object may refuse in whatever way it likes.
+    with suppress(Exception):
+        return _Written(writer.write(job), tuple(writer.things))
+    return None
+
+
+def _is_rehearsal(value: Any) -> bool:
+    kind = type(value)  # not the value: an attribute of a user's object may take long
+    return hasattr(kind, "logits_of") and hasattr(kind, "__len__") and not isinstance(value, type)
+
+
+def _rehearsed(job: _Job) -> frozenset[str]:
+    """The names of the models that a method, or a method inside it, rehearses with."""
+    names: set[str] = set()
+    inside: list[Any] = [job.method]
+    while inside:
+        value = inside.pop()
+        if _is_rehearsal(value):
+            names |= set(getattr(value, "fingerprints", ()))
+        elif isinstance(value, tuple):
+            inside += value
+        elif is_dataclass(value):
+            inside += [getattr(value, one.name) for one in fields(value)]
+    return frozenset(names)
+
+
+def _by_workers(written: _Written, parts: Sequence[tuple[int, _Part]], workers: int) -> Iterator[tuple[int, Answer]]:
+    said: set[tuple[type[Warning], str]] = set()
+    tasks = ((place, written, part) for place, part in parts)
+    for place, answer, warned in in_workers(_search_part, tasks, min(workers, len(parts))):
+        for kind, text in warned:
+            if (kind, text) not in said:
+                said.add((kind, text))
+                warnings.warn(text, kind, stacklevel=2)
+        if answer is not None:
+            yield place, answer
+
+
+_kept: OrderedDict[str, Any] = OrderedDict()  # in a worker: what it has read
+
+
+def _search_part(
+    place: int, written: _Written, part: _Part
+) -> tuple[int, Answer | None, list[tuple[type[Warning], str]]]:
+    """In a worker: the answer, None where the job cannot be read here; and what was warned of."""
+    try:
+        things = {name: _read(name, data, {}) for name, data in written.things}
+        job = _read(*written.job, things)
+    except Exception:  # such as a module that only the caller can import
+        return place, None, []
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        answer = job(part)
+    return place, answer, [(one.category, str(one.message)) for one in caught]
+
+
+def _read(name: str, data: NDArray[np.uint8], things: dict[str, Any]) -> Any:
+    if name not in _kept:
+        reader = _Reader(io.BytesIO(data.tobytes()), things)
+        _kept[name] = reader.load()
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    _kept.move_to_end(name)
+    return _kept[name]
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, things: dict[str, Any]) -> None:
+        super().__init__(file)
+        self.things = things
+
+    def persistent_load(self, name: Any) -> Any:
+        return self.things[name]
+
+
+# ---- put together again ----
+
+
+def _known_here(answer: Answer, names: frozenset[str]) -> Answer:
+    """The same answer by the names that models have in this process: those of an object mean nothing in another."""
+    if isinstance(answer, Plans):
+        return replace(answer, answers=tuple(_renamed(one, names) for one in answer.answers))
+    return _renamed(answer, names)
+
+
+def _renamed(answer: Counterfactuals, names: frozenset[str]) -> Counterfactuals:
+    return replace(answer, seen=names | {name for name in answer.seen if not name.startswith(OBJECT)})
+
+
+def _joined(answers: Sequence[Answer]) -> Answer:
+    """The answers to parts, one after another."""
+    first = answers[0]
+    if isinstance(first, Plans):
+        several = [answer for answer in answers if isinstance(answer, Plans)]
+        ranks = zip(*(answer.answers for answer in several), strict=True)
+        return Plans(tuple(map(_one_after_another, ranks)), torch.cat([answer.cost for answer in several]))
+    return _one_after_another([answer for answer in answers if isinstance(answer, Counterfactuals)])
+
+
+def _one_after_another(answers: Sequence[Counterfactuals]) -> Counterfactuals:
+    tensors = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
+    parts: dict[str, Any] = {
+        name: torch.cat([getattr(answer, name) for answer in answers])
+        for name in tensors
+        if getattr(answers[0], name) is not None
+    }
+    calls = [answer.calls for answer in answers if answer.calls is not None]
+    seen = frozenset[str]().union(*(answer.seen for answer in answers))
+    return replace(answers[0], **parts, seen=seen, calls=sum(calls) if calls else None)

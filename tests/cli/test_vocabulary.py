@@ -1,0 +1,482 @@
+"""One word for one thing in every command; whose model is judged, and whose row is whose."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from rich.console import Console
+from typer.main import get_command
+
+import holdfast as hf
+from commands import HANG, TERMINAL, interrupt, invoke
+from holdfast.cli.app import app
+from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
+from holdfast.cli.old_names import NOW
+from holdfast.families import changes
+from holdfast.guarantees.promise_files import FilePromise
+from holdfast.report.fitted import FittedTable
+from holdfast.report.tables import file_promise_text
+
+SHARED = {
+    "--data", "--people", "--index", "--schema", "--label", "--model", "--retrained", "--retrain", "--want", "--train",
+    "--scaling", "--hidden", "--epochs", "--batch", "--out", "--json", "--quiet",
+}  # fmt: skip
+COMMANDS = ("audit", "promise", "explain")
+OWN = {"--want", "--out"}  # of which a command may have more to say
+
+
+def options(command: str) -> dict[str, object]:
+    return {name: option for option in get_command(app).commands[command].params for name in option.opts}
+
+
+# ---- the words ----
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_the_same_words_and_says_the_same_of_them(command):
+    own = options(command)
+    assert set(own) >= SHARED
+    for name in SHARED - OWN:
+        assert own[name].help == options("audit")[name].help, name
+    assert not set(own) & set(NOW)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_old_names_are_not_in_the_help(command, tmp_path):
+    words = invoke(command, "--help", cwd=tmp_path).stdout.replace("│", " ").split()
+    assert {"--model", "--retrained", "--retrain", "--want", "--train"} <= set(words)
+    assert not {*NOW, "--constrained", "--changes"} & set(words)
+
+
+def test_an_audit_is_constrained_unless_told_otherwise(tmp_path):
+    assert "--unconstrained" in options("audit")
+    assert options("audit")["--constrained"].hidden
+    assert options("audit")["--members"].hidden
+    assert options("promise")["--changes"].hidden
+
+
+# ---- --retrain ----
+
+
+def test_every_kind_that_needs_a_count_alone_can_be_named():
+    rows = 40
+    for kind in RETRAIN_KINDS:
+        make = getattr(changes, kind.replace("-", "_"))
+        expected = make(5, rows) if kind == "leave-one-out" else make(5)
+        assert changes_named([f"{kind}:5"], rows) == expected
+    assert changes_named(["seeds:2", "bootstrap:3"], rows) == hf.seeds(2) + changes.bootstrap(3)
+
+
+def test_retrainings_after_those_that_took_part_are_others():
+    for kind in RETRAIN_KINDS:
+        first, rest = changes_named([f"{kind}:4"], 40), changes_named([f"{kind}:6"], 40, after={kind: 4})
+        assert first + rest == changes_named([f"{kind}:10"], 40)
+
+
+def test_a_kind_without_a_count_gets_the_one_that_is_known():
+    assert changes_named(["seeds"], 40, count=3) == hf.seeds(3)
+    with pytest.raises(ValueError, match=r"--retrain seeds does not say how often; give a count, such as seeds:96"):
+        changes_named(["seeds"], 40)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["seed:3"], r"'seed:3' names no kind of retraining; choose from seeds, bootstrap, leave-one-out"),
+        (["96"], r"names no kind of retraining"),
+        (["seeds:"], r"has no count from 1 to 100000 after its colon; .*such as seeds:96"),
+        (["seeds:0"], r"has no count from 1"),
+        (["seeds:-3"], r"has no count from 1"),
+        (["seeds:many"], r"has no count from 1"),
+        (["seeds:²"], r"has no count from 1"),
+        (["seeds:" + "9" * 5000], r"has no count from 1"),
+        (["seeds:3", "seeds:4"], r"names seeds twice"),
+    ],
+)
+def test_what_is_no_retraining_is_told_with_what_is(texts, says, tmp_path):
+    with pytest.raises(ValueError, match=says):
+        counts_named(texts)
+    given = [word for text in texts for word in ("--retrain", text)]
+    done = invoke("audit", "--data", "german", "--counterfactuals", "x.csv", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Invalid value for '--retrain'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_rows_cannot_be_left_out_than_there_are():
+    with pytest.raises(ValueError, match=r"50 different rows cannot be left out of 40; give leave-one-out:40 or fewer"):
+        changes_named(["leave-one-out:50"], 40)
+
+
+def test_a_recipe_is_the_datasets_own_unless_something_else_is_given():
+    own = hf.Recipe((9, 4), epochs=7, batch=5)
+    assert recipe_of(None, None, None, own) == own
+    assert recipe_of(None, 3, None, own) == hf.Recipe((9, 4), epochs=3, batch=5)
+    assert recipe_of("8,2", None, 6, own) == hf.Recipe((8, 2), batch=6)
+    with pytest.raises(ValueError, match=r"--train needs the widths .* --hidden 128,64,16"):
+        recipe_of(None, None, None)
+
+
+# ---- tables with labels, and models of every source ----
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """train.csv of 90 people with labels that are no numbers of rows, points.csv of the last 12, and models of them."""
+    skops = pytest.importorskip("skops.io")
+    from sklearn.linear_model import LogisticRegression
+
+    folder, draw = tmp_path_factory.mktemp("given"), np.random.default_rng(0)
+    table = pd.DataFrame(draw.normal(size=(90, 3)).round(3), columns=["income", "debt", "age"])
+    table["outcome"] = np.where(table["income"] - table["debt"] + draw.normal(0, 0.3, 90) > 0, "yes", "no")
+    table.insert(0, "id", [8001 + 3 * place + place % 2 for place in range(90)])
+    table.to_csv(folder / "train.csv", index=False)
+    encoding = hf.Encoding.fit(table, hf.Schema.infer(table.drop(columns="id"), "outcome"))
+    x, y = encoding.encode(table), encoding.labels(table)
+    family = hf.train(x, y, hf.Recipe((8,), epochs=40), [hf.Retraining(), *hf.seeds(6)])
+    asked = table[-12:]
+    rows = encoding.encode(asked)
+    found = hf.MinCost(norm=1)(family[0], rows, hf.other_class(family[0], rows), encoding.space)
+    points = found.to_frame(encoding, asked).assign(id=asked["id"])
+    points[::-1].to_csv(folder / "points.csv", index=False)  # in another order than the people
+    hf.save_family(family, folder / "family")
+    hf.save_model(family[0], folder / "model.safetensors")
+    (folder / "retrained").mkdir()
+    for place in range(1, 7):
+        hf.save_model(family[place], folder / "retrained" / f"{place}.safetensors")
+    own = LogisticRegression().fit(pd.DataFrame(x.numpy(), columns=list(encoding.columns)), y.numpy())
+    skops.dump(own, folder / "model.skops")
+    return folder, asked, found, family
+
+
+@pytest.fixture(scope="module")
+def tables(given):
+    folder = given[0]
+    return ("--data", folder / "train.csv", "--label", "outcome", "--counterfactuals", folder / "points.csv")
+
+
+TRAIN = ("--train", "--hidden", 8, "--epochs", 2, "--retrain", "seeds:3")
+
+
+def test_rows_are_matched_by_the_label_that_the_tables_share(given, tables, tmp_path):
+    """Without --index, the twelve used to be judged as if they were the first twelve rows of the data."""
+    folder, asked, found, family = given
+    done = invoke("audit", *tables, "--retrained", folder / "family", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "data and counterfactuals are matched by column 'id', which both have" in done.stdout
+    rows = pd.read_csv(tmp_path / "holdfast-audit" / "rows.csv")
+    assert rows["row"].tolist() == asked["id"].tolist()
+    saved = hf.load_audit(tmp_path / "holdfast-audit" / "audit")
+    expected = hf.audit(found, family[1:])
+    assert saved.counterfactuals.origin.shape[1] == 3  # `id` is no feature
+    torch.testing.assert_close(saved.counterfactuals.origin, found.origin)
+    assert saved.rate == expected.rate
+    assert saved.success == expected.success
+
+
+def test_labels_that_the_other_table_does_not_know_stop_the_audit(given, tables, tmp_path):
+    folder = given[0]
+    strange = pd.read_csv(folder / "points.csv").assign(id=range(1, 13))
+    strange.to_csv(tmp_path / "strange.csv", index=False)
+    done = invoke(
+        "audit", *tables[:4], "--counterfactuals", "strange.csv", "--retrained", folder / "family", cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "--index" in done.stderr
+    assert "'id'" in done.stderr
+    assert not (tmp_path / "holdfast-audit").exists()
+
+
+def test_people_who_ask_are_named_by_their_labels_in_a_promise(given, tmp_path):
+    folder, asked, *_ = given
+    asked.to_csv(tmp_path / "people.csv", index=False)
+    small = ("--rehearsals", 0, "--calibration", 4, "--members", 2, "--rate", 0.5, "--rows", 3)
+    words = ("--data", folder / "train.csv", "--label", "outcome", "--people", "people.csv", *small)
+    done = invoke("promise", *words, "--retrained", folder / "family", "--json", cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    said = json.loads(done.stdout)
+    assert said["labelled"] == "people: column 'id' names the rows"
+    points = pd.read_csv(tmp_path / "holdfast-promise" / "counterfactuals.csv")
+    assert points["id"].isin(asked["id"]).all()
+    assert "id" not in json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
+
+
+@pytest.mark.parametrize("words", [("--model", "family"), ("--model", "model.safetensors"), ()])
+@pytest.mark.parametrize("retrained", ["family", "retrained"])
+def test_models_are_files_or_folders(words, retrained, given, tables, tmp_path):
+    folder, _, found, family = given
+    named = [word if word.startswith("--") else folder / word for word in words]
+    done = invoke("audit", *tables, *named, "--retrained", folder / retrained, cwd=tmp_path)
+    if not words and retrained == "retrained":
+        assert (done.returncode, "name the deployed model: --model FILE" in done.stderr) == (1, True)
+        return
+    assert done.returncode == 0, done.stderr
+    told = f"6 members of {folder}" if retrained == "family" else f"6 files of {folder}"
+    assert f"retrained models: {told}" in done.stdout
+    assert hf.load_audit(tmp_path / "holdfast-audit" / "audit").rate == hf.audit(found, family[1:]).rate
+
+
+def test_an_estimator_is_refitted(given, tables, tmp_path):
+    folder = given[0]
+    words = ("--model", folder / "model.skops", "--retrain", "bootstrap:4", "--unconstrained", "--json")
+    done = invoke("audit", *tables, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["model"] == str(folder / "model.skops")
+    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
+    assert [(row["change"], row["members"]) for row in said["changes"]] == [("bootstrap", 4)]
+
+
+def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
+    done = invoke("audit", *tables, *TRAIN, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "deployed model: a network that holdfast trained\n" in done.stdout
+    assert "retrained models: networks that holdfast trained\n" in done.stdout
+    written = json.loads((tmp_path / "holdfast-audit" / "summary.json").read_text())
+    assert written["model"] == "a network that holdfast trained"
+    again = invoke("audit", *tables, *TRAIN, "--json", cwd=tmp_path)
+    said = json.loads(again.stdout)
+    files = said.pop("files")
+    assert said == written
+    assert sorted(files) == sorted(
+        f"holdfast-audit/{name}" for name in ("audit", "problems.csv", "rows.csv", "summary.json")
+    )
+    silent = invoke("audit", *tables, *TRAIN, "--quiet", cwd=tmp_path)
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "there is no model: name the deployed one (--model FILE), or have holdfast train a network"),
+        (("--retrain", "seeds:3"), "there is no model: name the deployed one (--model FILE)"),
+        (("--hidden", 8), "--hidden says how holdfast is to train a network, which it does only when it is asked to"),
+        (("--train",), "--train needs the widths of the network's hidden layers; give them: --hidden 128,64,16"),
+        (("--model", "{folder}/model.skops"), "there are no retrained models: say how often to retrain"),
+        (
+            ("--model", "{folder}/model.safetensors", "--retrain", "seeds:3"),
+            "cannot be retrained: refit clones and fits",
+        ),
+        (("--model", "{folder}/retrained", "--retrained", "{folder}/family"), "is a folder, and no saved family"),
+        (("--model", "{folder}/none.ubj", "--retrained", "{folder}/family"), "there is no file"),
+        (("--model", "{folder}/model.safetensors", "--retrained", "{empty}"), "holds no files of models"),
+        (
+            (*TRAIN, "--retrained", "{folder}/family"),
+            "--retrained names the retrained models and --train asks for others",
+        ),
+        (
+            ("--model", "{folder}/model.safetensors", "--retrained", "{folder}/family", "--retrain", "seeds:3"),
+            "--retrained names the retrained models and --retrain asks for others",
+        ),
+        (("--want", "maybe", *TRAIN), "no class is called 'maybe'; the classes are no, yes"),
+        (("--index", "name", *TRAIN), "no column 'name' to take the labels from"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_told_and_leaves_nothing(words, says, given, tables, tmp_path):
+    (tmp_path / "empty").mkdir()
+    named = [str(word).format(folder=given[0], empty=tmp_path / "empty") for word in words]
+    done = invoke("audit", *tables, *named, "--out", "new/results", cwd=tmp_path)
+    assert done.returncode == 1
+    assert says in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_library_that_is_missing_is_told_in_a_sentence(given, tables, tmp_path, monkeypatch):
+    xgboost = pytest.importorskip("xgboost")
+    table = pd.read_csv(given[0] / "train.csv")
+    own = xgboost.XGBClassifier(n_estimators=2).fit(table[["income", "debt", "age"]], table["outcome"] == "yes")
+    own.save_model(tmp_path / "model.ubj")
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    words = ("--model", "model.ubj", "--retrained", given[0] / "family")
+    done = invoke("audit", *tables, *words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("holdfast: model.ubj needs xgboost: pip install")
+
+
+def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, tables, tmp_path):
+    folder, _, _, family = given
+    hf.save_family(family[1:], tmp_path / "others")
+    done = invoke("audit", *tables, "--model", "others", "--retrained", folder / "family", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "others holds 0 members of kind 'base'" in done.stderr
+
+
+# ---- old names ----
+
+
+def test_old_names_do_what_they_did_and_say_once_what_they_are_called_now(given, tables, tmp_path):
+    folder = given[0]
+    files = sorted((folder / "retrained").iterdir())
+    new = invoke(
+        "audit", *tables, "--model", folder / "model.safetensors", *(w for f in files for w in ("--retrained", f)),
+        "--want", "yes", "--out", "new", cwd=tmp_path,
+    )  # fmt: skip
+    old = invoke(
+        "audit", *tables, f"--deployed={folder / 'model.safetensors'}", *(w for f in files for w in ("--models", f)),
+        "--target", "yes", "--constrained", "--out", "old", cwd=tmp_path,
+    )  # fmt: skip
+    assert (new.returncode, old.returncode, new.stderr) == (0, 0, "")
+    assert (tmp_path / "new" / "rows.csv").read_text() == (tmp_path / "old" / "rows.csv").read_text()
+    told = " ".join(old.stderr.split())
+    for before, after in {**NOW, "--constrained": "the default"}.items():
+        assert told.count(f"holdfast: {before} is now {after}") == 1
+    assert told.count("goes in the release after next") == 4
+
+
+def test_the_old_numbers_of_members_and_kinds_of_changes_are_understood(given, tables, tmp_path):
+    done = invoke("audit", *tables, "--train", "--hidden", 8, "--epochs", 2, "--members", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--members is now --retrain, such as --retrain seeds:2" in " ".join(done.stderr.split())
+    kinds = hf.load_audit(tmp_path / "holdfast-audit" / "audit").kinds
+    assert kinds == ("seeds",) * 2 + ("leave-one-out",) * 2
+    small = ("--rehearsals", 2, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
+    people = ("--people", given[0] / "train.csv", "--rows", 3)
+    done = invoke("promise", *tables[:4], *people, "--train", *small, "--changes", "both", "--json", cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    assert "--changes is now --retrain seeds --retrain leave-one-out" in " ".join(done.stderr.split())
+    assert json.loads(done.stdout)["taken"] == {"seeds": 5, "leave-one-out": 5}
+
+
+# ---- promises ----
+
+
+def test_a_promise_says_whose_models_it_is_about(given, tables, tmp_path):
+    people = ("--people", given[0] / "train.csv", "--rows", 3)
+    small = ("--rehearsals", 0, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
+    done = invoke("promise", *tables[:4], *people, "--train", *small, cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    assert "deployed model: a network that holdfast trained" in done.stdout
+    written = json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
+    assert written["model"] == "a network that holdfast trained"
+    assert written["retrained"] == "networks that holdfast trained"
+
+
+def test_too_few_retrainings_for_a_promise_are_told_before_any_training(given, tables, tmp_path):
+    people = ("--people", given[0] / "train.csv", "--rows", 3)
+    words = ("--train", "--hidden", 8, "--rate", 0.2, "--rehearsals", 3, "--calibration", 5, "--members", 2)
+    store = tmp_path / "families"
+    done = invoke(
+        "promise", *tables[:4], *people, *words, "--retrain", "seeds:7", cwd=tmp_path, HOLDFAST_FAMILIES=str(store)
+    )
+    assert done.returncode == 1
+    told = " ".join(done.stderr.split())
+    assert (
+        "--retrain seeds:7 gives fewer models than the 3 that rehearse and the 5 that calibrate; give seeds:10" in told
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_estimator_is_refitted_for_a_promise(given, tables, tmp_path):
+    folder = given[0]
+    people = ("--people", folder / "train.csv", "--rows", 3)
+    words = ("--model", folder / "model.skops", "--retrain", "bootstrap", "--rate", 0.5)
+    small = ("--rehearsals", 2, "--calibration", 4, "--members", 2)
+    done = invoke("promise", *tables[:4], *people, *words, *small, "--json", cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    said = json.loads(done.stdout)
+    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
+    assert said["taken"] == {"bootstrap": 6}
+
+
+# ---- folders and disks ----
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_an_interrupt_leaves_no_folder(given, tables, tmp_path):
+    words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new/results")
+    done = interrupt(*words, at="holdfast.auditing.audit_files:audit", cwd=tmp_path)
+    assert done.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_stays(given, tables, tmp_path):
+    (tmp_path / "mine").mkdir()
+    done = invoke("audit", *tables, "--out", "mine", cwd=tmp_path)
+    assert done.returncode == 1
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def on_a_disk_with_room_for(size: int, *words, cwd) -> subprocess.CompletedProcess[str]:
+    """Run a command that can write so many bytes into a file, which stands for a disk that is full."""
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "holdfast", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=HANG,
+        env=os.environ | TERMINAL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of a POSIX process")
+def test_a_full_disk_is_told_before_the_work(given, tables, tmp_path):
+    words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new")
+    done = on_a_disk_with_room_for(1000, *words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("holdfast: --out new cannot be written to (")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of a POSIX process")
+def test_a_disk_that_fills_up_later_leaves_nothing_half_written(given, tables, tmp_path):
+    words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new")
+    done = on_a_disk_with_room_for(5000, *words, cwd=tmp_path)  # for the tables, but not for the audit
+    assert done.returncode == 1
+    assert "could not write" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- widths ----
+
+
+def drawn(renderable, width: int) -> str:
+    page = io.StringIO()
+    Console(width=width, color_system=None, file=page).print(renderable)
+    return page.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_tables_of_a_promise_are_whole_on_narrow_terminals(width, given):
+    folder, asked, _, family = given
+    table = pd.read_csv(folder / "train.csv", index_col="id")
+    encoding = hf.Encoding.fit(table, hf.Schema.infer(table, "outcome"))
+    rows = encoding.encode(asked)
+    search = hf.Margin(search=hf.MinCost(norm=1))
+    own = hf.promise(
+        search, family[0], rows, hf.other_class(family[0], rows), encoding.space, family[1:5], rate=0.8,
+        audit=family[5:],
+    )  # fmt: skip
+    shown = drawn(file_promise_text(FilePromise(own, asked.set_index("id"), encoding, {}, "m.ubj", "r")), width)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+    for row in own.curve.to_dict("records"):
+        assert f"{row['knob']:g}" in shown
+        assert f"{100 * row['bound']:.1f}" in shown
+    assert "95 % upper limit" in shown
+
+
+def test_a_table_is_a_table_where_it_fits_and_rows_below_each_other_where_not():
+    table = FittedTable("Title", ("change", "found", "bound %", ""), [("seeds", "3/4", "5.0", "chosen")])
+    assert "seeds     3/4      5.0  chosen" in drawn(table, 40)
+    narrow = drawn(table, 20)
+    assert narrow.split("\n")[:2] == ["Title", ""]
+    assert [line.strip() for line in narrow.split("\n")[2:]] == [
+        "change: seeds",
+        "found: 3/4",
+        "bound %: 5.0",
+        "chosen",
+        "",
+        "",
+    ]
