@@ -335,7 +335,13 @@ BASELINES: Wrong = {
 # ---- settings of classes: what they may not be ----
 
 SETTINGS: dict[str, dict[str, Values]] = {
-    "PGD": {"radius": NO_SIZE, "levels": NO_COUNT, "steps": NO_COUNT, "seed": NO_SEED, "random_start": NO_FLAG},
+    "PGD": {
+        "radius": [size for size in NO_SIZE if size is not None],
+        "levels": NO_COUNT,
+        "steps": NO_COUNT,
+        "seed": NO_SEED,
+        "random_start": NO_FLAG,
+    },
     "MinCost": {
         "norm": (0, 3, math.inf, "1", None),
         "learning_rate": (0, -1.0, math.nan, math.inf, "1"),

@@ -236,5 +236,8 @@ def test_a_text_without_parameters_says_that_all_are_assumed():
 
 
 def test_what_is_no_booster_is_refused():
+    linear = bare(classifier("xgboost", booster="gblinear", n_estimators=2).fit(ROWS, Y))
+    with pytest.raises(ValueError, match=r"xgboost.Booster \(gblinear\) has no trees .* a function of your own"):
+        estimator_of(linear)
     with pytest.raises(TypeError, match=r"expected an xgboost.Booster or a lightgbm.Booster, got dict"):
         estimator_of({})

@@ -120,7 +120,18 @@ class Trees:
 
     @classmethod
     def of(cls, booster: Any) -> Trees:
-        return cls(json.loads(booster.save_raw("json"))["learner"])
+        learner = json.loads(booster.save_raw("json"))["learner"]
+        kind = learner["gradient_booster"]["name"]
+        found = cls(learner)
+        if kind not in ("gbtree", "dart") or not found.model["trees"] or found._gives_several_values():
+            raise ValueError(
+                f"this xgboost.Booster ({kind}) has no trees with one value per leaf, by which its parameters would be "
+                "known; train it again with a function of your own that takes (rows, seed), or pass the XGBClassifier"
+            )
+        return found
+
+    def _gives_several_values(self) -> bool:
+        return any(int(tree["tree_param"].get("size_leaf_vector", 1)) > 1 for tree in self.model["trees"])
 
     @property
     def booster(self) -> str:
@@ -160,7 +171,7 @@ class Trees:
             "objective": "multi:softprob" if several else "binary:logistic",
             "booster": self.booster,
         }
-        if "c" in self.learner["feature_types"]:
+        if "c" in self.learner.get("feature_types", ()):
             found["enable_categorical"] = True
         if self.parallel > 1:
             found["num_parallel_tree"] = self.parallel

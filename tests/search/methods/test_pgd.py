@@ -1,8 +1,12 @@
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 import torch
 from conftest import linear
 
-from holdfast import PGD, Space
+from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, Space, named, other_class, train
+from holdfast.datasets.prepared import prepare
 
 W = torch.tensor([3.0, 4.0])
 WIDE = Space.box(torch.full((2,), -50.0), torch.full((2,), 50.0))
@@ -63,3 +67,77 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 def test_printing_shows_what_ran():
     assert repr(PGD(radius=2.0)) == "PGD(radius=2.0, levels=10, steps=100, random_start=True, seed=0)"
+
+
+# ---- a radius that the space decides ----
+
+
+def steep(encoding):
+    """A model that asks for a level which is rare, so that turning it on is a long way."""
+    weight = torch.zeros(encoding.width)
+    weight[[name.startswith("job=rare") for name in encoding.columns].index(True)] = 1.0
+    return linear(weight, -1.0)
+
+
+def rare(rows=200, share=0.01):
+    job = ["rare" if row < share * rows else ("one", "two")[row % 2] for row in range(rows)]
+    table = pd.DataFrame({"job": job, "age": [30 + row % 20 for row in range(rows)], "y": ["no", "yes"] * (rows // 2)})
+    features = (
+        Feature("job", "categorical", levels=("one", "two", "rare")),
+        Feature("age", "integer", lower=18, upper=70),
+    )
+    return table, Encoding.fit(table, Schema(features, "y", ("no", "yes")), plausible=None)
+
+
+def test_without_a_radius_the_ladder_goes_on_where_levels_are_far_apart():
+    table, encoding = rare()
+    x, model = encoding.encode(table)[4:14], steep(encoding)
+    target = torch.ones(len(x), dtype=torch.long)
+    near, wide = (method(model, x, target, encoding.space) for method in (PGD(radius=3.0), PGD()))
+    assert not near.found.any()
+    assert wide.found.all()
+    assert wide.cost().min() > 3
+    assert torch.equal(named("pgd")(model, x, target, encoding.space).point, wide.point)
+
+
+def test_rows_that_three_finds_keep_their_answer_and_one_by_one_is_the_same():
+    table, encoding = rare()
+    x, weight = encoding.encode(table)[:30], torch.zeros(encoding.width)
+    weight[-1], weight[2] = 1.0, 0.2
+    model = linear(weight, -0.5)
+    target = other_class(model, x)
+    near, wide = (method(model, x, target, encoding.space) for method in (PGD(radius=3.0), PGD()))
+    assert int(near.found.sum()) > 0
+    assert torch.equal(near.point[near.found], wide.point[near.found])
+    alone = [PGD()(model, x[row : row + 1], target[row : row + 1], encoding.space).point for row in range(0, 30, 7)]
+    assert torch.equal(torch.cat(alone), wide.point[::7])
+
+
+def test_in_a_box_the_default_is_three_to_the_bit():
+    x = rows()
+    target = torch.ones(len(x), dtype=torch.long)
+    for space in (WIDE, Space.free(x)):
+        three, default = (method(linear(W, -12.0), x, target, space) for method in (PGD(radius=3.0), PGD()))
+        assert not three.found.all()
+        assert torch.equal(three.point, default.point)
+        assert torch.equal(three.found, default.found)
+
+
+def test_in_a_space_without_bounds_the_search_ends():
+    x = rows()[:3]
+    ends = torch.full((2,), torch.inf)
+    space = replace(Space.box(-ends, ends), direction=torch.tensor([1.0, 0.0]))
+    constant = linear(torch.zeros(2), -1.0)
+    answer = PGD(levels=1, steps=2)(constant, x, torch.ones(len(x), dtype=torch.long), space)
+    assert not answer.found.any()
+
+
+def test_german_finds_more_where_constraints_hold():
+    german = prepare("german")
+    x, y = german.rows
+    model = train(x, y, Recipe((16,), epochs=5), [Retraining()])[0]
+    asked = german.question(20)
+    target, space = other_class(model, asked), german.encoding.space
+    near, wide = (PGD(radius, levels=5, steps=20)(model, asked, target, space) for radius in (3.0, None))
+    assert int(wide.found.sum()) > 1.3 * int(near.found.sum())
+    assert bool(wide.found[near.found].all())

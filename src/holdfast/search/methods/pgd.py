@@ -16,8 +16,11 @@ from holdfast.search.gradients import Ball, by_rows, unit
 from holdfast.search.moves import Task, repair
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
-from holdfast.utils.settings import check_settings
+from holdfast.utils.settings import check_number, check_settings
 from holdfast.utils.threads import one_thread
+
+FIRST = 3.0  # radius of the ladder where nothing else is said
+WIDEST = 1000.0  # where the space has no bounds
 
 
 @dataclass(frozen=True)
@@ -29,20 +32,31 @@ class PGD:
     at the first ε whose *last* iterate has the target class: a confident point inside the smallest
     ball that works, not the point nearest to the boundary. Rows that no random start helped start once more in the
     largest ball, from where they are.
+
+    Without a ``radius`` the space decides. In a box, such as the free space, it is 3. Where constraints hold, a step
+    from one level to another may be longer than that: the ladder ends at 3 first, and for rows that are not found it
+    goes on to 6, 12, ... up to the diameter of the space. A radius that is given is never left.
     """
 
     source: ClassVar[str] = "Madry et al. 2018, in the ladder of Black et al. 2022"
 
-    radius: float = 3.0
+    radius: float | None = None
     levels: int = 10
     steps: int = 100
     random_start: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="radius", whole="levels steps", flags="random_start", seeds="seed")
-        if not 0 < float(self.radius) < math.inf or self.levels < 1 or self.steps < 1:
+        check_settings(self, whole="levels steps", flags="random_start", seeds="seed")
+        if self.radius is not None:
+            check_number("radius", self.radius)
+        if not 0 < self._first < math.inf or self.levels < 1 or self.steps < 1:
             raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
+
+    @property
+    def _first(self) -> float:
+        """Where the ladder ends for rows that are found there."""
+        return FIRST if self.radius is None else float(self.radius)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
@@ -51,12 +65,28 @@ class PGD:
         """One counterfactual for each row of x (n, d) towards its target (n,), in the space; see `Counterfactuals`."""
         model, x, target = checked_question(model, x, target, space)
         with one_thread():
-            return self._climb_ladder(model, x, target, space.to(x))
+            return self._search(model, x, target, space.to(x))
 
-    def _climb_ladder(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+    def _search(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        begin, end = 0.0, self.radius or FIRST
+        answer = self._climb_ladder(model, x, target, space, begin, end)
+        widest = 0.0 if self.radius is not None or _is_box(space) else _diameter(space)
+        while end < widest and not bool(answer.found.all()):
+            begin, end = end, min(2 * end, widest)
+            lost = torch.nonzero(~answer.found).flatten()
+            wider = self._climb_ladder(model, x[lost], target[lost], space.of(lost), begin, end)
+            # What is not found stays what the first ladder left: it is the nearest to a person's reach.
+            point = answer.point.clone()
+            point[lost[wider.found]] = wider.point[wider.found]
+            answer = assess(model, x, point, target, space)
+        return answer
+
+    def _climb_ladder(
+        self, model: Model, x: Tensor, target: Tensor, space: Space, begin: float, end: float
+    ) -> Counterfactuals:
         answer = assess(model, x, x, target, space)
         point, todo = x.clone(), torch.nonzero(~answer.found).flatten()
-        for radius, start in self._ladder(x):
+        for radius, start in self._ladder(x, begin, end):
             if not len(todo):
                 break
             own = space.of(todo)
@@ -67,15 +97,16 @@ class PGD:
             point[todo] = judged.point
             # A larger ball has no better chance to hold somebody whom people are like: that is searched for at the end.
             todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
-        point = believable_rows(model, x, point, target, space, self.radius)
+        point = believable_rows(model, x, point, target, space, end)
         return assess(model, x, point, target, space)
 
-    def _ladder(self, x: Tensor) -> list[tuple[float, Tensor]]:
-        """The radii to try, and where in the unit ball to start."""
+    def _ladder(self, x: Tensor, begin: float, end: float) -> list[tuple[float, Tensor]]:
+        """The radii to try, those above ``begin``, and where in the unit ball to start."""
         home = torch.zeros_like(x[:1])
         start = self._start(x) if self.random_start else home
-        tries = [(self.radius * level / self.levels, start) for level in range(1, self.levels + 1)]
-        return [*tries, (self.radius, home)] if self.random_start else tries
+        radii = [end * level / self.levels for level in range(1, self.levels + 1)]
+        tries = [(radius, start) for radius in radii if radius > begin]
+        return [*tries, (end, home)] if self.random_start else tries
 
     def _descend(
         self, model: Model, origin: Tensor, target: Tensor, space: Space, radius: float, start: Tensor
@@ -104,6 +135,24 @@ class PGD:
         width = origin.shape[1]
         length = uniform((), generator) ** (1 / width)
         return (unit(normal((1, width), generator)) * length).to(origin)
+
+
+def _is_box(space: Space) -> bool:
+    """Whether every number of a box is allowed, as in the free space."""
+    limited = not bool(space.mutable.all()) or bool((space.direction != 0).any())
+    return not (space.discrete or limited or space.people is not None or space.personal is not None)
+
+
+def _diameter(space: Space) -> float:
+    """How far apart two points can be: in the columns that may change, of a group in two of its columns."""
+    wide = torch.where(space.mutable, space.upper - space.lower, 0.0).double() ** 2
+    grouped = [column for group in space.groups for column in group.columns]
+    alone = torch.ones_like(wide, dtype=torch.bool)
+    alone[grouped] = False
+    apart = float(wide[alone].sum()) + sum(
+        float(wide[list(group.columns)].topk(min(2, len(group.columns))).values.sum()) for group in space.groups
+    )
+    return min(math.sqrt(apart), WIDEST)
 
 
 def _ball(origin: Tensor, radius: float) -> Ball:
