@@ -46,6 +46,7 @@ AS_NAMED = (
     "holdfast methods",
     "holdfast datasets",
     "holdfast families list",
+    "holdfast init train.csv --label risk --out risk.toml",
     "holdfast plan --width 0.05 --rate 0.02 --spread 0.01",
     "holdfast audit --data german --counterfactuals points.csv --retrained family",
     "holdfast audit --data german --people asked.csv --index person --counterfactuals dice.json --retrained family",
@@ -56,6 +57,7 @@ AS_NAMED = (
 # {family} is the name of one in the store.
 PAPER = "--datasets german --methods pgd --rows 3 --members 2 --no-figures --workers 1"
 SMALL = {
+    "holdfast init": "holdfast init --help",
     "holdfast demo": "holdfast demo --rows 12 --members 2 --workers 1",
     "holdfast paper": f"holdfast paper {PAPER}",
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from conftest import linear
 
-from holdfast import Counterfactuals, Encoding, Feature, Schema, Space, assess, other_class
+from holdfast import Confidence, Counterfactuals, Encoding, Feature, Schema, Space, Sparse, assess, other_class
 
 MODEL = linear(torch.tensor([1.0, 0.0]), 0.0)
 
@@ -121,6 +121,14 @@ def test_labels_say_whose_every_row_is(encoding, rows):
     assert answer[torch.tensor([5, 2, 5])].changes(encoding)["row"].tolist() == [people[5], people[2], people[5]]
     assert answer.where(mask, plain).labels.equals(people)
     assert replace(answer, found=mask).labels.equals(people)
+
+
+@pytest.mark.parametrize("stabiliser", [Confidence(), Sparse()])
+def test_a_stabiliser_keeps_whose_rows_they_are(stabiliser):
+    x = torch.tensor([[-1.0, 0.0], [-2.0, 1.0]])
+    space = Space.box(torch.full((2,), -9.0), torch.full((2,), 9.0))
+    start = assess(MODEL, x, x + 4, torch.tensor([1, 1]), space).labelled(["ann", "bob"])
+    assert stabiliser(MODEL, start, space).labels.tolist() == ["ann", "bob"]
 
 
 def test_labels_are_one_for_each_row():

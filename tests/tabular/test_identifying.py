@@ -38,7 +38,7 @@ def test_an_index_of_its_own_stays(named):
     own = people(id=[1, 2, 3]).set_axis(pd.Index([7, 9, 8], name="who" if named else None))
     table, told = row_labels(own, FEATURES, None, "people")
     pd.testing.assert_frame_equal(table, own)
-    assert told == "people: its own index names the rows"
+    assert told == ("people: the index 'who' names the rows" if named else "people: its own index names the rows")
 
 
 def test_the_index_may_be_asked_for_by_its_name():

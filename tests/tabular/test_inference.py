@@ -344,7 +344,7 @@ def test_nothing_is_found_where_nothing_is(seed):
     assert found.schema.names == tuple(table.columns[:-1])
 
 
-def test_four_rows_show_nothing():
+def test_four_rows_show_nothing_but_what_is_called_id():
     table = pd.DataFrame(
         {
             "id": [1, 2, 3, 4],
@@ -357,10 +357,9 @@ def test_four_rows_show_nothing():
         }
     )
     found = inspect(table, "y")
-    assert found.findings == ()
+    assert [(finding.columns, finding.kind) for finding in found.findings] == [(("id",), "key")]
     assert found.schema == Schema(
         (
-            Feature("id", "integer"),
             Feature("name", "categorical", levels=("a", "b", "c", "d")),
             Feature("flag", "binary", levels=(0, 1)),
             Feature("gain", "integer"),

@@ -1,6 +1,9 @@
 """Files of all kinds: read as they are, or refused with a sentence that names the file or the column."""
 
 import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 from hypothesis import example, given, settings
@@ -93,16 +96,84 @@ def test_parquet_columns_of_one_name_are_refused(tmp_path):
         (b"a,b\n1,2,3,4\n5,6,7,8\n", "its rows have more cells"),
         (b"a,,b,\n1,2,3,4\n", "columns number 2, 4 have no name; only the first"),
         (b"a,b\nx\0y,1\nx,2\n", "it holds bytes of value 0.*save it as CSV in UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "is not a valid CSV file"),
-        (b'a,b\n"1,2\n', "is not a valid CSV file: .*EOF inside string"),
-        (b"\n\r\n\n", "is not a valid CSV file: No columns to parse"),
-        (b"\xef\xbb\xbf", "is not a valid CSV file"),
+        (b'a,b\n1,2\n"1,2\n', "a quotation mark in about line 3 is never closed"),
+        (b"", "is empty; it needs a first line with the names of the columns"),
+        (b"\n\r\n\n", "is empty; it needs a first line"),
+        (b"\xef\xbb\xbf", "is empty; it needs a first line"),
+        (b"a,b\n1,2\n3,4\n5,6,7\n", "line 4 has 3 cells, but the lines before it have 2; put text that holds a comma"),
+        (b'a,b\n2,x\n"1,5",y\n', "column 'a' has numbers with commas in them, such as '1,5' in row 1; write them"),
+        (b'a,b\n"1.500,25",y\n"-2,5",y\n,x', "column 'a' has numbers with commas"),
+        (b"PK\x03\x04\0\0", "is not a valid CSV file but a spreadsheet"),
+        (b"\x1f\x8b\x08\0", "is not a valid CSV file but compressed"),
+        (b"PAR1\0\0", "is not a valid CSV file but a Parquet file; give it a name that ends in .parquet"),
     ],
 )
 def test_what_pandas_would_misread_is_refused(tmp_path, content, says):
     (tmp_path / "odd.csv").write_bytes(content)
     with pytest.raises(ValueError, match=f"odd.csv.*{says}"):
         read_table(tmp_path / "odd.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a;b\n1;x\n2.5;y\n", "separated by semicolons; CSV here"),
+        ("\ufeffa;b\r\n1;x\r\n2,5;y\r\n", "separated by semicolons and its numbers have decimal commas"),
+        ("a\tb\n1\tx\n2.5\ty\n", "separated by tabs; CSV here"),
+        ("a|b\n1|x\n2.5|y\n", "separated by bars; CSV here"),
+    ],
+)
+@pytest.mark.parametrize("name", ["table.csv", 'it\'s $(echo) "my" table.csv'])
+def test_other_separators_are_refused_with_a_command_that_mends_the_file(tmp_path, content, says, name):
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8", newline="")
+    mended = run_advice(file, says)
+    assert mended.to_dict("list") == {"a": [1, 2.5], "b": ["x", "y"]}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "says"),
+    [
+        ("cp1252", r"is not text in UTF-8: byte 0xe9 in line 3 is no character of it .*it is 'é'\); save it"),
+        ("utf-16", "is text in UTF-16, not in UTF-8; save it"),
+    ],
+)
+def test_other_encodings_are_refused_with_a_command_that_mends_the_file(tmp_path, encoding, says):
+    file = tmp_path / "names.csv"
+    file.write_bytes("name,age\nAnn,30\nJosé,40\nZoë,50\n".encode(encoding))
+    assert run_advice(file, says)["name"].tolist() == ["Ann", "José", "Zoë"]
+
+
+def run_advice(file, says):
+    """The table of the file that the command in the message writes."""
+    with pytest.raises(ValueError, match=says) as error:
+        read_table(file)
+    _, command = str(error.value).split("or run python -c ")
+    (program,) = shlex.split(command)
+    subprocess.run([sys.executable, "-c", program], check=True)
+    return read_table(file.with_name(f"{file.stem}-new.csv"))
+
+
+@pytest.mark.parametrize("broken", ["first", "edge", "last"])
+def test_the_line_of_a_byte_that_is_no_text_is_told_however_far_it_is(tmp_path, broken):
+    """Files are read in pieces, and a character may lie across two of them."""
+    line = "é,1\n".encode()
+    lines = [b"a,b\n", *[line] * 300_000]
+    place = {"first": 1, "edge": (1 << 20) // len(line), "last": 300_000}[broken]
+    lines[place] = b"\xe9,1\n"
+    file = tmp_path / "large.csv"
+    file.write_bytes(b"".join(lines))
+    with pytest.raises(ValueError, match=f"byte 0xe9 in line {place + 1} is no character"):
+        read_table(file)
+    file.write_bytes(b"".join(lines[:place]) + "é".encode()[:1])
+    with pytest.raises(ValueError, match=f"byte 0xc3 in line {place + 1} is no character"):
+        read_table(file)
+
+
+@pytest.mark.parametrize("cells", ['"1,5"\nx', '"1,2,3"\n1', '"a,5"\n"b,5"', '","\n1'])
+def test_text_with_commas_that_is_no_number_stays_text(tmp_path, cells):
+    (tmp_path / "text.csv").write_text(f"a\n{cells}\n")
+    assert len(read_table(tmp_path / "text.csv")) == 2
 
 
 def test_a_folder_is_no_table(tmp_path):

@@ -78,6 +78,10 @@ BROKEN = {
     "missing value": (_with(age=[np.nan] + [30.0] * 59), r"'age' has 1 missing values \(rows 0\).*fill them"),
     "missing level": (_with(job=[None] + ["clerk"] * 59), r"'job' has 1 missing values"),
     "text for numbers": (_with(income="12,5"), r"'income' should hold numbers but is .*'12,5'.*to_numeric"),
+    "a word among numbers": (
+        _with(income=[1.5, "2", "many", 4] + [5] * 55 + ["?"]).set_axis([f"p{row}" for row in range(60)]),
+        r"'income' should hold numbers but is object, 'many' in row 'p2', '\?' in row 'p59'; correct the cells",
+    ),
     "truth for numbers": (_with(age=True), r"'age' should hold numbers but is bool"),
     "fractions for integers": (_with(age=30.5), r"'age' should hold whole numbers but has 30\.5"),
     "infinite": (_with(income=np.inf), r"'income' has values that are not finite: inf"),

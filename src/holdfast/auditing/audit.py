@@ -26,6 +26,7 @@ from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
+TELLING = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
 COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
@@ -295,7 +296,7 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
         return
     if family.refitted:
         _warn_of_equal_refits(result, family)
-    same = [member for member in family.external if result.same[member]]
+    same = [member for member in family.external if result.same[member]] if len(answer) >= TELLING else []
     if same:
         warnings.warn(
             f"members {same} of {family} answer like the deployed model on every row; if they are copies of it, the "
@@ -313,7 +314,8 @@ def _warn_of_equal_refits(result: Audit, family: Family) -> None:
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
                 "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
-                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap",
+                "does not notice a seed. Audit with a change of the rows as well, such as changes.bootstrap "
+                f"(on the command line --retrain bootstrap:{len(part.kinds)})",
                 stacklevel=4,
             )
 

@@ -15,6 +15,7 @@ from holdfast.cli.datasets import fetch, list_datasets
 from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.families import list_families, remove_family, show_family
+from holdfast.cli.init import init
 from holdfast.cli.methods import list_methods
 from holdfast.cli.old_names import WithOldNames
 from holdfast.cli.paper import paper
@@ -74,13 +75,14 @@ def _holdfast(
     log_to_stderr(verbose)
 
 
-app.command()(explain)
+app.command()(init)
+app.command(cls=WithOldNames)(explain)
+app.command(cls=WithOldNames)(audit)
+app.command(cls=WithOldNames)(promise)
+app.command()(plan)
+app.command("methods")(list_methods)
 app.command()(demo)
 app.command()(paper)
-app.command("methods")(list_methods)
-app.command(cls=WithOldNames)(audit)
-app.command()(plan)
-app.command(cls=WithOldNames)(promise)
 
 datasets_app = typer.Typer(help="List the paper's six datasets, or fetch one.")
 datasets_app.callback(invoke_without_command=True)(list_datasets)

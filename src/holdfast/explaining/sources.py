@@ -13,7 +13,8 @@ import torch
 from holdfast.auditing.model_files import read_retrained
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
-from holdfast.families.own_training import gather_models, train_by
+from holdfast.families.own_training import train_by
+from holdfast.families.reading_members import gather_models
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
 from holdfast.families.training import train

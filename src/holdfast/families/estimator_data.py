@@ -52,7 +52,10 @@ def own_labels(question: Question | None, encoding: Encoding) -> NDArray[Any]:
     """The estimator's own label of each of the schema's classes, in their order."""
     if question is None:
         return np.array(encoding.schema.classes)
-    return np.asarray(question.model.classes_)[list(question.classes.places)]
+    own = getattr(
+        question.model, "classes_", question.classes.own
+    )  # one made of a booster has none before it is fitted
+    return np.asarray(own)[list(question.classes.places)]
 
 
 def rows_for(question: Question | None, table: pd.DataFrame, encoding: Encoding) -> Rows:

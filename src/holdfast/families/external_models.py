@@ -56,7 +56,7 @@ def call(function: Training, changes: Sequence[Retraining], rows: int, workers: 
     """Call somebody's training once for every change, in worker processes."""
     pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
     for change in changes:
-        _check_rows_only(change, rows)
+        check_rows_only(change, rows)
     tasks = ((function, place, rows_of(change, pool).numpy(), change.init_seed) for place, change in enumerate(changes))
     wanted = min(workers or cores(), max(len(changes), 1))
     models: dict[int, Model] = {}
@@ -97,7 +97,7 @@ def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int)
         return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
-def _check_rows_only(change: Retraining, rows: int) -> None:
+def check_rows_only(change: Retraining, rows: int) -> None:
     tuned = change.settings or change.parameters
     if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or tuned:
         raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")

@@ -44,6 +44,7 @@ class Family:
     data: str | None = None  # fingerprint of the rows there were
     failures: tuple[Failure, ...] = ()  # members that are not there because their training raised
     surrogates: str = ""  # why members stand in for retrainings of the deployed model, where they do not resemble it
+    told: str = ""  # how the parameters that they were trained with are known, where `refit` had to find them out
 
     @classmethod
     def from_models(

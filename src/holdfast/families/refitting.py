@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.families.boosters import estimator_of, is_booster, question_for
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.estimator_data import (
     Rows,
@@ -33,6 +33,7 @@ from holdfast.families.estimator_data import (
 )
 from holdfast.families.external_models import Failure
 from holdfast.families.family import Family
+from holdfast.families.judging import compared_rows, judged, rather, say_what_is_one_model
 from holdfast.families.packing import PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining
 from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
@@ -41,6 +42,7 @@ from holdfast.families.table_models import TableModels, encoding_digest
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapting import read_as
 from holdfast.models.deployed import Deployed, How
+from holdfast.models.frameworks.estimators import Question
 from holdfast.models.identity import is_estimator
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
@@ -51,7 +53,10 @@ from holdfast.utils.workers import cores, in_workers
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
-COMPARED = 1000  # rows on which the members are compared with the deployed model
+UNNOTICED = (
+    "this estimator does not notice such a change, as boosting without sampling or early stopping does not notice a "
+    "seed"
+)
 
 
 def refit(
@@ -70,8 +75,11 @@ def refit(
 
     ``model`` is what `as_model` made of an estimator by scikit-learn's conventions (pipelines, XGBClassifier,
     LGBMClassifier), or the estimator itself and its ``encoding``. Each member is a clone of it, never the estimator
-    itself. A seed s adds s to every ``random_state``, those of a pipeline's steps included; where it is None, it counts
-    as 0. Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters.
+    itself. A bare booster of XGBoost or LightGBM, one of a file too, becomes an estimator with the parameters that it
+    was trained with, as far as it shows them; ``told`` says how each is known.
+
+    A seed s adds s to every ``random_state``, those of a pipeline's steps included; where it is None, it counts as 0.
+    Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters.
 
     ``table`` has the columns and the label; ``new`` rows are for changes that append some, ``held_out`` rows for the
     accuracy of each member. With a ``store`` (a folder) the family is kept and found again, and after an interruption
@@ -87,7 +95,7 @@ def refit(
     if entry is not None and entry.complete:
         LOG.info("found %d models in %s", len(fingerprints), entry.folder)
         family = load_entry(entry, fingerprints, {}, None, job.encoding)
-        return _judged(replace(family, retrainings=job.retrainings), job, held_out)
+        return _judged(replace(family, retrainings=job.retrainings, told=job.told), job, held_out)
     if entry is not None:
         check_room(entry.folder.parent, 0)
     made = _Made(job, entry)
@@ -104,11 +112,14 @@ def refit(
 class _Job:
     estimator: Any
     deployed: Deployed | None  # None where the estimator has not been fitted
+    question: Question | None  # how a refit is asked, likewise
     encoding: Encoding
     retrainings: tuple[Retraining, ...]
     rows: Rows  # old ones, then new ones
     labels: NDArray[Any]  # the estimator's own, one for each class of the schema
     pool: Pool
+    table: pd.DataFrame  # the old rows
+    told: str = ""  # how its parameters are known, where they had to be found out
 
     @cached_property
     def data(self) -> str:
@@ -134,7 +145,6 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     """All that fitting needs, if it can be done."""
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
-    question = None if deployed is None else question_of(deployed)
     retrainings = _checked_changes(changes)
     for name, given in {"table": table, "new": new}.items():
         if not isinstance(given, pd.DataFrame) and not (name == "new" and given is None):
@@ -142,16 +152,29 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     whole = table if new is None else pd.concat([table, new], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
+    estimator, question, told = _to_fit(own, deployed, table, y[: len(table)])
     for change in retrainings:
-        _check_change(change, own, pool)
+        _check_change(change, estimator, pool)
     rows, labels = rows_for(question, whole, encoding), own_labels(question, encoding)
-    job = _Job(own, deployed, encoding, retrainings, rows, labels, pool)
+    job = _Job(estimator, deployed, question, encoding, retrainings, rows, labels, pool, table, told)
     _say_what_seeds_do(job)
     return job
 
 
+def _to_fit(own: Any, deployed: Deployed | None, table: pd.DataFrame, y: Tensor) -> tuple[Any, Question | None, str]:
+    """The estimator, how it is asked, and how its parameters are known where it is made of a booster."""
+    if deployed is None:
+        return own, None, ""
+    if not is_booster(own):
+        return own, question_of(deployed), ""
+    as_asked = question_for(deployed, None)
+    labels = own_labels(as_asked, deployed.encoding)[y.numpy()]
+    estimator, told = estimator_of(own, rows_for(as_asked, table, deployed.encoding), labels)
+    return estimator, question_for(deployed, estimator), told
+
+
 def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
-    if not is_estimator(own):
+    if not is_estimator(own) and not is_booster(own):
         raise TypeError(
             f"refit clones and fits an estimator by scikit-learn's conventions, got {type(own).__name__}; train such "
             "a model again with a function of your own, Family.from_training, or bring models that exist, "
@@ -166,7 +189,7 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, De
             f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
             f"encoding=..., got {encoding!r}"
         )
-    return encoding, read_as(own, encoding, How()) if is_fitted(own) else None
+    return encoding, read_as(own, encoding, How()) if is_booster(own) or is_fitted(own) else None
 
 
 def _checked_changes(changes: Any) -> tuple[Retraining, ...]:
@@ -227,8 +250,7 @@ def _say_what_seeds_do(job: _Job) -> None:
     if same and not seed_names(job.estimator):
         warnings.warn(
             f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
-            "which differ in their seed alone, are the same model again; other changes say more, such as "
-            "changes.bootstrap",
+            f"which differ in their seed alone, are the same model again; {rather(len(same))}",
             stacklevel=4,
         )
 
@@ -282,7 +304,7 @@ class _Made:
         self.contents: dict[int, bytes] = {}
         self.failures: dict[int, Failure] = {}
         self.warned: dict[int, str] = {}
-        self.question = None if job.deployed is None else question_of(job.deployed)
+        self.question = job.question
         known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
@@ -342,6 +364,7 @@ class _Made:
             tuple(range(len(kept))),
             fingerprints=tuple(self.job.fingerprints[place] for place in kept),
             data=self.job.data,
+            told=self.job.told,
             failures=tuple(self.failures[place] for place in sorted(self.failures)),
         )
         remember_runs(family)
@@ -387,30 +410,7 @@ def _say_what_went_wrong(made: _Made) -> None:
 
 
 def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
-    """With the accuracy of each member, and whether the members resemble the deployed model."""
-    x, y = _compared_rows(job, held_out)
-    if job.deployed is None:
-        return replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
-    found = family.resemblance(job.deployed, x, y)
-    where = "held-out rows" if held_out is not None else "rows of the table that they were fitted on"
-    if found.deployed_is_worse:
-        warnings.warn(
-            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
-            "may come from other data; check what as_model says of it",
-            stacklevel=3,
-        )
-    elif found.reason:
-        warnings.warn(
-            f"the members are surrogates: {found.reason} ({where}); fit them on the data and with the parameters of "
-            "the deployed model. Every audit with them says so",
-            stacklevel=3,
-        )
-    return replace(family, accuracy=tuple(found.accuracy.tolist()), surrogates=found.reason)
-
-
-def _compared_rows(job: _Job, held_out: pd.DataFrame | None) -> tuple[Tensor, Tensor]:
-    if held_out is not None:
-        return job.encoding.encode(held_out), job.encoding.labels(held_out)
-    old = job.pool.old
-    chosen = torch.linspace(0, old - 1, min(old, COMPARED)).round().long()
-    return job.pool.x[chosen], job.pool.y[chosen]
+    x, y, where = compared_rows(job.encoding, job.table, held_out)
+    if seed_names(job.estimator):  # else it has been said what seeds do
+        say_what_is_one_model(family, x, UNNOTICED)
+    return judged(family, job.deployed, x, y, where, job.told)

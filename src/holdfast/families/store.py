@@ -151,7 +151,7 @@ def _manifest(family: Family, digest: str) -> dict[str, Any]:
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
-    } | ({**own, "surrogates": family.surrogates} if own["estimators"] else {})
+    } | ({**own, "surrogates": family.surrogates, "told": family.told} if own["estimators"] else {})
 
 
 def _description(stack: Members) -> str:
@@ -232,6 +232,7 @@ def _family(
         recipe=None if manifest["recipe"] is None else Recipe(**_untangled(manifest["recipe"])),
         data=manifest["data"],
         surrogates=manifest.get("surrogates", ""),
+        told=manifest.get("told", ""),
     )
     remember_runs(family)
     return family

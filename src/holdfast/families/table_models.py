@@ -18,7 +18,9 @@ from holdfast.models.deployed import Ask, Deployed
 from holdfast.models.frameworks.estimators import Question, deployed_by
 from holdfast.models.model import Model, checked_logits
 from holdfast.models.questions.asking import Feed
+from holdfast.models.questions.boosters import Margins
 from holdfast.models.questions.inputs import as_fitted
+from holdfast.models.trees.reading import deployed_by_margins
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 
@@ -30,6 +32,7 @@ class TableModels:
     models: tuple[Deployed, ...]
     encoding: Encoding
     refitted: bool = False  # by `refit`: known to be retrainings, and not copies of one another
+    lean: bool = False  # as refits are: what helps a search is made when one is wanted
 
     def __len__(self) -> int:
         return len(self.models)
@@ -51,14 +54,18 @@ class TableModels:
         return [self.classes] * len(self)
 
     def chosen(self, places: Sequence[int]) -> TableModels:
-        return TableModels(tuple(self.models[place] for place in places), self.encoding, self.refitted)
+        return replace(self, models=tuple(self.models[place] for place in places))
 
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
         """A member as `as_model` reads it: with whatever helps a search."""
         return self._helped(self.models[place])
 
     def _helped(self, member: Deployed) -> Deployed:
-        return deployed_by(member.ask, self.encoding) if self.refitted and isinstance(member.ask, Question) else member
+        if not (self.refitted or self.lean) or member.exact is not None or member.ensemble is not None:
+            return member
+        if isinstance(member.ask, Margins):
+            return deployed_by_margins(member.ask)
+        return deployed_by(member.ask, self.encoding) if isinstance(member.ask, Question) else member
 
     @cached_property
     def helped(self) -> tuple[Model, ...]:
@@ -97,7 +104,7 @@ def _fed_once(models: Sequence[Deployed], table: pd.DataFrame) -> Iterator[Ask]:
     fed: dict[Any, _Fed] = {}
     for model in models:
         ask = model.ask
-        if not isinstance(ask, Question):
+        if not isinstance(ask, (Question, Margins)):
             yield ask
             continue
         own = ask.feed

@@ -47,7 +47,7 @@ def as_model(
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if isinstance(model, Deployed) or _is_ours(model):
+    if isinstance(model, Deployed) or is_ours(model):
         return model  # type: ignore[no-any-return]
     how = How(takes, outputs, classes)
     _check_how(how)
@@ -63,6 +63,18 @@ def read_as(model: Any, encoding: Encoding, how: How) -> Deployed:
     return read
 
 
+def same_reader(one: Any, other: Any) -> bool:
+    """Whether two models are of one framework, so that one can be asked as the other is."""
+    return _reader(one) is _reader(other)
+
+
+def is_ours(model: Any) -> bool:
+    """Whether it takes encoded rows already."""
+    layers = [getattr(model, name, None) for name in ("weights", "biases")]
+    is_network = all(isinstance(each, tuple) and each and isinstance(each[0], Tensor) for each in layers)
+    return isinstance(model, (Merged, Asked)) or is_network
+
+
 def _reader(model: Any) -> Any:
     for reader in READERS:
         if reader.knows(model):
@@ -71,13 +83,6 @@ def _reader(model: Any) -> Any:
         f"{type(model).__name__} cannot be asked: expected an object with predict_proba, decision_function or predict, "
         "a torch module, or a function from a table to probabilities"
     )
-
-
-def _is_ours(model: Any) -> bool:
-    """Whether it takes encoded rows already."""
-    layers = [getattr(model, name, None) for name in ("weights", "biases")]
-    is_network = all(isinstance(each, tuple) and each and isinstance(each[0], Tensor) for each in layers)
-    return isinstance(model, (Merged, Asked)) or is_network
 
 
 def _check_how(how: How) -> None:

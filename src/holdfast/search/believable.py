@@ -30,8 +30,11 @@ MADE_VALID = 128  # of each row, where there are more
 IN_TURN = 16  # of each row that are compared with people at a time
 
 
-def believable(task: Task, point: Tensor) -> Tensor:
-    """The points (n, d), and in the place of those that nobody is like, cheap ones that pass for people."""
+def believable(task: Task, point: Tensor, again: bool = False) -> Tensor:
+    """The points (n, d), and in the place of those that nobody is like, cheap ones that pass for people.
+
+    ``again``: the same rows have been searched from other points, so that only ways from these points are new.
+    """
     strict = task.guarded
     if strict.people is None:
         return point
@@ -39,15 +42,29 @@ def believable(task: Task, point: Tensor) -> Tensor:
     if not len(missed):
         return point
     some, hint, point = strict.of(missed), point[missed], point.clone()
-    people = _trusted(some, strict.people)
-    best = cheaper(some, _from_home(some, hint), _from_donors(some, people))
-    lost = torch.nonzero(~some.good(best)).flatten()
-    if len(lost) and people.thorough:
-        # Of several models that must agree, all are asked about everybody: only of those on whom they agree already.
-        whom = people if isinstance(itself(task.model), LeastSure) else strict.people
-        best[lost] = _by_other_ways(some.of(lost), hint[lost], whom)
+    best = _from(some, hint, strict.people) if again else _from_everywhere(some, hint, strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
+
+
+def _from(task: Task, hint: Tensor, people: People) -> Tensor:
+    """By the ways that begin with a hint."""
+    best = _from_home(task, hint)
+    lost = torch.nonzero(~task.good(best)).flatten()
+    if len(lost) and people.thorough:
+        best[lost] = _by_gains(task.of(lost), hint[lost])
+    return best
+
+
+def _from_everywhere(task: Task, hint: Tensor, people: People) -> Tensor:
+    trusted = _trusted(task, people)
+    best = cheaper(task, _from_home(task, hint), _from_donors(task, trusted))
+    lost = torch.nonzero(~task.good(best)).flatten()
+    if len(lost) and people.thorough:
+        # Of several models that must agree, all are asked about everybody: only of those on whom they agree already.
+        whom = trusted if isinstance(itself(task.model), LeastSure) else people
+        best[lost] = _by_other_ways(task.of(lost), hint[lost], whom)
+    return best
 
 
 def believable_rows(
@@ -62,6 +79,10 @@ def believable_rows(
         return believable(Task(model, x, target, space, ball=ball), point)
 
     return by_rows(space, search, x, point, target)
+
+
+def _by_gains(task: Task, hint: Tensor) -> Tensor:
+    return last_way(task, task.space.snap(hint, task.origin))
 
 
 def _from_home(task: Task, hint: Tensor) -> Tensor:
@@ -89,9 +110,6 @@ def _from_donors(task: Task, people: People) -> Tensor:
 def _by_other_ways(task: Task, hint: Tensor, people: People) -> Tensor:
     """One way after the other, each for those whom none has led anywhere yet."""
 
-    def by_gains(own: Task, hint: Tensor) -> Tensor:
-        return last_way(own, own.space.snap(hint, own.origin))
-
     def at_other_prices(own: Task, hint: Tensor) -> Tensor:
         return _from_home(replace(own, norm=3 - own.norm), own.origin)
 
@@ -99,7 +117,7 @@ def _by_other_ways(task: Task, hint: Tensor, people: People) -> Tensor:
         return _from_anywhere(own, people)
 
     best, lost = task.origin.clone(), torch.arange(len(hint), device=hint.device)
-    for way in (by_gains, at_other_prices, from_anywhere):
+    for way in (_by_gains, at_other_prices, from_anywhere):
         own = task.of(lost)
         best[lost] = way(own, hint[lost])
         lost = lost[~own.good(best[lost])]

@@ -19,10 +19,11 @@ from holdfast.models.least_sure import LeastSure
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
 from holdfast.models.trees.committee import Committee
 from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.trees.ordered import in_order
 from holdfast.search.believable import believable, cheapest
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task, settle
-from holdfast.search.tree_cells import Board, Cells, Ints
+from holdfast.search.tree_cells import Board, Cells
 
 ROWS = 256  # whose cells are priced at a time,
 AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
@@ -55,7 +56,7 @@ def cheapest_of_trees(task: Task, ensemble: Ensemble | Committee) -> Tensor:
         lost = torch.nonzero(hopeful & ~strict.good(point)).flatten()
         if len(lost):
             own = task.of(lost)
-            point[lost] = believable(own, joined(own, apart[lost]))
+            point[lost] = believable(own, joined(own, apart[lost]), again=joined is settle)
     return point
 
 
@@ -217,33 +218,6 @@ def arrays_of(board: Board) -> tuple[NDArray[Any], ...]:
         *_lists(feature[inner], tree[inner], len(features)),  # which trees use each feature
         ensemble.base,
     )
-
-
-def in_order(ensemble: Ensemble) -> tuple[Ints, Ints, Ints]:
-    """All nodes such that those below a node follow it: their numbers, their trees, and where what is below ends."""
-    fronts, trees = [ensemble.roots.astype(np.int64)], [np.arange(len(ensemble.roots))]
-    while len(fronts[-1]):
-        grows = ensemble.feature[fronts[-1]] >= 0
-        inner = fronts[-1][grows]
-        fronts.append(np.stack([ensemble.left[inner], ensemble.right[inner]], axis=1).reshape(-1).astype(np.int64))
-        trees.append(np.repeat(trees[-1][grows], 2))
-    size, place = (
-        np.zeros(len(ensemble.feature), dtype=np.int64),
-        len(ensemble.feature) + np.arange(len(ensemble.feature)),  # whatever no tree has comes last
-    )
-    for front in reversed(fronts):
-        inner = front[ensemble.feature[front] >= 0]
-        size[front] = 1
-        size[inner] += size[ensemble.left[inner]] + size[ensemble.right[inner]]
-    place[fronts[0]] = np.cumsum(size[fronts[0]]) - size[fronts[0]]
-    for front in fronts:
-        inner = front[ensemble.feature[front] >= 0]
-        place[ensemble.left[inner]] = place[inner] + 1
-        place[ensemble.right[inner]] = place[inner] + 1 + size[ensemble.left[inner]]
-    own = np.zeros_like(place)
-    own[np.concatenate(fronts)] = np.concatenate(trees)
-    order = np.argsort(place)
-    return order, own[order], place[order] + size[order]
 
 
 def reaches(board: Board, home: Cells, cost: NDArray[np.float64]) -> tuple[Cells, Cells]:

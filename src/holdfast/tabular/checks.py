@@ -75,8 +75,8 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
         return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
     if not holds_numbers(column):
         raise ValueError(
-            f"column '{feature.name}' should hold numbers but is {column.dtype}, {some(unique(column, feature.name))}; "
-            "convert it with pd.to_numeric, or make it categorical in the schema"
+            f"column '{feature.name}' should hold numbers but is {column.dtype}, {_no_numbers(column, feature.name)}; "
+            'correct the cells (numbers kept as text: pd.to_numeric), or say kind="categorical" in the schema'
         )
     check_finite(column, feature.name)
     if feature.kind == "integer":
@@ -92,6 +92,15 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
                 f"column '{feature.name}' should hold whole numbers but has {some(list(broken))}; "
                 "round it, or make the feature 'real'"
             )
+
+
+def _no_numbers(column: pd.Series[Any], name: str) -> str:
+    """Which cells are no numbers, and where; those that only look like numbers where there are no others."""
+    unique(column, name)  # refuses what cannot be compared
+    told = column[pd.to_numeric(column.astype(object), errors="coerce").isna()]
+    told = told if len(told) else column
+    shown = [f"{plain(value)!r} in row {plain(row)!r}" for row, value in told[:3].items()]
+    return ", ".join(shown) + (f", ... ({len(told)} in all)" if len(told) > 3 else "")
 
 
 def holds_numbers(column: pd.Series[Any]) -> bool:
@@ -121,7 +130,7 @@ def check_missing(column: pd.Series[Any], name: str, offer: str = "") -> None:
 
 def _offer(feature: Feature) -> str:
     kind = 'kind="categorical", ' if feature.kind == "binary" else ""
-    return f'; or let them stay as they are: revise("{feature.name}", {kind}missing=True)'
+    return f'; or let them stay as they are: revise("{feature.name}", {kind}missing=True), missing = true in a file'
 
 
 def unique(column: pd.Series[Any], name: str) -> NDArray[Any]:

@@ -35,6 +35,7 @@ _SAYS_UNKNOWN = re.compile(r"\b(unknown|undocumented|unspecified|undisclosed)\b"
 _KEY = {"id", "ids", "key", "uid", "uuid", "guid", "identifier", "no", "nr", "number", "ref", "reference", "index"}
 _SURE_KEY = {"id", "uid", "uuid", "guid", "identifier"}
 _WEIGHT = re.compile(r"wgt|sampl(e|ing).*weight|weight.*sampl|survey.*weight|final.*weight|pweight")
+_BORN_WITH = {"sex", "gender", "race", "ethnicity", "ethnic", "nationality", "ancestry", "native", "born", "dob"}
 _CODE = {"code", "type", "category", "class", "group", "id", "status", "region"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?")
 _NUMBER = re.compile(r"[+-]?\d[\d., _]*([eE][+-]?\d+)?%?")
@@ -47,7 +48,7 @@ class Finding:
     columns: tuple[str, ...]
     kind: str
     sentence: str
-    proposal: str = ""  # a relation as a schema file has it, for a person to take over or not
+    proposal: str = ""  # a relation or a setting as a schema file has it, for a person to take over or not
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +116,10 @@ def date_finding(column: Column) -> Finding:
 
 
 def key_finding(column: Column, is_number: bool, whole: bool) -> Finding | None:
-    """A column that names the row: unique whole numbers or text."""
+    """A column that names the row: unique whole numbers or text. One called id needs no 20 rows to be known as such."""
     rows, different = len(column.known), column.different
-    if rows < SEVERAL or (is_number and not whole):
+    sure = different == rows and called_key(column.name, surely=True)
+    if (rows < SEVERAL and not sure) or (is_number and not whole):
         return None
     told = f"has {different:,} different values in {rows:,} rows"
     if is_number:
@@ -265,6 +267,30 @@ def _mistakes(
 
 
 # ---- what a person should look at ----
+
+
+def personal_finding(feature: Feature, column: Column) -> Finding | None:
+    """What nobody can choose, by its name: only a person can tell whether the name means that."""
+    words = words_of(feature.name)
+    if any(word in _BORN_WITH or word.startswith("birth") for word in words):
+        why, proposal = "is called like something that nobody can change", "mutable = false"
+    elif "age" in words and feature.is_numeric:
+        why, proposal = "is called an age, which only rises", 'direction = "rise"'
+    elif "age" in words:
+        why, proposal = "is called an age, which nobody can choose", "mutable = false"
+    else:
+        return None
+    if feature.is_numeric:
+        known = column.numbers[~np.isnan(column.numbers)]
+        has = f"has numbers from {_number(known.min())} to {_number(known.max())}"
+    else:
+        has = f"has the levels {some(feature.levels, 3)}"
+    return Finding(
+        (feature.name,),
+        "personal",
+        f"'{feature.name}' {has} and {why}: if that is so, say {proposal}",
+        proposal,
+    )
 
 
 def code_finding(column: Column) -> Finding | None:

@@ -28,7 +28,8 @@ def row_labels(
         return labelled_by(table, index, features, what), f"{what}: column {index!r} names the rows"
     if has_own_labels(table):
         _check_labels(table.index, what)
-        return table, f"{what}: its own index names the rows"
+        called = "its own index" if table.index.name is None else f"the index {table.index.name!r}"
+        return table, f"{what}: {called} names the rows"
     column = _naming_column(table, features, what)
     if column is not None:
         return labelled_by(table, column, features, what), f"{what}: column {column!r} names the rows"

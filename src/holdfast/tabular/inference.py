@@ -39,6 +39,7 @@ from holdfast.tabular.findings import (
     key_finding,
     leak_finding,
     missing_finding,
+    personal_finding,
     range_findings,
     unknown_finding,
     unknown_levels,
@@ -51,6 +52,22 @@ from holdfast.utils.messages import plain, printable, some
 
 LOG = logging.getLogger(__name__)
 STAYS = ("constant", "weight", "leak")  # kinds of findings about what no one can or should be told to change
+LEFT_OUT = ("key", "text", "date", "empty")  # about columns that are no features
+GUIDE = """\
+Look first at what nobody can choose, such as age, sex or where somebody was born.
+What each setting of a feature means:
+  mutable = false      nobody is told to change it
+  direction = "rise"   people can only go up, or "fall": down; levels need their order
+  lower, upper         the least and the largest number that anybody is told to move to
+  ranges               the parts of the line that anybody is told to move to
+  step = 500           numbers go in steps: 500, 1000, 1500, ...
+  levels               what a column of text may hold; kind = "ordinal" where their order counts
+  avoid                levels that some people have and nobody is told to move to
+  difficulty = 2       a change is twice as hard as the same change of other features
+  missing = true       the column may be empty
+[[relations]] say what must stay true when several features change.
+Lines that begin with # are comments. Those that propose a setting or a relation count when the # is taken away.
+"""
 __all__ = ["Finding", "Inspection", "inspect"]
 
 
@@ -65,17 +82,37 @@ class Inspection:
         """The findings about some columns."""
         return tuple(finding for finding in self.findings if set(names) & set(finding.columns))
 
-    def to_toml(self) -> str:
-        """The schema's file, with every finding as a comment above what it is about. `Schema.load` reads it."""
+    @property
+    def left_out(self) -> tuple[Finding, ...]:
+        """Why columns are no features: they name the rows, hold times or nothing."""
+        return tuple(finding for finding in self.findings if finding.kind in LEFT_OUT)
+
+    @property
+    def fixed(self) -> tuple[Finding, ...]:
+        """Why features start as mutable=False."""
+        return tuple(finding for finding in self.findings if finding.kind in STAYS)
+
+    @property
+    def proposed(self) -> tuple[Finding, ...]:
+        """What a person should decide: settings and relations that are comments in the file."""
+        return tuple(finding for finding in self.findings if finding.proposal)
+
+    def to_toml(self, guide: bool = False) -> str:
+        """The schema's file, with every finding as a comment above what it is about. `Schema.load` reads it.
+
+        With a ``guide``, it begins with what the settings mean.
+        """
         alone = {name: [f for f in self.findings if f.columns == (name,)] for name in self.schema.names}
         placed = {id(finding) for findings in alone.values() for finding in findings}
         parts = [_comments(["Look this over: no table says what a person can change."])]
+        parts += [_as_comment(GUIDE)] if guide else []
         parts += [_comments([f.sentence]) for f in self.findings if id(f) not in placed and len(f.columns) == 1]
         values = self.schema.to_dict()
         parts.append(_settings({key: values[key] for key in ("label", "classes")}))
         for name, item in zip(self.schema.names, values["features"], strict=True):
             notes = _comments([finding.sentence for finding in alone[name]])
-            parts.append(f"{notes}[[features]]\n{_settings(item)}")
+            proposals = "".join(f"# {finding.proposal}\n" for finding in alone[name] if finding.proposal)
+            parts.append(f"{notes}[[features]]\n{_settings(item)}{proposals}")
         active = {relation.columns: relation for relation in self.schema.relations}
         for finding in self.findings:
             if len(finding.columns) > 1:
@@ -199,6 +236,9 @@ def _looked_over(feature: Feature, column: Column) -> tuple[Feature, list[Findin
     found = [finding for finding in findings if finding is not None]
     if any(finding.kind in STAYS for finding in found):
         settings["mutable"] = False
+    else:
+        personal = personal_finding(feature, column)
+        found += [] if personal is None else [personal]
     return replace(feature, **settings), found
 
 
@@ -248,6 +288,10 @@ def _comments(sentences: Iterable[str]) -> str:
         one = printable(" ".join(sentence.split()))
         lines += textwrap.wrap(one, 117, break_long_words=False, break_on_hyphens=False) or [""]
     return "".join(f"# {line}\n" for line in lines)
+
+
+def _as_comment(text: str) -> str:
+    return "".join(f"# {line}\n" for line in text.splitlines())
 
 
 def _commented(text: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
+from holdfast.tabular import screening
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.findings import ENOUGH, Column, Finding, words_of
 from holdfast.tabular.relations import Determines, Exclusive, Implies, Ordered, Relation, relation_to_dict
@@ -54,6 +54,12 @@ class Pair:
         return [plain(self.column.cells.iloc[place]) for place in places[codes >= 0].tolist()]
 
     @cached_property
+    def counts(self) -> Table:
+        """How many rows have each value."""
+        codes = self.column.codes
+        return np.bincount(codes[codes >= 0], minlength=self.column.different)
+
+    @cached_property
     def said(self) -> NDArray[np.bool_]:
         """Which values say something: "unknown" goes with anything."""
         return np.array([value not in self.feature.avoid for value in self.values])
@@ -64,11 +70,31 @@ def related(features: Sequence[tuple[Feature, Column]]) -> Iterator[tuple[Findin
     pairs = [Pair(feature, column) for feature, column in features]
     if not pairs or pairs[0].column.rows < ENOUGH:
         return
-    fixed = list(_determined(pairs))
+    screened = _Screened.of(pairs)
+    fixed = _determined(screened)
     yield from ((_determines_finding(by, column), Determines((by.name,), column.name)) for by, column in fixed)
     yield from _exclusive(pairs)
-    for finding in (*_ordered(pairs), *_never_together(pairs, {frozenset((a.name, b.name)) for a, b in fixed})):
+    known = {frozenset((a.name, b.name)) for a, b in fixed}
+    for finding in (*_ordered(pairs), *_never_together(screened, known)):
         yield finding, None
+
+
+@dataclass(frozen=True, eq=False)
+class _Screened:
+    """The columns of few values, and what some of the rows do not rule out about every two of them."""
+
+    few: list[Pair]
+    may_fix: NDArray[np.bool_]  # (f, f)
+    missed: NDArray[np.float64]  # (f, f) rows at most that independence would expect with two values that never meet
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> _Screened:
+        few = [pair for pair in pairs if pair.has_few]
+        if not few:
+            return cls([], np.zeros((0, 0), dtype=bool), np.zeros((0, 0)))
+        rows = screening.chosen_rows(few[0].column.rows)
+        codes = np.stack([pair.column.codes[rows] for pair in few], axis=1)
+        return cls(few, *screening.of_levels(codes, [pair.counts for pair in few], few[0].column.rows))
 
 
 def _counts(first: Pair, second: Pair) -> Table:
@@ -82,37 +108,35 @@ def _counts(first: Pair, second: Pair) -> Table:
 # ---- one fixes another ----
 
 
-def _determined(pairs: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
+def _determined(screened: _Screened) -> list[tuple[Pair, Pair]]:
     """Who fixes whom, without what follows from the rest: of two that fix each other, the one of levels comes first."""
-    few = [pair for pair in pairs if pair.has_few]
-    found: set[tuple[str, str]] = set()
-    for a, b in combinations(few, 2):
-        counts = _counts(a, b)
-        found |= {(a.name, b.name)} if _fixes(counts) else set()
-        found |= {(b.name, a.name)} if _fixes(counts.T) else set()
-    order = sorted(few, key=lambda pair: (pair.feature.is_numeric, pairs.index(pair)))
-    kept: list[tuple[Pair, Pair]] = []
-    for a, b in permutations(order, 2):
-        if (a.name, b.name) not in found or (b.name, a.name) in {(x.name, y.name) for x, y in kept}:
+    few = screened.few
+    asked = [(few[a], few[b]) for a, b in np.argwhere(screened.may_fix).tolist() if a != b]
+    fixing = [(a, b) for a, b in asked if _fixes(_counts(a, b))]
+    found = {(a.name, b.name) for a, b in fixing}
+    order = {pair.name: place for place, pair in enumerate(sorted(few, key=lambda pair: pair.feature.is_numeric))}
+    kept: dict[tuple[str, str], tuple[Pair, Pair]] = {}
+    for a, b in sorted(fixing, key=lambda pair: (order[pair[0].name], order[pair[1].name])):
+        if (b.name, a.name) in kept:
             continue
+        others = [name for name in order if name not in (a.name, b.name)]
         between = any(
-            {(a.name, c.name), (c.name, b.name)} <= found and not _same(c, a, found) and not _later(c, b, found, order)
-            for c in order
-            if c not in (a, b)
+            {(a.name, c), (c, b.name)} <= found and not _same(c, a.name, found) and not _later(c, b.name, found, order)
+            for c in others
         )
-        follows = any(_same(c, a, found) and order.index(c) < order.index(a) for c in order if c not in (a, b))
+        follows = any(_same(c, a.name, found) and order[c] < order[a.name] for c in others)
         if not between and not follows:
-            kept.append((a, b))
-    return kept
+            kept[a.name, b.name] = (a, b)
+    return list(kept.values())
 
 
-def _same(c: Pair, a: Pair, found: set[tuple[str, str]]) -> bool:
-    return {(c.name, a.name), (a.name, c.name)} <= found
+def _same(c: str, a: str, found: set[tuple[str, str]]) -> bool:
+    return {(c, a), (a, c)} <= found
 
 
-def _later(c: Pair, b: Pair, found: set[tuple[str, str]], order: Sequence[Pair]) -> bool:
+def _later(c: str, b: str, found: set[tuple[str, str]], order: dict[str, int]) -> bool:
     """Whether c is b in other values, and comes after it."""
-    return _same(c, b, found) and order.index(c) > order.index(b)
+    return _same(c, b, found) and order[c] > order[b]
 
 
 def _fixes(counts: Table) -> bool:
@@ -149,8 +173,12 @@ def _determines_finding(by: Pair, column: Pair) -> Finding:
 
 def _exclusive(pairs: Sequence[Pair]) -> Iterator[tuple[Finding, Relation]]:
     numbers = [pair for pair in pairs if pair.feature.is_numeric and np.nanmin(pair.column.numbers) == 0]
+    if not numbers:
+        return
     tried = len(numbers) * (len(numbers) - 1) / 2
-    for a, b in combinations(numbers, 2):
+    some_rows = screening.chosen_rows(numbers[0].column.rows)
+    above = np.stack([pair.column.numbers[some_rows] > 0 for pair in numbers], axis=1)
+    for a, b in ((numbers[i], numbers[j]) for i, j in screening.never_both(above).tolist()):
         both = ~np.isnan(a.column.numbers) & ~np.isnan(b.column.numbers)
         first, second = a.column.numbers[both] > 0, b.column.numbers[both] > 0
         rows = int(both.sum())
@@ -171,8 +199,13 @@ def _exclusive(pairs: Sequence[Pair]) -> Iterator[tuple[Finding, Relation]]:
 def _ordered(pairs: Sequence[Pair]) -> Iterator[Finding]:
     """a <= b in every row, though their values overlap: proposed where their names say that they belong together."""
     numbers = [pair for pair in pairs if pair.feature.is_numeric and pair.column.different > 2]
-    for a, b in permutations(numbers, 2):
-        if not _belong(a.name, b.name):
+    if not numbers:
+        return
+    rows = screening.chosen_rows(numbers[0].column.rows)
+    words = {pair.name: frozenset(words_of(pair.name)) for pair in numbers}
+    pairs_left = screening.never_larger(np.stack([pair.column.numbers[rows] for pair in numbers], axis=1))
+    for a, b in ((numbers[i], numbers[j]) for i, j in pairs_left.tolist()):
+        if not _belong(words[a.name], words[b.name]):
             continue
         both = ~np.isnan(a.column.numbers) & ~np.isnan(b.column.numbers)
         first, second = a.column.numbers[both], b.column.numbers[both]
@@ -189,9 +222,8 @@ def _ordered(pairs: Sequence[Pair]) -> Iterator[Finding]:
             )
 
 
-def _belong(first: str, second: str) -> bool:
+def _belong(a: frozenset[str], b: frozenset[str]) -> bool:
     """Whether two names share a word, or both count something; a count and a share are different things."""
-    a, b = (set(words_of(name)) for name in (first, second))
     if bool(a & _SHARES) != bool(b & _SHARES):
         return False
     shared = {word for word in a & b if len(word) >= 3 and word not in {*_COUNTS, "the"}}
@@ -201,13 +233,19 @@ def _belong(first: str, second: str) -> bool:
 # ---- levels that never meet ----
 
 
-def _never_together(pairs: Sequence[Pair], known: set[frozenset[str]]) -> Iterator[Finding]:
+def _never_together(screened: _Screened, known: set[frozenset[str]]) -> Iterator[Finding]:
     """Levels of two columns that no row has together: proposed, the most surprising first."""
-    levels = [pair for pair in pairs if not pair.feature.is_numeric and pair.has_few]
-    asked = [(a, b) for a, b in combinations(levels, 2) if frozenset((a.name, b.name)) not in known]
-    tried = sum(a.column.different * b.column.different for a, b in asked)
+    places = [place for place, pair in enumerate(screened.few) if not pair.feature.is_numeric]
+    levels, missed = [screened.few[place] for place in places], screened.missed[np.ix_(places, places)]
+    sizes = np.array([pair.column.different for pair in levels], dtype=np.int64)
+    tried = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2
+    size = {pair.name: pair.column.different for pair in levels}
+    tried -= sum(int(np.prod([size[name] for name in pair])) for pair in known if pair <= set(size))
+    left = np.argwhere(np.triu(missed * 1.0001 >= _enough(tried), k=1))  # a little more, for rounding
     found: list[tuple[float, Finding]] = []
-    for a, b in asked:
+    for a, b in ((levels[i], levels[j]) for i, j in left.tolist()):
+        if frozenset((a.name, b.name)) in known:
+            continue
         table = _counts(a, b)
         expected = table.sum(1, keepdims=True) * table.sum(0) / max(int(table.sum()), 1)
         empty = (table == 0) & (expected >= _enough(tried)) & a.said[:, None] & b.said

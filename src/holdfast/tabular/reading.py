@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.tabular.csv_faults import check_bytes, check_decimals, check_separator, more_cells, parse_error
 from holdfast.utils.files import as_path
 from holdfast.utils.messages import repeated, some
 from holdfast.utils.spreadsheets import unmarked, without_marks
@@ -24,8 +25,9 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
     """A table from a .csv or .parquet file, numbers to their last digit.
 
     ``index`` names the column of row labels; a first column without a name, as pandas writes it, is taken for them.
-    Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing. Where holdfast writes CSV, text
-    that a spreadsheet would compute has an apostrophe before it ('=1+1): that one is taken away.
+    Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing, and so are cells that a line
+    lacks at its end. Where holdfast writes CSV, text that a spreadsheet would compute has an apostrophe before it
+    ('=1+1): that one is taken away.
     """
     path = as_path(path, "a .csv or .parquet file")
     if path.is_dir():
@@ -48,19 +50,18 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    _check_bytes(path)
+    check_bytes(path)
     try:
         names = _header(path)
+    except (ValueError, OverflowError) as error:
+        raise parse_error(path, error) from error
+    check_separator(path, names)
+    try:
         table = _rows(path)
     except pd.errors.ParserWarning as error:
-        raise ValueError(
-            f"{path}: its rows have more cells than its first line has names ({some(names, 12)}); name every column; "
-            "only the first, for row labels, may have an empty name"
-        ) from error
-    except (ValueError, OverflowError) as error:  # empty, ragged, or not text in UTF-8
-        raise ValueError(f"{path} is not a valid CSV file: {error}") from error
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        raise ValueError(f"{path}: its columns are not separated by commas; read it with pd.read_csv(path, sep=...)")
+        raise more_cells(path, names) from error
+    except (ValueError, OverflowError) as error:
+        raise parse_error(path, error) from error
     nameless = [place for place, name in enumerate(names, start=1) if not name.strip()]
     if [place for place in nameless if place > 1]:
         raise ValueError(
@@ -68,6 +69,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         )
     table = without_marks(_empty_is_missing(table))
     _check_names(path, [unmarked(name) for name in names])
+    check_decimals(path, table)
     if nameless:
         return table.set_index(table.columns[0]).rename_axis(None)
     return table
@@ -88,17 +90,6 @@ def _empty_is_missing(table: pd.DataFrame) -> pd.DataFrame:
         if empty.any():
             table[name] = table[name].mask(empty)
     return table
-
-
-def _check_bytes(path: Path) -> None:
-    """Refuse what is not text: pandas would read a cell up to its first zero byte and pass over the rest."""
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            if b"\0" in chunk:
-                raise ValueError(
-                    f"{path} is not a valid CSV file: it holds bytes of value 0, as binary files and text in UTF-16 "
-                    "do; save it as CSV in UTF-8"
-                )
 
 
 def _header(path: Path) -> list[str]:

@@ -54,7 +54,7 @@ def _with_text(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFram
     for place, dtype in enumerate(table.dtypes):
         if dtype.kind in "OU":  # text and categories count as objects
             column = table.iloc[:, place]
-            changed = _changed(column.tolist(), change)
+            changed = None if _stays(column, change) else _changed(column.tolist(), change)
             if changed is not None:
                 result.isetitem(place, pd.array(changed, dtype="object" if dtype.name == "category" else dtype))
     result.index, result.columns = (_relabelled(labels, change) for labels in (table.index, table.columns))
@@ -67,6 +67,15 @@ def _relabelled(labels: pd.Index[Any], change: Callable[[Any], Any]) -> pd.Index
         return pd.MultiIndex.from_tuples([tuple(map(change, label)) for label in labels], names=names)
     changed = _changed(labels.tolist(), change) if labels.dtype.kind in "OU" else None
     return labels.rename(names[0]) if changed is None else pd.Index(changed, name=names[0])
+
+
+def _stays(column: pd.Series[Any], change: Callable[[Any], Any]) -> bool:
+    """Whether no value changes, by the different ones: a million rows have few levels."""
+    try:
+        different = column.unique().tolist()
+    except TypeError:  # lists and the like
+        return False
+    return _changed(different, change) is None
 
 
 def _changed(values: list[Any], change: Callable[[Any], Any]) -> list[Any] | None:

@@ -15,6 +15,7 @@ from torch import nn
 
 from holdfast.models.adapting import as_model, read_as
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.files.lightgbm_settings import settings_in
 from holdfast.models.files.networks import Layers, read_into, read_layers
 from holdfast.models.files.skops import foreign_types, loaded
 from holdfast.models.files.trees import check_lightgbm, check_xgboost
@@ -53,6 +54,16 @@ def read_model(
 
     Pickles (.pkl, .joblib, .pt and others) are refused, whatever their name: to read one is to run it.
     """
+    own = read_own(path, like)
+    if isinstance(own, Layers):  # which `as_model` would leave as they are
+        return read_as(own, encoding, How(takes, outputs, classes))
+    read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
+    remember_file(read, path)
+    return read
+
+
+def read_own(path: str | Path, like: nn.Module | None = None) -> Any:
+    """What a file holds, before anybody knows how it is asked: a booster, an estimator, layers, a graph."""
     path = as_path(path, "a file with a model")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; check the name and the folder")
@@ -64,12 +75,12 @@ def read_model(
         raise ValueError(f"{path}: no model is read from a '{suffix}' file; the formats are {', '.join(FORMATS)}")
     if like is not None and suffix != ".safetensors":
         raise ValueError(f"like= belongs to .safetensors files, which hold weights only; {path} needs none")
-    own = FORMATS[suffix](path, start) if like is None else read_into(path, like)
-    if isinstance(own, Layers):  # which `as_model` would leave as they are
-        return read_as(own, encoding, How(takes, outputs, classes))
-    read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
-    remember_run(read, f"file:{hashlib.sha256(path.read_bytes()).hexdigest()}")  # so that no file audits itself
-    return read
+    return FORMATS[suffix](path, start) if like is None else read_into(path, like)
+
+
+def remember_file(model: Deployed, path: str | Path) -> None:
+    """Which file a model was read from, so that no file audits itself."""
+    remember_run(model, f"file:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}")
 
 
 def _trees(path: Path, start: bytes) -> Any:
@@ -78,7 +89,9 @@ def _trees(path: Path, start: bytes) -> Any:
     if start.startswith(b"tree"):
         text = check_lightgbm(path, contents)
         lightgbm = _library("lightgbm", "trees", path)
-        return _read(path, lambda: lightgbm.Booster(model_str=text))
+        booster = _read(path, lambda: lightgbm.Booster(model_str=text))
+        booster.params = settings_in(contents.decode())  # how it was trained: known, though LightGBM is not told
+        return booster
     if not start.startswith(b"{"):
         raise damaged(path, ValueError("it begins neither as a model of XGBoost nor as one of LightGBM"))
     check_xgboost(path, contents)

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.inputs import is_of, numbers, question
+from holdfast.models.questions.boosters import Margins, booster_feed
+from holdfast.models.questions.inputs import is_of, numbers
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
 from holdfast.tabular.encoding import Encoding
@@ -40,15 +41,14 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
         )
     check_outputs(model.num_model_per_iteration(), encoding, "lightgbm.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
-    given = question(model, encoding, encoded)
-    ask = partial(_ask, model, given, float(objective[1].get("sigmoid", 1)), places_of(how.classes, encoding))
+    tell = partial(_told, scale=float(objective[1].get("sigmoid", 1)))
+    ask = Margins(model, booster_feed(model, encoding, encoded), tuple(places_of(how.classes, encoding)), tell)
     return deployed_booster(model, encoding, ask, "lightgbm.Booster, asked for raw scores", how.classes, encoded)
 
 
-def _ask(booster: Any, given: Any, scale: float, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
-    raw = np.asarray(booster.predict(given(table), raw_score=True), dtype=np.float64)
-    logits = np.stack([-raw, raw], axis=1) * scale / 2 if raw.ndim == 1 else raw
-    return logits[:, places]
+def _told(booster: Any, rows: Any, scale: float) -> NDArray[np.float64]:
+    raw = np.asarray(booster.predict(rows, raw_score=True), dtype=np.float64)
+    return np.stack([-raw, raw], axis=1) * scale / 2 if raw.ndim == 1 else raw
 
 
 def _objective(dumped: Any) -> tuple[str, dict[str, str]]:

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.inputs import is_of, numbers, question
+from holdfast.models.questions.boosters import Margins, booster_feed
+from holdfast.models.questions.inputs import is_of, numbers
 from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
@@ -44,21 +45,17 @@ def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
         )
     check_outputs(int(learner["learner_model_param"]["num_class"]), encoding, "xgboost.Booster")
     encoded = None if how.takes is None else how.takes == "encoded"
-    given = question(model, encoding, encoded)
-    places = places_of(how.classes, encoding)
-    ask = partial(_ask, model, given, places)
+    ask = Margins(model, booster_feed(model, encoding, encoded), tuple(places_of(how.classes, encoding)), _told)
     return deployed_booster(model, encoding, ask, "xgboost.Booster, asked for margins", how.classes, encoded)
 
 
-def _ask(booster: Any, given: Any, places: list[int], table: pd.DataFrame) -> NDArray[np.float64]:
+def _told(booster: Any, rows: Any) -> NDArray[np.float64]:
     import xgboost
 
-    rows = given(table)
     names = None if isinstance(rows, pd.DataFrame) else booster.feature_names
     matrix = xgboost.DMatrix(rows, enable_categorical=True, feature_names=names)
     margin = booster.predict(matrix, output_margin=True).astype(np.float64)
-    logits = np.stack([-margin, margin], axis=1) / 2 if margin.ndim == 1 else margin
-    return logits[:, places]
+    return np.stack([-margin, margin], axis=1) / 2 if margin.ndim == 1 else margin
 
 
 def grown_of(final: Any) -> Grown:

@@ -112,9 +112,9 @@ def steps(own: Any) -> tuple[list[Any], Any]:
 
 def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
     """What a fitted estimator is to be given for a table: the columns that it was fitted on, as it was given them."""
-    names = _names(own)
+    names = columns_of(own)
     if encoded is None:
-        encoded = _is_of_encoded_rows(own, names, encoding)
+        encoded = is_of_encoded_rows(own, names, encoding)
     if encoded:
         return _encoded(encoding, names)
     order = None if names is None else names_in_schema(names, encoding)
@@ -161,7 +161,7 @@ def _encoded(encoding: Encoding, names: list[str] | None) -> See:
     return see
 
 
-def _names(own: Any) -> list[str] | None:
+def columns_of(own: Any) -> list[str] | None:
     """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
     for name in ("feature_names_in_", "feature_names", "feature_name"):
         names = getattr(own, name, None)
@@ -179,7 +179,7 @@ def _width(own: Any) -> int | None:
     return None
 
 
-def _is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
+def is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
     if names is not None and set(names) <= set(encoding.schema.names):
         return False
     return _width(own) == encoding.width != len(encoding.schema.features)

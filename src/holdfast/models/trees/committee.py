@@ -17,6 +17,7 @@ from holdfast.models.deployed import ensemble_of
 from holdfast.models.merged import Groups, Merged, merge_logits
 from holdfast.models.model import Model
 from holdfast.models.trees.ensemble import Ensemble, Floats
+from holdfast.models.trees.masks import Masks
 from holdfast.tabular.encoding import Encoding
 
 Number = TypeVar("Number", bound=np.generic)
@@ -80,9 +81,22 @@ class Committee:
         """What every member says of every row: (k, n, c)."""
         first = self.ensembles[0]
         cells = first.cells_of(first.encoding.raw(x))  # one look at the rows for all
+        if self.masks is not None:
+            base = np.stack([one.base for one in self.ensembles[1:]])[:, None]
+            told = torch.from_numpy(first.logits(base + self.masks.sums(cells)))
+            return merge_logits(told, self.groups[1]).to(x.device)
         several = zip(self.ensembles[1:], self.groups[1:], strict=True)
-        told = [merge_logits(torch.from_numpy(one.logits(one.raw(cells))), groups) for one, groups in several]
-        return torch.stack(told).to(x.device)
+        each = [merge_logits(torch.from_numpy(one.logits(one.raw(cells))), groups) for one, groups in several]
+        return torch.stack(each).to(x.device)
+
+    @cached_property
+    def masks(self) -> Masks | None:
+        """The trees of all members at once; None where members differ in kind, or a tree has too many leaves."""
+        kinds = {(one.link, len(one.base)) for one in self.ensembles}
+        if len(kinds) > 1 or len(set(self.groups)) > 1 or not len(self):
+            return None
+        members = Committee(self.ensembles[1:], self.groups[1:])
+        return Masks.of(members.joint, [len(one.roots) for one in members.ensembles])
 
     def logits_of(self, x: Tensor, members: Tensor) -> Tensor:
         return self.logits(x)[members, torch.arange(len(x), device=x.device)]

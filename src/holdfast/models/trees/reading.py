@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.models.deployed import Ask, Deployed
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
+from holdfast.models.questions.boosters import Margins
 from holdfast.models.questions.inputs import as_fitted, seen
 from holdfast.models.trees import grown as growing
 from holdfast.models.trees.ensemble import Ensemble, Floats
@@ -59,6 +60,14 @@ def deployed_booster(
     ensemble = ensemble_of_estimator(model, encoding, ask, classes, encoded)
     way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
     return Deployed(model, encoding, ask, f"{about}, {way}", ensemble=ensemble)
+
+
+def deployed_by_margins(ask: Margins) -> Deployed:
+    """A booster that is asked in this way, with its trees."""
+    about = f"{type(ask.booster).__module__.partition('.')[0]}.Booster, asked for margins"
+    return deployed_booster(
+        ask.booster, ask.feed.encoding, ask, about, ask.classes, encoded=ask.feed.takes == "encoded"
+    )
 
 
 def _read(

@@ -1,0 +1,157 @@
+"""What is wrong with a file that should be CSV, in a sentence that says how to mend it, also without Python."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from holdfast.utils.messages import some
+
+CHUNK = 1 << 20  # bytes read at once
+LOOKED_AT = 1000  # cells of a column of text that are looked at before all of them are
+_STARTS = {
+    b"PK\x03\x04": "a spreadsheet (.xlsx) or an archive; open it and save the sheet as CSV UTF-8",
+    b"\x1f\x8b": "compressed; unpack it first, for example with gunzip",
+    b"PAR1": "a Parquet file; give it a name that ends in .parquet",
+}
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_DECIMAL = re.compile(r"[+-]?\d+(?:[. ]\d{3})*,\d+")
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+def check_bytes(path: Path) -> None:
+    """Refuse what is not text in UTF-8: pandas would read a cell up to its first zero byte and pass over the rest."""
+    decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
+    with open(path, "rb") as file:
+        first = file.read(CHUNK)
+        _check_start(path, first)
+        chunk = first
+        while chunk:
+            if b"\0" in chunk:
+                raise ValueError(
+                    f"{path} is not a valid CSV file: it holds bytes of value 0, as binary files and text in UTF-16 "
+                    "do; save it as CSV in UTF-8"
+                )
+            _decode(path, decoder, chunk, lines)
+            lines += chunk.count(b"\n")
+            chunk = file.read(CHUNK)
+    _decode(path, decoder, b"", lines)
+
+
+def check_separator(path: Path, names: Sequence[str]) -> None:
+    """Refuse a first line that was cut at its commas and has more of another mark."""
+    line, commas = ",".join(names), len(names) - 1
+    mark = max(_MARKS, key=line.count)
+    if line.count(mark) <= commas:
+        return
+    decimal = ', decimal=","' if _has_decimal_commas(path, mark) else ""
+    numbers = " and its numbers have decimal commas" if decimal else ""
+    settings = f'sep={json.dumps(mark)}{decimal}, keep_default_na=False, na_values=[""]'
+    read = f"import pandas as pd; pd.read_csv({_named(path)}, {settings})"
+    raise ValueError(
+        f"{path}: its columns are separated by {_MARKS[mark]}{numbers}; CSV here has commas between columns and points "
+        "in numbers: save it so from a spreadsheet that is set to English, or run "
+        + _command(f"{read}.to_csv({_beside(path)}, index=False)")
+    )
+
+
+def check_decimals(path: Path, table: pd.DataFrame) -> None:
+    """Refuse columns of text that are numbers with a decimal comma: they would be taken for levels."""
+    for name in table.select_dtypes(exclude="number"):
+        known = table[name].dropna()
+        if _are_decimals(known[:LOOKED_AT]) and _are_decimals(known):
+            example = next(cell for cell in known if "," in cell)
+            raise ValueError(
+                f"{path}: column {name!r} has numbers with commas in them, such as {example!r} in row "
+                f"{known.index[known == example][0]!r}; write them with a decimal point and without marks for "
+                "thousands (1.5, 1500); if they are no numbers, write something else than a comma"
+            )
+
+
+def parse_error(path: Path, error: Exception) -> ValueError:
+    """What pandas said, in the words of a person who has the file before them."""
+    said = str(error).strip()
+    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said)
+    if ragged:
+        names, line, cells = ragged.groups()
+        return ValueError(
+            f"{path}: line {line} has {cells} cells, but the lines before it have {names}; put text that holds a comma "
+            "in quotation marks, or delete what is too much"
+        )
+    opened = re.search(r"EOF inside string starting at row (\d+)", said)
+    if opened:
+        return ValueError(
+            f"{path}: a quotation mark in about line {int(opened[1]) + 1} is never closed; close it, or write two of "
+            "them where one is meant"
+        )
+    if "No columns to parse" in said:
+        return ValueError(f"{path} is empty; it needs a first line with the names of the columns, and a line per row")
+    return ValueError(f"{path} is not a valid CSV file: {said}")
+
+
+def _check_start(path: Path, first: bytes) -> None:
+    for start, told in _STARTS.items():
+        if first.startswith(start):
+            raise ValueError(f"{path} is not a valid CSV file but {told}")
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(f"{path} is text in UTF-16, not in UTF-8; {_saving_as_utf8(path, 'utf-16')}")
+
+
+def _decode(path: Path, decoder: codecs.IncrementalDecoder, chunk: bytes, lines: int) -> None:
+    try:
+        decoder.decode(chunk, final=not chunk)
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start : error.start + 1]
+        line = lines + error.object[: error.start].count(b"\n")
+        meant = byte.decode("cp1252", errors="replace")
+        guess = f" (in Windows' Western encoding it is {meant!r})" if meant.isprintable() and meant != "\ufffd" else ""
+        raise ValueError(
+            f"{path} is not text in UTF-8: byte 0x{byte.hex()} in line {line} is no character of it{guess}; "
+            f"{_saving_as_utf8(path, 'cp1252')}"
+        ) from None
+
+
+def _saving_as_utf8(path: Path, encoding: str) -> str:
+    text = f'Path({_named(path)}).read_text("{encoding}")'
+    command = _command(f'from pathlib import Path; Path({_beside(path)}).write_text({text}, "utf-8")')
+    return f"save it as CSV UTF-8 from a spreadsheet or an editor, or run {command}"
+
+
+def _command(program: str) -> str:
+    """What a shell runs, whatever the names of files hold."""
+    return f"python -c {shlex.quote(program)}"
+
+
+def _named(path: Path) -> str:
+    return json.dumps(str(path))
+
+
+def _beside(path: Path) -> str:
+    return _named(path.with_name(f"{path.stem}-new.csv"))
+
+
+def _has_decimal_commas(path: Path, mark: str) -> bool:
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        cells = [cell.strip().strip('"') for line in file.read(CHUNK).splitlines()[1:] for cell in line.split(mark)]
+    return any(_DECIMAL.fullmatch(cell) for cell in cells)
+
+
+def _are_decimals(cells: pd.Series[Any]) -> bool:
+    """Whether all are spelt as numbers, and some with a comma."""
+    texts = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+    some_so = any(_DECIMAL.fullmatch(text) for text in texts[:LOOKED_AT])
+    return some_so and all(_DECIMAL.fullmatch(text) or _WHOLE.fullmatch(text) for text in texts)
+
+
+def more_cells(path: Path, names: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"{path}: its rows have more cells than its first line has names ({some(names, 12)}); name every column; "
+        "only the first, for row labels, may have an empty name; put text that holds a comma in quotation marks"
+    )

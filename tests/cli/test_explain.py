@@ -1,0 +1,174 @@
+"""`holdfast explain`: from files to files, and `holdfast audit` of what it wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+import skops.io
+
+import holdfast as hf
+from commands import interrupt, invoke
+from loans import FEATURES, applicants, model, schema, train_rows
+
+RETRAIN = ("--retrain", "bootstrap:12")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with train.csv, people.csv, schema.toml and model.skops, as a user has them."""
+    folder = tmp_path_factory.mktemp("files")
+    train_rows().to_csv(folder / "train.csv", index=False)
+    applicants(12).to_csv(folder / "people.csv", index=False)
+    schema().save(folder / "schema.toml")
+    skops.io.dump(model(), folder / "model.skops")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def given(files):
+    return (
+        "--data", files / "train.csv", "--people", files / "people.csv", "--schema", files / "schema.toml",
+        "--model", files / "model.skops", "--want", "yes",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(given, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explain")
+    ran = invoke("explain", *given, *RETRAIN, "--hold", 0.75, "--plans", 2, "--out", "advice", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    return folder / "advice", ran
+
+
+def test_the_files_hold_the_advice(done):
+    folder, _ = done
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "advice.csv", "advice.parquet", "changes.csv", "changes.parquet", "not_durable.csv", "problems.csv",
+        "summary.json",
+    }  # fmt: skip
+    advice = pd.read_csv(folder / "advice.csv")
+    assert list(advice.columns[:7]) == ["id", "plan", "found", "cost", "hold", "low", "high"]
+    assert set(FEATURES) <= set(advice.columns)
+    assert set(advice["id"]) == set(applicants(12)["id"])
+    given = advice[advice["found"]]
+    assert len(given)
+    assert (model().predict(given[FEATURES]) == "yes").all()
+    changes = pd.read_csv(folder / "changes.csv")
+    assert list(changes.columns) == ["id", "plan", "feature", "now", "then"]
+    assert set(changes["id"]) == set(given["id"])
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "advice.parquet")[FEATURES], advice[FEATURES])
+    assert len(pd.read_parquet(folder / "changes.parquet")) == len(changes)
+
+
+def test_the_summary_says_what_was_decided_and_why(done):
+    folder, ran = done
+    about = json.loads((folder / "summary.json").read_text())
+    assert about["decided"]["method"].startswith("rehearsed")
+    assert about["decided"]["hold"] == 0.75
+    assert about["decided"]["model_is_ours"] is False
+    assert about["decided"]["retrained"] == {role: {"bootstrap": 4} for role in ("rehearsal", "selection", "audit")}
+    assert "'id' names the rows" in about["decided"]["rows"]
+    assert about["with_a_plan"] + about["have_the_class"] + about["not_durable"] + about["nothing_found"] == 12
+    assert "Advice for 12 people" in ran.stdout
+    assert str(folder.name) in ran.stdout
+
+
+def test_json_is_all_that_is_printed(given, tmp_path):
+    ran = invoke("explain", *given, "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    about = json.loads(ran.stdout)
+    assert about["people"] == 12
+    assert about["audited"] == []
+    quiet = invoke("explain", *given, "--quiet", cwd=tmp_path)
+    assert (quiet.returncode, quiet.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_the_text_fits_the_terminal(given, tmp_path, columns):
+    ran = invoke("explain", *given, *RETRAIN, "--hold", 0.75, cwd=tmp_path, COLUMNS=str(columns))
+    assert ran.returncode == 0, ran.stderr
+    shown = ran.stdout.split("holdfast-advice")[0]
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "…" not in shown
+
+
+def test_advice_is_audited_by_models_that_had_no_say_in_it(files, given, done, tmp_path):
+    folder, _ = done
+    about = json.loads((folder / "summary.json").read_text())
+    ran = invoke("audit", "--counterfactuals", folder, *given, "--retrain", "bootstrap:4", "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    said = json.loads(ran.stdout)
+    # The first eight rehearsed and selected; those that come next are the ones that the advice's own columns are from.
+    assert about["had_a_say"]["taken"] == {"bootstrap": 8}
+    assert said["changes"][0]["rate"] == pytest.approx(about["audited"][0]["invalidated"])
+    assert said["valid"] == about["plans"]
+
+
+def test_advice_that_was_edited_is_refused(given, done, tmp_path):
+    folder, _ = done
+    for name in ("advice.csv", "summary.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "advice.csv").write_text(
+        (folder / "advice.csv").read_text().replace("yes", "no").replace("own", "rent")
+    )
+    ran = invoke("audit", "--counterfactuals", tmp_path, *given, "--retrain", "bootstrap:4", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "changed later" in ran.stderr
+
+
+def test_the_model_may_be_trained_here_and_everything_says_so(given, tmp_path):
+    without = [word for place, word in enumerate(given) if given[max(0, place - 1)] != "--model" and word != "--model"]
+    own = ("--train", "--hidden", "8", "--epochs", 20, "--retrain", "seeds:6", "--hold", 0.5)
+    ran = invoke("explain", *without, *own, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "a network that holdfast trained, not one of yours" in " ".join(ran.stdout.split())
+    about = json.loads((tmp_path / "holdfast-advice" / "summary.json").read_text())
+    assert about["decided"]["model_is_ours"] is True
+    assert about["decided"]["model"] == "a network that holdfast trained"
+    ran = invoke("explain", *without, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "--model FILE" in ran.stderr
+    assert "--train" in ran.stderr
+
+
+def test_a_promise_that_cannot_be_kept_has_an_exit_code_of_its_own(given, tmp_path):
+    ran = invoke("explain", *given, *RETRAIN, "--promise", 0.01, cwd=tmp_path)
+    assert ran.returncode == 3
+    assert "Nothing is promised" in " ".join(ran.stdout.split())
+
+
+def test_the_dataset_of_ours_needs_no_files(tmp_path):
+    ran = invoke(
+        "explain", "--data", "german", "--rows", 6, "--train", "--hidden", "8", "--epochs", 5, "--retrain", "seeds:6",
+        "--hold", 0.5, "--want", "good", cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "holdfast-advice" / "advice.csv").is_file()
+
+
+def test_several_classes_may_be_named(given, tmp_path):
+    ran = invoke("explain", *given, "--want", "no", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "not all of them" in ran.stderr
+
+
+def test_nothing_is_left_behind_by_ctrl_c(given, tmp_path):
+    words = ("explain", *given, *RETRAIN, "--hold", 0.75)
+    ended = interrupt(*words, at="holdfast.explaining.searching:_judged", cwd=tmp_path)
+    assert ended.returncode == 130
+    assert "interrupted" in ended.stderr
+    assert not (tmp_path / "holdfast-advice").exists()
+
+
+def test_an_explainer_of_the_same_files_says_the_same(files, done):
+    folder, _ = done
+    own = hf.Explainer(
+        files / "model.skops", pd.read_csv(files / "train.csv"), schema=files / "schema.toml", want="yes",
+        retrain=hf.changes.bootstrap(12), workers=1,
+    )  # fmt: skip
+    advice = own.explain(pd.read_csv(files / "people.csv"), hold=0.75, plans=2)
+    kept = pd.read_csv(folder / "advice.csv")
+    pd.testing.assert_frame_equal(advice.wide()[FEATURES], kept[FEATURES])
