@@ -116,7 +116,7 @@ def test_demo_shows_and_writes(tmp_path):
         (("demo", "--rows", -3), "Invalid value for '--rows': got -3; choose a whole number from 1 to 200"),
         (("demo", "--rows", "many"), "Invalid value for '--rows': Input should be a valid integer"),
         (("demo", "--members", 0), "got 0; choose a whole number from 1 to 700"),
-        (("explain",), "No such command 'explain'"),
+        (("explane",), "No such command 'explane'"),
     ],
 )
 def test_a_command_that_is_not_understood_exits_with_2(words, message, tmp_path):

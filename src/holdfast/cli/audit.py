@@ -78,8 +78,9 @@ def audit(
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?
 
-    The retrained models are files (--retrained), refits of an estimator (--model and --retrain), or, where there is no
-    model yet, networks that holdfast trains (--train).
+    The retrained models are files (--retrained), refits of an estimator
+    (--model and --retrain), or, where there is no model yet, networks that
+    holdfast trains (--train).
     """
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):

@@ -81,11 +81,19 @@ HiddenOption = Annotated[
 ]
 EpochsOption = Annotated[
     int | None,
-    typer.Option("--epochs", callback=whole_number(1, MOST_EPOCHS), help="With --train: epochs; by default, 100."),
+    typer.Option(
+        "--epochs",
+        callback=whole_number(1, MOST_EPOCHS),
+        help="With --train: epochs; by default, the dataset's own, or 100.",
+    ),
 ]
 BatchOption = Annotated[
     int | None,
-    typer.Option("--batch", callback=whole_number(1, MOST_ROWS), help="With --train: rows per batch; by default, 32."),
+    typer.Option(
+        "--batch",
+        callback=whole_number(1, MOST_ROWS),
+        help="With --train: rows per batch; by default, the dataset's own, or 32.",
+    ),
 ]
 
 

@@ -108,8 +108,10 @@ def promise(
 ) -> None:
     """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3).
 
-    Of the retrained models of each kind, the first rehearse, the next calibrate and the others audit. A kind of
-    --retrain without a count gets as many as that takes; with --train, the kind is seeds unless another is named.
+    Of the retrained models of each kind, the first rehearse, the next
+    calibrate and the others audit. A kind of --retrain without a count gets
+    as many as that takes; with --train, the kind is seeds unless another is
+    named.
     """
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
