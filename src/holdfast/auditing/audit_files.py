@@ -166,6 +166,8 @@ def _dataset(name: str | Path) -> Data | None:
     if str(name) in datasets.DATASETS:
         own = prepare(str(name))
         return Data(own.table, own.train, own.encoding, PAPER_RECIPES.get(own.card.name), own.test)
+    if Path(name).is_dir():
+        raise ValueError(f"{name} is a folder; name the .csv or .parquet file in it")
     if not Path(name).suffix:
         raise ValueError(
             f"no dataset is called '{name}' (there are {', '.join(datasets.DATASETS)}); for your own table, name "

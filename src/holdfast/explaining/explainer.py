@@ -100,6 +100,7 @@ class Explainer:
         if self.workers is not None:
             check_whole("workers", self.workers, least=1)
         self._check_label()
+        self._check_classes()
         if self.want is not None:
             wanted(self.want, self.encoding.schema)
         if not self.ours:
@@ -318,6 +319,18 @@ class Explainer:
             raise ValueError(
                 f"the table has no column '{own}'{did_you_mean(own, self.rows.columns)}, which is the label and is "
                 f"needed {needs}; the columns are {some(self.rows.columns, 12)}"
+            )
+
+    def _check_classes(self) -> None:
+        """Raise where the table shows one class only: then nobody can say what people of another class are like."""
+        label, classes = self.schema_given.label, self.schema_given.classes
+        if label not in self.rows:
+            return
+        there = [one for one in classes if (self.rows[label] == one).any()]
+        if len(there) < 2:
+            raise ValueError(
+                f"all {len(self.rows)} rows of the table have the label {some(there)} of '{label}'; the schema has the "
+                f"classes {some(classes)}: give the rows of all classes that the model was trained on"
             )
 
     def _check_model(self) -> None:

@@ -71,8 +71,12 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
     unknown = [name for name in settings if name not in {one.name for one in fields(Explainer)}]
     if unknown:
         raise TypeError(f"Explainer has no setting '{unknown[0]}'")
-    if model is None and about["recipe"] is not None:
-        model = Recipe(**about["recipe"])
+    recipe = about["recipe"]
+    if model is None and recipe is not None:
+        own_recipe: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in recipe.items()
+        }
+        model = Recipe(**own_recipe)
     rows = as_pandas(table, "table")
     without_models = Explainer(model, rows, **{**own, **settings, "retrain": None})
     _check_same(without_models, about, folder)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
 from holdfast.auditing.model_files import read_retrained
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
+from holdfast.families.judging import compared_rows, judged
 from holdfast.families.own_training import train_by
 from holdfast.families.reading_members import gather_models
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
-from holdfast.families.training import train
+from holdfast.families.retrained_networks import retrained_network
 from holdfast.models.deployed import Deployed
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
 USUAL = 96  # retrained models where nobody says how many
-COMPARED = 1000  # rows on which members are compared with the deployed model
 SOURCES = (
     "retrain=hf.seeds(96) or other changes (an estimator is fitted again; a network needs recipe=hf.Recipe(...)), "
     "retrain=function (called as function(rows, seed), returns a model), or retrain=[model, model, ...] (models that "
@@ -87,21 +86,14 @@ def can_refit(own: Any) -> bool:
 
 
 def _by_changes(changes: list[Retraining], training: Training) -> Family:
-    if isinstance(training.recipe, Recipe):
-        x, y = training.encoding.encode(training.table), training.encoding.labels(training.table)
-        own = {"store": training.store, "workers": training.workers, "progress": training.progress}
-        return judged(train(x, y, training.recipe, changes, **own), training)  # type: ignore[arg-type]
-    model = training.deployed if training.recipe is None else training.recipe
-    family = refit(
-        model,
-        training.table,
-        changes,
-        encoding=None if training.recipe is None else training.encoding,
-        store=training.store,
-        workers=training.workers,
-        progress=training.progress,
-    )
-    return family if training.recipe is None else judged(family, training)
+    own: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
+    table, encoding, recipe = training.table, training.encoding, training.recipe
+    if isinstance(recipe, Recipe):
+        return retrained_network(training.deployed, recipe, encoding, table, changes, **own)
+    if recipe is None:
+        return refit(training.deployed, table, changes, **own)
+    family = refit(recipe, table, changes, encoding=encoding, **own)  # an estimator that is not fitted
+    return judged(family, training.deployed, *compared_rows(encoding, table, None))
 
 
 def _by_function(source: Any, training: Training) -> Family:
@@ -116,15 +108,6 @@ def _by_function(source: Any, training: Training) -> Family:
         workers=training.workers,
         progress=training.progress,
     )
-
-
-def judged(family: Family, training: Training) -> Family:
-    """The family, and whether the deployed model could be one of its members."""
-    table, encoding = training.table, training.encoding
-    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED)).round().long().numpy()
-    some = table.iloc[chosen]
-    found = family.resemblance(training.deployed, encoding.encode(some), encoding.labels(some))
-    return replace(family, surrogates=found.reason)
 
 
 def _is_function(source: Any) -> bool:
