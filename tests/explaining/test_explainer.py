@@ -398,6 +398,7 @@ def test_an_index_of_its_own_is_kept(explainer):
 
 def test_polars_goes_in_and_comes_out(explainer, advice):
     import polars
+
     people = polars.from_pandas(applicants(PEOPLE))
     own = hf.Explainer(
         model(), polars.from_pandas(train_rows()), want="yes", schema=schema(), retrain=explainer.family, workers=1
