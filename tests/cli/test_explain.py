@@ -6,24 +6,17 @@ import json
 
 import pandas as pd
 import pytest
-import skops.io
 
 import holdfast as hf
 from commands import interrupt, invoke
-from loans import FEATURES, applicants, model, schema, train_rows
+from loans import FEATURES, applicants, model, write_files
 
 RETRAIN = ("--retrain", "bootstrap:12")
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A folder with train.csv, people.csv, schema.toml and model.skops, as a user has them."""
-    folder = tmp_path_factory.mktemp("files")
-    train_rows().to_csv(folder / "train.csv", index=False)
-    applicants(12).to_csv(folder / "people.csv", index=False)
-    schema().save(folder / "schema.toml")
-    skops.io.dump(model(), folder / "model.skops")
-    return folder
+    return write_files(tmp_path_factory.mktemp("files"), people=12)
 
 
 @pytest.fixture(scope="module")

@@ -285,7 +285,9 @@ class Explainer:
         target = goal.targets(model, self.encoding.encode(known), known.index)
         space = self.encoding.space if self.constrained else None
         imported = from_tables(known, points, self.encoding, model, target=target, space=space)
-        return FileAudit(imported, audited_by(imported.counterfactuals, goal.family(self.roles.audit)))
+        result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
+        told = {"model": self._decided()["model"], "retrained": str(self.roles), "matched": said}
+        return FileAudit(imported, result, constrained=self.constrained, **told)
 
     # ---- kept ----
 
