@@ -9,7 +9,7 @@ import pytest
 
 import holdfast as hf
 from commands import interrupt, invoke
-from loans import FEATURES, applicants, model, write_files
+from loans import FEATURES, applicants, model, schema, write_files
 
 RETRAIN = ("--retrain", "bootstrap:12")
 
@@ -127,9 +127,11 @@ def test_the_model_may_be_trained_here_and_everything_says_so(given, tmp_path):
     assert "--train" in ran.stderr
 
 
-def test_a_promise_that_cannot_be_kept_has_an_exit_code_of_its_own(given, tmp_path):
-    ran = invoke("explain", *given, *RETRAIN, "--promise", 0.01, cwd=tmp_path)
-    assert ran.returncode == 3
+def test_a_promise_of_nothing_has_an_exit_code_of_its_own(given, tmp_path):
+    stuck = schema().revise("income", "savings", "duration", "housing", mutable=False)
+    stuck.save(tmp_path / "stuck.toml")
+    ran = invoke("explain", *given, "--schema", "stuck.toml", *RETRAIN, "--promise", 0.3, cwd=tmp_path)
+    assert ran.returncode == 3, ran.stderr
     assert "Nothing is promised" in " ".join(ran.stdout.split())
 
 
