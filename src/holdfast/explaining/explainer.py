@@ -224,7 +224,7 @@ class Explainer:
             "rows": said,
             **self._decided(),
         }
-        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
+        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
 
     def _asked(self, people: Any, want: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""
