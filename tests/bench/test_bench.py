@@ -35,6 +35,7 @@ TABLES = {
     "betarce": "At equal k, whose statement holds",
     "black_box": "A model that only answers",
     "certificates": "Moving to where more is proved, in the same ball",
+    "front_door": "From a table to advice that holds",
     "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",
     "many_rows": "Many rows of german",

@@ -122,8 +122,7 @@ def test_a_recipe_is_the_datasets_own_unless_something_else_is_given():
     assert recipe_of(None, None, None, own) == own
     assert recipe_of(None, 3, None, own) == hf.Recipe((9, 4), epochs=3, batch=5)
     assert recipe_of("8,2", None, 6, own) == hf.Recipe((8, 2), batch=6)
-    with pytest.raises(ValueError, match=r"--train needs the widths .* --hidden 128,64,16"):
-        recipe_of(None, None, None)
+    assert recipe_of(None, None, None) == hf.Recipe()
 
 
 # ---- tables with labels, and models of every source ----
@@ -260,7 +259,6 @@ def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
         ((), "there is no model: name the deployed one (--model FILE), or have holdfast train a network"),
         (("--retrain", "seeds:3"), "there is no model: name the deployed one (--model FILE)"),
         (("--hidden", 8), "--hidden says how holdfast is to train a network, which it does only when it is asked to"),
-        (("--train",), "--train needs the widths of the network's hidden layers; give them: --hidden 128,64,16"),
         (("--model", "{folder}/model.skops"), "there are no retrained models: say how often to retrain"),
         (
             ("--model", "{folder}/model.safetensors", "--retrain", "seeds:3"),

@@ -79,6 +79,13 @@ def test_an_ensemble_without_trees_says_nothing():
     assert not Masks.of(ensemble, (0,)).sums(cells_of(ensemble, 1)).any()
 
 
+def test_sets_may_be_narrower_than_a_feature_that_no_node_tests():
+    ensemble = chain(3)
+    narrow = replace(ensemble, sets=np.zeros((1, 1), dtype=bool))
+    cells = cells_of(ensemble, 1)
+    np.testing.assert_array_equal(narrow.masks.sums(cells), ensemble.masks.sums(cells))
+
+
 @pytest.mark.parametrize("groups", [None, ((1,), (0,))])
 @pytest.mark.parametrize("links", [("logit", "logit", "logit"), ("logit", "probability", "logit")])
 def test_members_together_say_what_each_says(groups, links):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.inputs import (
+    MODELS,
+    RESULTS,
+    TABLES,
     BatchOption,
     DataOption,
     EpochsOption,
@@ -16,6 +19,7 @@ from holdfast.cli.inputs import (
     JsonOption,
     LabelOption,
     ModelOption,
+    OutOption,
     PeopleOption,
     QuietOption,
     RetrainedOption,
@@ -50,45 +54,92 @@ def explain(
         list[str] | None,
         typer.Option(
             "--want",
+            metavar="CLASS",
+            rich_help_panel=RESULTS,
             help="The class that people want; repeat it where any of several will do. By default, the other of two.",
         ),
     ] = None,
     hold: Annotated[
         float | None,
-        typer.Option("--hold", help="Give only plans that this share of the selection models accept, such as 0.95."),
+        typer.Option(
+            "--hold",
+            metavar="SHARE",
+            rich_help_panel=RESULTS,
+            help="Give a person only plans that this share of the retrained models accepts, such as 0.95.",
+        ),
     ] = None,
     promise: Annotated[
         float | None,
-        typer.Option("--promise", help="Promise that a retrained model invalidates at most this share, on average."),
+        typer.Option(
+            "--promise",
+            metavar="SHARE",
+            rich_help_panel=RESULTS,
+            help="Promise that one more retrained model invalidates at most this share of all plans, on average.",
+        ),
     ] = None,
     plans: Annotated[
-        int, typer.Option("--plans", callback=whole_number(1, MOST_PLANS), help="Plans for each person at most.")
+        int,
+        typer.Option(
+            "--plans",
+            metavar="COUNT",
+            rich_help_panel=RESULTS,
+            callback=whole_number(1, MOST_PLANS),
+            help="Plans for each person at most, which change different features.",
+        ),
     ] = 1,
     method: Annotated[
         str | None,
-        typer.Option("--method", help="A search, such as min-l1+sns (holdfast methods); by default, chosen by a rule."),
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            rich_help_panel=RESULTS,
+            help="A search, such as min-l1+sns; by default, chosen by a rule. holdfast methods lists them.",
+        ),
     ] = None,
     schema: SchemaOption = None,
     label: LabelOption = None,
     index: IndexOption = None,
     unconstrained: UnconstrainedOption = False,
     rows: Annotated[
-        int | None, typer.Option("--rows", callback=whole_number(1, MOST_ROWS), help="Only the first people.")
+        int | None,
+        typer.Option(
+            "--rows",
+            metavar="COUNT",
+            rich_help_panel=TABLES,
+            callback=whole_number(1, MOST_ROWS),
+            help="Only the first people.",
+        ),
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option("--sizes", help="How many models rehearse, select and audit, of each kind, such as 32,32,32."),
+        typer.Option(
+            "--sizes",
+            metavar="N,N,N",
+            rich_help_panel=MODELS,
+            help="How many retrained models of each kind rehearse, select and audit; by default, about a third each.",
+        ),
     ] = None,
     train: TrainOption = False,
     hidden: HiddenOption = None,
     epochs: EpochsOption = None,
     batch: BatchOption = None,
     scaling: ScalingOption = "standard",
-    out: Annotated[Path, typer.Option("--out", help="Folder for the advice.")] = Path("holdfast-advice"),
+    out: OutOption = Path("holdfast-advice"),
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find advice for people whom a model turns down, and say how many retrained models accept it."""
+    """Find advice for people whom a model turns down.
+
+    The files say what each person could change, what it costs, and how many
+    retrained models accept it. For example:
+
+    holdfast explain --data train.csv --schema schema.toml --people rows.csv
+      --model model.skops --retrain bootstrap:96 --want yes --hold 0.95
+
+    A third of the retrained models rehearse: the search asks them. A third
+    select: they decide which plans hold. A third audit: they choose nothing,
+    and judge what was chosen.
+    """
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
         from holdfast.auditing.audit_files import read_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -20,33 +20,69 @@ if TYPE_CHECKING:
 Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "none"]
 RETRAIN_KINDS = ("seeds", "bootstrap", "leave-one-out")  # changes that need no more than a count
 
+TABLES, MODELS, RESULTS = "Tables", "Models", "Results"  # headings of --help
+
 # ---- tables ----
 
 DataOption = Annotated[
     str,
-    typer.Option("--data", help="The table that the models were trained on (.csv or .parquet), or a dataset's name."),
+    typer.Option(
+        "--data",
+        rich_help_panel=TABLES,
+        metavar="FILE",
+        help="The table that the models were trained on (.csv or .parquet), or a dataset's name.",
+    ),
 ]
 PeopleOption = Annotated[
     Path | None,
     typer.Option(
         "--people",
+        rich_help_panel=TABLES,
+        metavar="FILE",
         help="The people who ask for advice (.csv or .parquet); by default, the test rows of the dataset, or those "
         "rows of the data that have a counterfactual.",
     ),
 ]
 IndexOption = Annotated[
     str | None,
-    typer.Option("--index", help="The column that names the rows, in all tables; by default, the one they share."),
+    typer.Option(
+        "--index",
+        rich_help_panel=TABLES,
+        metavar="COLUMN",
+        help="The column that names the rows, in all tables; by default, the one they share.",
+    ),
 ]
 SchemaOption = Annotated[
-    Path | None, typer.Option("--schema", help="What the columns mean and what people can change, .toml or .json.")
+    Path | None,
+    typer.Option(
+        "--schema",
+        rich_help_panel=TABLES,
+        metavar="FILE",
+        help="What the columns mean and what people can change, .toml or .json.",
+    ),
 ]
-LabelOption = Annotated[str | None, typer.Option("--label", help="The label's column, where there is no schema.")]
-ScalingOption = Annotated[Scaling, typer.Option("--scaling", help="How the models' inputs are scaled.")]
+LabelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label", rich_help_panel=TABLES, metavar="COLUMN", help="The label's column, where there is no schema."
+    ),
+]
+ScalingOption = Annotated[
+    Scaling,
+    typer.Option(
+        "--scaling",
+        rich_help_panel=TABLES,
+        metavar="WORD",
+        help=f"How the models' inputs are scaled: {', '.join(get_args(Scaling))}.",
+    ),
+]
 WantOption = Annotated[
     str | None,
     typer.Option(
-        "--want", help="The class that everybody wants; by default, the other of two classes, or any but their own."
+        "--want",
+        rich_help_panel=RESULTS,
+        metavar="CLASS",
+        help="The class that everybody wants; by default, the other of two classes, or any but their own.",
     ),
 ]
 
@@ -56,6 +92,8 @@ ModelOption = Annotated[
     Path | None,
     typer.Option(
         "--model",
+        rich_help_panel=MODELS,
+        metavar="FILE",
         help="The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved "
         "family with one member of kind 'base'.",
     ),
@@ -64,25 +102,42 @@ RetrainedOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--retrained",
+        rich_help_panel=MODELS,
         metavar="FILE",
         help="The retrained models: files (repeat the option), a folder of such files, or the folder of a saved "
         "family.",
     ),
 ]
 UnconstrainedOption = Annotated[
-    bool, typer.Option("--unconstrained", help="Do without the schema's constraints on what people can change.")
+    bool,
+    typer.Option(
+        "--unconstrained",
+        rich_help_panel=RESULTS,
+        help="Do without the schema's constraints on what people can change.",
+    ),
 ]
 TrainOption = Annotated[
-    bool, typer.Option("--train", help="There is no model yet: train a network of holdfast's and use that.")
+    bool,
+    typer.Option(
+        "--train", rich_help_panel=MODELS, help="There is no model yet: train a network of holdfast's and use that."
+    ),
 ]
 HiddenOption = Annotated[
     str | None,
-    typer.Option("--hidden", callback=widths, help="With --train: widths of the hidden layers, such as 128,64,16."),
+    typer.Option(
+        "--hidden",
+        rich_help_panel=MODELS,
+        metavar="WIDTHS",
+        callback=widths,
+        help="With --train: widths of the hidden layers; by default, the dataset's own, or 128,64,16.",
+    ),
 ]
 EpochsOption = Annotated[
     int | None,
     typer.Option(
         "--epochs",
+        rich_help_panel=MODELS,
+        metavar="COUNT",
         callback=whole_number(1, MOST_EPOCHS),
         help="With --train: epochs; by default, the dataset's own, or 100.",
     ),
@@ -91,6 +146,8 @@ BatchOption = Annotated[
     int | None,
     typer.Option(
         "--batch",
+        rich_help_panel=MODELS,
+        metavar="COUNT",
         callback=whole_number(1, MOST_ROWS),
         help="With --train: rows per batch; by default, the dataset's own, or 32.",
     ),
@@ -110,6 +167,7 @@ RetrainOption = Annotated[
     list[str] | None,
     typer.Option(
         "--retrain",
+        rich_help_panel=MODELS,
         metavar="KIND:COUNT",
         callback=check_retrain,
         help=f"Retrain the model so often, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)}).",
@@ -118,11 +176,19 @@ RetrainOption = Annotated[
 
 # ---- results ----
 
-OutOption = Annotated[Path, typer.Option("--out", help="The folder for the results.")]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print the summary as JSON, and nothing else, on standard output.")
+OutOption = Annotated[
+    Path, typer.Option("--out", rich_help_panel=RESULTS, metavar="FOLDER", help="The folder for the results.")
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only; the files are written all the same.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json", rich_help_panel=RESULTS, help="Print the summary as JSON, and nothing else, on standard output."
+    ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", rich_help_panel=RESULTS, help="Print errors only; the files are written all the same."),
+]
 
 # ---- what is meant by them ----
 
@@ -179,14 +245,13 @@ def changes_named(
 
 
 def recipe_of(hidden: str | None, epochs: int | None, batch: int | None, known: Recipe | None = None) -> Recipe:
-    """How to train: the recipe that is ``known`` for the data, changed where something else is given."""
+    """How to train: the recipe that is ``known`` for the data, or the usual one, changed where something else is
+    given."""
     from dataclasses import replace
 
     from holdfast.families.recipe import Recipe
 
-    recipe = known if hidden is None else Recipe(tuple(map(int, hidden.split(","))))
-    if recipe is None:
-        raise ValueError("--train needs the widths of the network's hidden layers; give them: --hidden 128,64,16")
+    recipe = (known or Recipe()) if hidden is None else Recipe(tuple(map(int, hidden.split(","))))
     return replace(recipe, epochs=epochs or recipe.epochs, batch=batch or recipe.batch)
 
 

@@ -57,6 +57,7 @@ def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, A
     return Advice(
         people=asked.people,
         encoding=asked.encoding,
+        goal=asked.goal,
         now=tuple(asked.goal.names(asked.now)),
         wanted=tuple(asked.goal.names(asked.target)),
         given=given,

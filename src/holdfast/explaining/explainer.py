@@ -24,6 +24,7 @@ from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.searching import (
     Outcome,
     Question,
+    check_method,
     chosen_method,
     nobody_asks,
     search_held,
@@ -36,6 +37,7 @@ from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
+from holdfast.guarantees.calibration import fewest_models
 from holdfast.models.adapting import as_model
 from holdfast.models.deployed import Deployed, Outputs, Takes
 from holdfast.models.files.reading import read_model
@@ -204,6 +206,9 @@ class Explainer:
         if (hold is not None or promise is not None) and self.retrain is None:
             asked_for = "hold" if promise is None else "promise"
             raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
+        check_method(method)
+        if promise is not None:
+            self._check_promise(promise)
         asked, said = self._asked(people, want, index)
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
@@ -231,9 +236,10 @@ class Explainer:
         goal = wanted(self.want if want is None else want, schema, frame.index)
         x = self.encoding.encode(frame)
         model = goal.model(self.deployed)
+        now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
+        # Last, since retraining takes long: whatever is wrong with the people is told by now.
         roles = None if self.retrain is None else self.roles.wanted_by(goal)
-        now = predict(model, x).cpu()
-        return Asked(frame, goal, self.encoding, model, x, goal.targets(model, x, frame.index), now, roles), said
+        return Asked(frame, goal, self.encoding, model, x, target, now, roles), said
 
     def _fitted(self, method: Method) -> Method:
         """The method with the data that it wants to know."""
@@ -251,7 +257,7 @@ class Explainer:
             "constraints": "on" if self.constrained else "off",
             "plausible": self.plausible if self.constrained else None,
             "retrained": {} if self.retrain is None else self.roles.counts(),
-            "cost": "sum of the changes of all columns, in units of their encoding (standard deviations)",
+            "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
         }
         told = self.roles.surrogates if self.retrain is not None else ""
@@ -269,8 +275,7 @@ class Explainer:
         with its rows is in ``problems`` of the answer.
         """
         if isinstance(advice, Advice):
-            goal = wanted(self.want if want is None else want, self.encoding.schema, advice.people.index)
-            return audited_by(advice.counterfactuals, goal.family(self.roles.audit))
+            return audited_by(advice.counterfactuals, advice.goal.family(self.roles.audit))
         points = as_pandas(advice, "advice")
         known = self.rows if people is None else as_pandas(people, "people")
         schema = self.encoding.schema
@@ -285,7 +290,9 @@ class Explainer:
         target = goal.targets(model, self.encoding.encode(known), known.index)
         space = self.encoding.space if self.constrained else None
         imported = from_tables(known, points, self.encoding, model, target=target, space=space)
-        return FileAudit(imported, audited_by(imported.counterfactuals, goal.family(self.roles.audit)))
+        result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
+        told = {"model": self._decided()["model"], "retrained": str(self.roles), "matched": said}
+        return FileAudit(imported, result, constrained=self.constrained, **told)
 
     # ---- kept ----
 
@@ -353,10 +360,28 @@ class Explainer:
 
     def _check_enough(self) -> None:
         """Raise where the changes are too few to be shared out: before they are trained."""
-        changes = self.retrain if isinstance(self.retrain, (list, tuple)) else []
-        kinds = [one.kind for one in changes if isinstance(one, Retraining)]
-        for kind, count in Counter(kinds).items():
-            self.sizes.of(count, kind, len(set(kinds)))
+        for kind, count in self._changes.items():
+            self.sizes.of(count, kind, len(self._changes))
+
+    @property
+    def _changes(self) -> dict[str, int]:
+        """How many retrainings of each kind there will be, as far as that is known before they are made."""
+        if isinstance(self.retrain, Family):
+            return dict(Counter(self.retrain.kinds))
+        given = self.retrain if isinstance(self.retrain, (list, tuple)) else []
+        return dict(Counter(one.kind for one in given if isinstance(one, Retraining)))
+
+    def _check_promise(self, rate: float) -> None:
+        """Raise where no answer of the selection models could keep the rate: before they are trained."""
+        needed = fewest_models(rate)
+        for kind, count in self._changes.items():
+            selecting = self.sizes.of(count, kind, len(self._changes))[1]
+            if selecting < needed:
+                raise ValueError(
+                    f"promise={rate:g} needs {needed} selection models of each kind (1 / rate - 1), and {selecting} of "
+                    f"{count} of kind '{kind}' select; retrain more, such as {3 * needed}, set sizes=Sizes(selection="
+                    f"{needed}) if there are enough, or promise {1 / (selecting + 1):.3g} or more"
+                )
 
     def __repr__(self) -> str:
         own = "a network that holdfast trains" if self.ours else _about(self.deployed)

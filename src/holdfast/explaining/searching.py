@@ -84,6 +84,15 @@ class Outcome:
 # ---- which method ----
 
 
+def check_method(method: Any) -> None:
+    """Raise where a method is none: before models are retrained for it."""
+    if isinstance(method, str):
+        if method != REHEARSED:
+            named(method)
+    elif method is not None and not callable(method):
+        raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
+
+
 def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method, str]:
     """The method, and the rule that chose it; ``asked`` says whether the advice has to hold."""
     rehearsal = None if roles is None else roles.rehearsal
@@ -103,8 +112,6 @@ def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method
         return Rehearsed(rehearsal, search=MinCost(norm=1)), "rehearsed, as asked for"
     if isinstance(method, str):
         return named(method), f"{method}, as asked for"
-    if not callable(method):
-        raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
     return method, "a method of the caller"
 
 

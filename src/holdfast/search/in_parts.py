@@ -37,7 +37,7 @@ from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
 from holdfast.utils.workers import cores, in_workers
 
-ROWS = 64  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
+ROWS = 128  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
 SMALL = 3.0  # seconds of work that are not worth the start of processes
 KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
 

@@ -29,6 +29,7 @@ ROWS = 256  # whose cells are priced at a time,
 AT_ONCE = 4  # and that are searched at a time: in between, the search can be interrupted
 OTHERS = 64  # points beside the cheapest, where relations or people may refuse that
 EXTRA = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # beyond the margin asked for, in log-odds
+WORTHWHILE = 0.5  # of what a soft minimum is below the minimum: less beyond the margin is not tried
 PRICES = 1 << 22  # of cells that are held at a time
 PEOPLE = 4000  # training rows at most whose boxes are tried; where several models are searched, their share of them,
 FEWEST = 250  # but so many
@@ -52,7 +53,9 @@ def cheapest_of_trees(task: Task, ensemble: Ensemble | Committee) -> Tensor:
         point[rows] = cheapest(strict.of(rows), points[rows])
     # Where no point scores enough, relations and people leave none; but a column that follows others may open a way.
     hopeful = task.enough(apart) | bool(space.follows.any())
-    for joined in (_joined, settle):  # from the cheapest point, then from wherever else a search would begin
+    # From the cheapest point, then from wherever else a search would begin; where several models are searched together,
+    # that takes long and leads nowhere new.
+    for joined in (_joined, settle) if isinstance(ensemble, Ensemble) else (_joined,):
         lost = torch.nonzero(hopeful & ~strict.good(point)).flatten()
         if len(lost):
             own = task.of(lost)
@@ -68,13 +71,24 @@ def _several(task: Task, ensemble: Ensemble | Committee, count: int) -> tuple[Te
     """
     best, others = Trees(task, ensemble).several(count)
     own = itself(task.model)
-    for extra in EXTRA if isinstance(own, LeastSure) and own.temperature else ():
+    if not isinstance(own, LeastSure) or not own.temperature:
+        return best, others
+    for extra in EXTRA:
         left = torch.nonzero((best != task.origin).any(1) & ~task.enough(best)).flatten()
         if not len(left):
             break
+        left = left[_softness(task.of(left), own, best[left]) * WORTHWHILE <= extra]
+        if not len(left):
+            continue
         some = task.of(left)
         best[left], others[left] = Trees(replace(some, score=AtLeast(task.score, extra)), ensemble).several(count)
     return best, others
+
+
+def _softness(task: Task, own: LeastSure, point: Tensor) -> Tensor:
+    """How far the soft minimum of several models is below the minimum: (n,)."""
+    hard = replace(task, model=replace(own.searched, temperature=0.0))
+    return hard.tried(task.score, point[:, None])[:, 0] - task.tried(task.score, point[:, None])[:, 0]
 
 
 def _joined(task: Task, apart: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ def _lists(ensemble: Ensemble, inner: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     for number in range(len(ensemble.features)):
         own, start, stop = np.flatnonzero(feature == number), int(offset[number]), int(offset[number + 1])
         if not is_number[number]:
-            for cell in range(stop - start):
+            for cell in range(stop - start if len(own) else 0):  # sets are as wide as features that are used
                 right = own[~ensemble.sets[split[own], cell]]
                 add(start + cell, right, len(right))
             continue
