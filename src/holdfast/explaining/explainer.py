@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,7 @@ from holdfast.models.adapting import as_model
 from holdfast.models.deployed import Deployed, Outputs, Takes
 from holdfast.models.files.reading import read_model
 from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
+from holdfast.models.suspicions import ClassOrderWarning, check_class_order
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
 from holdfast.tabular.encoding import Encoding, Scaling
@@ -72,6 +74,8 @@ class Explainer:
     sizes       how many of the retrained models rehearse, select and audit
     constrained False: any change of any feature will do, to values that the table has
     plausible   the share of real people who pass for one: an answer must resemble them; None: it need not
+    classes     the classes in the order of the model's outputs, where it does not name them and their order is not the
+                schema's (which, read off the table, is the alphabet's)
     takes, outputs   how the model is asked, where that cannot be found out; see `as_model`
     store       a folder that keeps what was retrained, so that work that was interrupted goes on from there
     workers     processes that retrain and search; one per core if left out
@@ -90,6 +94,7 @@ class Explainer:
     scaling: Scaling = "standard"
     takes: Takes | None = None
     outputs: Outputs | None = None
+    classes: Sequence[Any] | None = None
     store: str | Path | None = None
     workers: int | None = None
     progress: bool = False
@@ -129,6 +134,19 @@ class Explainer:
     @cached_property
     def schema_given(self) -> Schema:
         """The schema with all its constraints: as it was given, or read off the table."""
+        schema = self._schema_read
+        if self.classes is None:
+            return schema
+        given = [] if isinstance(self.classes, str) else list(self.classes)
+        if len(given) != len(schema.classes) or set(given) != set(schema.classes):
+            raise ValueError(
+                f"classes is {self.classes!r}; give the schema's classes, {some(schema.classes)}, in the order of the "
+                "model's outputs"
+            )
+        return replace(schema, classes=tuple(given))
+
+    @property
+    def _schema_read(self) -> Schema:
         if isinstance(self.schema, Schema):
             return self.schema
         if self.schema is not None:
@@ -151,6 +169,13 @@ class Explainer:
         if self.ours:
             x, y = self.encoding.encode(self.rows), self.encoding.labels(self.rows)
             return train(x, y, self.model, [Retraining()], store=self.store, progress=self.progress)[0]
+        with warnings.catch_warnings():
+            if self.encoding.schema.label in self.rows:
+                warnings.simplefilter("ignore", ClassOrderWarning)  # `_check_model` makes an error of it
+            return self._read
+
+    @property
+    def _read(self) -> Model:
         if isinstance(self.model, (str, Path)):
             if self.takes is None and self.outputs is None:
                 return read_deployed(self.model, self.encoding)
@@ -350,6 +375,7 @@ class Explainer:
                 f"the model answers NaN for {silent} of {len(said)} rows of its own table: it has no class for them; "
                 "check that the columns are those it was trained on, in the same units"
             )
+        check_class_order(self.deployed, self.encoding, some_rows)
         if len(said) >= TRIED and len(set(said.tolist())) == 1:
             warnings.warn(
                 f"the model gives all of {len(said)} rows of its own table the class "
