@@ -40,7 +40,7 @@ from holdfast import (
     seeds,
 )
 from holdfast.families import refitting
-from holdfast.families.entries import Entry, StoreError, entries
+from holdfast.families.entries import StoreError, entries
 from holdfast.families.packing import PackingError, packed, unpacked
 from holdfast.families.store import add_members
 from holdfast.families.stored_estimators import as_tensor
@@ -429,6 +429,18 @@ def test_asking_twice_fits_once(tmp_path, monkeypatch):
     assert len(entries(tmp_path)) == 4
 
 
+def test_another_encoding_of_the_same_table_is_no_error(tmp_path):
+    """As after an edit of the schema: the members are the same fits, asked through another encoding."""
+    model = fitted(forest())
+    scaled = Encoding.fit(TABLE, ENCODING.schema, "minmax")
+    families = [refit(model, TABLE, seeds(2), encoding=one, store=tmp_path, workers=1) for one in (ENCODING, scaled)]
+    first, second = (
+        family.predict(one.encode(TABLE)) for family, one in zip(families, (ENCODING, scaled), strict=True)
+    )
+    assert torch.equal(first, second)
+    assert families[0].fingerprints == families[1].fingerprints
+
+
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_boosted_trees_are_kept(library, tmp_path, monkeypatch):
     estimator, labels = boosted(library)
@@ -514,9 +526,8 @@ def test_a_file_that_names_other_types_is_not_read(tmp_path):
         unpacked(packed(fitted(logistic()))).predict(TABLE[NAMES]).tolist()
         == fitted(logistic()).predict(TABLE[NAMES]).tolist()
     )
-    entry = Entry.of(tmp_path, refitting._job(deployed(forest), None, TABLE, None, seeds(2)).fingerprints)
-    name = refitting._job(deployed(forest), None, TABLE, None, seeds(2)).fingerprints[0]
-    add_members(entry, [name], {"skops": as_tensor(skops.io.dumps(Doubled()))[None]})
+    job = refitting._job(deployed(forest), None, TABLE, None, seeds(2))
+    add_members(job.entry(tmp_path), [job.fingerprints[0]], {"skops": as_tensor(skops.io.dumps(Doubled()))[None]})
     with pytest.raises((StoreError, PackingError), match="Doubled"):
         ask(tmp_path, members=seeds(2))
 

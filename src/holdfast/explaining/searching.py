@@ -145,7 +145,8 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
-    todo, steps, people = torch.arange(len(question.x)), {}, len(question.x)
+    todo, people = torch.arange(len(question.x)), len(question.x)
+    steps: dict[float, int] = {}
     for value, own in _ladder(method, hold):
         if not len(todo):
             break
