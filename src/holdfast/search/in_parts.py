@@ -25,7 +25,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.deployed import has_gradient
 from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question
@@ -38,8 +37,8 @@ from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
 from holdfast.utils.workers import cores, in_workers
 
-ROWS = 128  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
-FEW = 16  # the same where there is no gradient: such rows are searched one by one anyway
+ROWS = 128  # of a part at most: fewer take longer each, and of more, a worker waits longer for the last part of another
+FEW = 32  # rows that are not worth being divided
 SMALL = 3.0  # seconds of work that are not worth the start of processes
 KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
 
@@ -99,7 +98,7 @@ def search_in_parts(
         raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
     asked, x, target = checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
     job = _Job(method, model, space, plans)
-    size = rows_at_once or (ROWS if has_gradient(model) else FEW)
+    size = rows_at_once or _even_size(len(x))
     parts = _parts(x, target, space, size if x.device.type == "cpu" else max(1, len(x)))
     found: dict[int, Answer] = {}
     for place, answer in _searched(job, parts, workers):
@@ -136,6 +135,11 @@ class _Part:
     x: Tensor
     target: Tensor
     personal: Personal | None  # what the space says of these people alone
+
+
+def _even_size(rows: int) -> int:
+    """The size of parts that are as large as each other, an even number of them: most machines have as many cores."""
+    return max(1, rows) if rows <= FEW else -(-rows // (2 * -(-rows // (2 * ROWS))))
 
 
 def _parts(x: Tensor, target: Tensor, space: Space, size: int) -> list[_Part]:
