@@ -40,7 +40,7 @@ from holdfast import (
     seeds,
 )
 from holdfast.families import refitting
-from holdfast.families.entries import Entry, StoreError, entries
+from holdfast.families.entries import StoreError, entries
 from holdfast.families.packing import PackingError, packed, unpacked
 from holdfast.families.store import add_members
 from holdfast.families.stored_estimators import as_tensor
@@ -514,7 +514,7 @@ def test_a_file_that_names_other_types_is_not_read(tmp_path):
         unpacked(packed(fitted(logistic()))).predict(TABLE[NAMES]).tolist()
         == fitted(logistic()).predict(TABLE[NAMES]).tolist()
     )
-    entry = Entry.of(tmp_path, refitting._job(deployed(forest), None, TABLE, None, seeds(2)).fingerprints)
+    entry = refitting._job(deployed(forest), None, TABLE, None, seeds(2)).entry(tmp_path)
     name = refitting._job(deployed(forest), None, TABLE, None, seeds(2)).fingerprints[0]
     add_members(entry, [name], {"skops": as_tensor(skops.io.dumps(Doubled()))[None]})
     with pytest.raises((StoreError, PackingError), match="Doubled"):
@@ -535,6 +535,15 @@ def test_estimators_are_saved_and_loaded_with_their_encoding(tmp_path):
     own = Family.from_models([deployed(), deployed(forest)])
     assert torch.equal(load_family(save_family(own, tmp_path / "own"), encoding=ENCODING).logits(X), own.logits(X))
     assert load_family(tmp_path / "own", encoding=ENCODING).fingerprints == ()
+
+
+def test_a_schema_that_was_edited_does_not_stop_a_store(tmp_path):
+    """Whoever corrects the schema and runs the same command again is not told to clean up first."""
+    before = refit(deployed(forest), TABLE, seeds(2), store=tmp_path, workers=1)
+    other = Encoding.fit(TABLE, replace(EVERYTHING, classes=EVERYTHING.classes[::-1]))
+    after = refit(as_model(fitted(forest()), other), TABLE, seeds(2), store=tmp_path, workers=1)
+    assert after.fingerprints == before.fingerprints
+    assert torch.equal(after.logits(other.encode(TABLE)), before.logits(X).flip(-1))
 
 
 def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):

@@ -91,7 +91,7 @@ def refit(
     job = _job(model, encoding, table, new, changes)
     _check_options(held_out, store, workers, job)
     fingerprints = job.fingerprints
-    entry = None if store is None else Entry.of(store, fingerprints)
+    entry = None if store is None else job.entry(store)
     if entry is not None and entry.complete:
         LOG.info("found %d models in %s", len(fingerprints), entry.folder)
         family = load_entry(entry, fingerprints, {}, None, job.encoding)
@@ -133,6 +133,10 @@ class _Job:
             fingerprint_run(self.data if needs_more(change) else without_new, prepared(self.estimator, change), change)
             for change in self.retrainings
         )
+
+    def entry(self, store: str | Path) -> Entry:
+        """The family's place in a store: another one for another encoding, such as a schema that was edited since."""
+        return Entry.of(store, [*self.fingerprints, encoding_digest(self.encoding)])
 
     def task(self, place: int, keep: bool) -> tuple[Any, ...]:
         """What `_fit` gets."""
