@@ -20,6 +20,7 @@ from holdfast.datasets.prepared import prepare
 from holdfast.external.dice import from_dice
 from holdfast.external.judging import ImportedCounterfactuals
 from holdfast.external.tables import from_tables
+from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.feature import Level
@@ -249,12 +250,28 @@ def audit_files(
         imported = from_dice(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
     else:
         imported = from_tables(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
-    family = models.retrained(changes, store=store, workers=workers, progress=progress)
+    family, retrained = models.retrained(changes, store=store, workers=workers, progress=progress), models.family_name
     answer = imported.counterfactuals
     if promised is not None:
         answer = replace(answer, seen=answer.seen | promised.seen)
+        family, passed_over = _that_chose_nothing(family, promised)
+        retrained += f", without the {passed_over} that chose the counterfactuals" if passed_over else ""
     found = audit(answer, family)
-    return FileAudit(imported, found, promised, models.name, models.family_name, told, constrained)
+    return FileAudit(imported, found, promised, models.name, retrained, told, constrained)
+
+
+def _that_chose_nothing(family: Family, promised: Promised) -> tuple[Family, int]:
+    """The members that had no say in what was promised, and how many had one.
+
+    Whoever keeps all retrained models in one folder names them all, those that chose the plans among them.
+    """
+    others = [place for place, name in enumerate(family.fingerprints) if name not in promised.seen]
+    if not others:
+        raise ValueError(
+            f"all {len(family)} retrained models had a say in the counterfactuals, and a model agrees with itself; "
+            "name other models (--retrained FILE), or retrain more (--retrain KIND:COUNT)"
+        )
+    return family.chosen(others), len(family) - len(others)
 
 
 def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:

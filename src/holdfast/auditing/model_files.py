@@ -18,6 +18,7 @@ from holdfast.families.store import load_family
 from holdfast.families.training import train
 from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
+from holdfast.models.questions.feeding import how_to_fit
 from holdfast.models.suspicions import check_class_order
 from holdfast.tabular.encoding import Encoding
 
@@ -193,5 +194,9 @@ def _read(path: str | Path, encoding: Encoding | None) -> Model:
     """A network of safetensors as the network it is; a file of another library as what `read_model` makes of it."""
     suffix = Path(path).suffix.lower()
     if encoding is None or suffix == ".safetensors" or suffix not in (*FORMATS, *PROGRAMS):
-        return read_perceptron(path)
+        network = read_perceptron(path)
+        takes = network.weights[0].shape[0]
+        if encoding is not None and takes != encoding.width:
+            raise ValueError(f"the network of {path} takes {takes} columns, but {how_to_fit(encoding)}")
+        return network
     return read_model(path, encoding)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from io import TextIOWrapper
+from typing import Any
 
 
 def main() -> None:
@@ -21,6 +22,12 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "→" shows "?" and goes on
     as_python_does = warnings.formatwarning
-    warnings.formatwarning = lambda *given, **more: printable(as_python_does(*given, **more))
+
+    def as_a_sentence(message: Warning | str, category: type[Warning], *given: Any, **more: Any) -> str:
+        if issubclass(category, UserWarning):  # meant for the user, whom no line of our code helps
+            return printable(f"holdfast: warning: {message}\n")
+        return printable(as_python_does(message, category, *given, **more))
+
+    warnings.formatwarning = as_a_sentence
     end_like_ctrl_c_when_terminated()
     app()

@@ -88,6 +88,7 @@ def audit(
             say_renamed("--constrained", "the default (--unconstrained does without)")
         if members is not None:
             say_renamed("--members", f"--retrain, such as --retrain seeds:{members}")
+        train = train or bool(model and retrain and hidden)  # networks like the deployed one, as explain trains them
         check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
         from holdfast.auditing.audit_files import audit_files, read_tables
         from holdfast.auditing.model_files import find_models

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,20 +154,21 @@ def explain(
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
         known = tables.data
         recipe = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
-        explainer = Explainer(
-            recipe if train else model,
-            known.known,
-            label=label,
-            want=want[0] if want and len(want) == 1 else want or None,
-            schema=known.encoding.schema,
-            retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
-            recipe=None if train else recipe,
-            sizes=sizes_named(sizes),
-            constrained=not unconstrained,
-            scaling=known.encoding.scaling,
-            store=store,
-            progress=not quiet,
-        )
+        with _retrainable(model, retrain):
+            explainer = Explainer(
+                recipe if train else model,
+                known.known,
+                label=label,
+                want=want[0] if want and len(want) == 1 else want or None,
+                schema=known.encoding.schema,
+                retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
+                recipe=None if train else recipe,
+                sizes=sizes_named(sizes),
+                constrained=not unconstrained,
+                scaling=known.encoding.scaling,
+                store=store,
+                progress=not quiet,
+            )
         asked = _people(tables.people, known.test).iloc[:rows]
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         files = advice.save(out)  # before showing: nothing that happens to the terminal loses the work
@@ -179,6 +182,21 @@ def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFra
     if found is None:
         raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
     return found
+
+
+@contextmanager
+def _retrainable(model: Path | None, retrain: list[str] | None) -> Iterator[None]:
+    """Say in the words of the command what is wrong with --retrain for this model."""
+    try:
+        yield
+    except TypeError as error:
+        if not (model and retrain):
+            raise
+        raise ValueError(
+            f"{model} cannot be retrained ({' '.join(retrain)}): a network's file does not say how it was trained. "
+            "Name retrained models that you have (--retrained FILE, or a folder of them), or say how to train networks "
+            "like it: --hidden 128,64,16 --epochs 100 --batch 32. In Python, retrain= may be a function that trains"
+        ) from error
 
 
 def _check_models(model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None) -> None:

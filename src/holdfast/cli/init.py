@@ -96,7 +96,8 @@ def _next(wanted: Any, file: Path, index: str | None, out: Path) -> str:
     """The command to run when the schema has been looked over; words in capitals are for the reader to fill in."""
     labels = [] if index is None else ["--index", index]
     words = ["holdfast", "explain", "--data", str(file), "--schema", str(out), *labels, "--people", "PEOPLE.csv"]
-    return shlex.join([*words, "--model", "MODEL", "--want", str(wanted), "--out", "advice"])
+    models = ["--model", "MODEL", "--retrain", "seeds:96", "--hold", "0.95"]
+    return shlex.join([*words, *models, "--want", str(wanted), "--out", "advice"])
 
 
 def _text(found: dict[str, Any]) -> str:

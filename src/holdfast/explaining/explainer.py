@@ -36,6 +36,7 @@ from holdfast.explaining.sources import SOURCES, Training, check_source, retrain
 from holdfast.explaining.wanted import wanted
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
+from holdfast.families.judging import FEW, are_one, rather
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
@@ -303,8 +304,25 @@ class Explainer:
             "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
         }
-        told = self.roles.surrogates if self.retrain is not None else ""
-        return own | ({"warnings": [f"surrogates: {told}"]} if told else {})
+        return own | ({"warnings": self._doubts} if self._doubts else {})
+
+    @cached_property
+    def _doubts(self) -> list[str]:
+        """Why what the retrained models say may tell little of retrainings of the deployed one."""
+        if self.retrain is None:
+            return []
+        told, family = self.roles.surrogates, self.roles.audit
+        doubts = [f"surrogates: {told}"] if told else []
+        x = self.encoding.encode(self.rows.iloc[:FEW])
+        for kind, count in Counter(family.kinds).items():
+            members = family.chosen([place for place, own in enumerate(family.kinds) if own == kind])
+            if count > 1 and are_one(members, x):
+                doubts.append(
+                    f"one model: the {count} retrained models of kind '{kind}' that audit the plans all answer alike, "
+                    "so whether the plans hold is not known. Such a change does not change this model; "
+                    f"{rather(len(self.family))}"
+                )
+        return doubts
 
     # ---- audit ----
 
@@ -323,6 +341,8 @@ class Explainer:
         known = self.rows if people is None else as_pandas(people, "people")
         schema = self.encoding.schema
         whom = "the table" if people is None else "people"
+        if "id" in points and "id" not in known and known.index.name is None and points["id"].isin(known.index).all():
+            known = known.rename_axis("id")  # as `Advice.wide` calls the labels of people whose index has no name
         known, points, said = matched(known, points, (*schema.names, schema.label), index, (whom, "counterfactuals"))
         LOG.info("%s", said)
         if people is None:

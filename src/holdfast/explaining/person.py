@@ -40,9 +40,10 @@ class PersonPlan:
         yield f"  Plan {self.plan}, at a cost of {self.cost:.3g}:"
         yield from (f"    {change}" for change in self.changes)
         if self.members:
+            do = "does" if self.held == 1 else "do"
             yield (
-                f"    The deployed model accepts, and so do {self.held} of {self.members} retrained models that chose "
-                f"nothing (95 % interval {self.low:.1%} to {self.high:.1%})."
+                f"    The deployed model accepts, and so {do} {self.held} of {self.members} retrained models that "
+                f"chose nothing (95 % interval {self.low:.1%} to {self.high:.1%})."
             )
         else:
             yield "    The deployed model accepts. Whether a retrained model does is not known."

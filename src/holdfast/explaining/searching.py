@@ -15,6 +15,7 @@ from torch import Tensor
 from holdfast.explaining.roles import Roles
 from holdfast.families.family import Family
 from holdfast.guarantees.promises import Promise, knob_of, promise, turned
+from holdfast.models.deployed import has_gradient
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.in_parts import search_in_parts
@@ -29,6 +30,7 @@ from holdfast.utils.workers import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"
+DUST = 1e-5  # a change by so little of all that a column can be is undone where the model accepts that too
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,21 @@ class Question:
             workers=self.workers,
             advance=advance,
         )
-        return found if isinstance(found, Plans) else Plans((found,), found.cost(norm_of(method))[:, None])
+        if not isinstance(found, Plans):
+            found = Plans((found,), found.cost(norm_of(method))[:, None])
+        if not has_gradient(self.model):  # trees may split between two neighbouring numbers
+            return found
+        return replace(found, answers=tuple(self._without_dust(answer, rows) for answer in found.answers))
+
+    def _without_dust(self, answer: Counterfactuals, rows: Tensor) -> Counterfactuals:
+        """Without changes too small to be any: 29.51 to 29.5099996 is nothing that anybody does."""
+        change, wide = (answer.point - answer.origin).abs(), (self.space.upper - self.space.lower).to(answer.point)
+        dust = (change > 0) & (change <= DUST * torch.where(wide.isfinite(), wide, 1))
+        if not dust.any():
+            return answer
+        point = torch.where(dust, answer.origin, answer.point)
+        still = assess(self.model, answer.origin, point, answer.target, self.space.of(rows)).found
+        return replace(answer, point=torch.where((still & answer.found)[:, None], point, answer.point))
 
 
 @dataclass(frozen=True, eq=False)

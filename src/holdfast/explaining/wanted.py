@@ -109,6 +109,8 @@ def _known(want: Any, schema: Schema) -> Any:
         if one == want and isinstance(one, str) == isinstance(want, str):
             return one
     spelt = [one for one in schema.classes if str(one) == str(want)]
+    if not spelt and isinstance(want, str):  # a file of another program says true where pandas says True
+        spelt = [one for one in schema.classes if isinstance(one, bool) and str(one).lower() == want.lower()]
     if spelt:
         return spelt[0]
     raise ValueError(

@@ -51,7 +51,7 @@ def say_what_is_one_model(family: Family, x: Tensor, why: str) -> None:
     """That some members answer alike is a result; where all of a kind do, nothing is learned from them."""
     for kind in dict.fromkeys(family.kinds):
         members = family.chosen([place for place, name in enumerate(family.kinds) if name == kind])
-        if len(members) > 1 and _are_one(members, x[:FEW]):
+        if len(members) > 1 and are_one(members, x):
             warnings.warn(
                 f"all {len(members)} refits of kind '{kind}' are one model: {why}; {rather(len(members))}",
                 stacklevel=4,
@@ -62,6 +62,7 @@ def rather(count: int) -> str:
     return f"change the rows as well: changes.bootstrap({count}), or --retrain bootstrap:{count} on the command line"
 
 
-def _are_one(members: Family, x: Tensor) -> bool:
-    """Two are asked before all are."""
+def are_one(members: Family, x: Tensor) -> bool:
+    """Whether all answer alike, to the bit. Two are asked before all are."""
+    x = x[:FEW]
     return all(bool((logits == logits[:1]).all()) for logits in (some.logits(x) for some in (members[:2], members)))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from holdfast.models.deployed import Ask, Deployed, How, Takes
 from holdfast.models.model import Model, check_steady, first_weight
-from holdfast.models.questions.feeding import Fed, fed, sample
+from holdfast.models.questions.feeding import Fed, fed, how_to_fit, sample
 from holdfast.models.questions.outputs import Reading, Squashing, as_output, read_outputs
 from holdfast.models.questions.probing import rows_to_compare, says_the_same
 from holdfast.tabular.encoding import Encoding
@@ -132,9 +132,9 @@ def used_of(
         return Used(call, model, encoding, given, reading), f"given {given.told}, gives {reading.told}"
     tried = "; ".join(f"takes={takes!r}: {str(error).splitlines()[0]}" for takes, error in said.items() if str(error))
     raise ValueError(
-        f"{type(model).__name__} takes neither encoded rows ({encoding.width} numbers) nor the table's "
-        f"{len(encoding.schema.features)} columns. It was tried with {tried or list(said)}. Wrap it in a function from "
-        "a table to probabilities and pass that"
+        f"{type(model).__name__} takes {_numbers_taken(model)}neither encoded rows ({encoding.width} numbers) nor the "
+        f"table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried with "
+        f"{tried or list(said)}"
     ) from next(iter(said.values()))
 
 
@@ -147,3 +147,12 @@ def _squashes(in_torch: nn.Module | None, given: Fed, table: pd.DataFrame) -> bo
             return squashing.before(in_torch(given.table(table))) is not None
     except Exception:  # it may be no translation, which is found out later
         return False
+
+
+def _numbers_taken(model: Any) -> str:
+    """How many numbers the first layer of a network takes, where that can be seen."""
+    try:
+        shape = getattr(model, "input_shape", None) or (None, next(iter(model.parameters())).shape[1])
+        return f"{int(shape[-1])} numbers for each row, which are "
+    except (AttributeError, IndexError, StopIteration, TypeError, ValueError):
+        return ""

@@ -101,6 +101,17 @@ def _check_numbers(encoding: Encoding) -> None:
         )
 
 
+def how_to_fit(encoding: Encoding) -> str:
+    """What a network whose columns are others can do, in words."""
+    levels = sum(not feature.is_numeric for feature in encoding.schema.features)
+    return (
+        f"encoded rows have {encoding.width} columns, those of encoding.columns: numbers standardised, and {levels} "
+        "features of levels one-hot or counted. A network does not say what its columns mean: train it on "
+        "Encoding.fit(table, schema).encode(table), or give a model that takes the table itself: a pipeline (.skops), "
+        "or in Python a function from a table to probabilities"
+    )
+
+
 def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
     real = real_rows(encoding, most)
