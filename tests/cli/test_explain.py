@@ -137,7 +137,10 @@ def test_the_model_may_be_trained_here_and_everything_says_so(given, tmp_path):
 def test_a_promise_that_cannot_be_kept_has_an_exit_code_of_its_own(given, tmp_path):
     ran = invoke("explain", *given, *RETRAIN, "--promise", 0.01, cwd=tmp_path)
     assert ran.returncode == 3
-    assert "Nothing is promised" in " ".join(ran.stdout.split())
+    said = " ".join(ran.stdout.split())
+    assert "Nothing is promised" in said
+    assert "No plan is given" in said
+    assert "no retrained models" not in said  # there are some, and no plan that they could judge
 
 
 def test_the_dataset_of_ours_needs_no_files(tmp_path):

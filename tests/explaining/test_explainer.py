@@ -199,6 +199,7 @@ def test_a_promise_is_about_all_rows_together(explainer):
 def test_a_promise_that_cannot_be_kept_gives_no_plans(explainer):
     advice = explainer.explain(applicants(PEOPLE), promise=0.01)
     assert not advice.promise.promised
+    assert "no retrained models" not in repr(advice)
     assert not advice.wide()["found"].any()
     lacking = advice.status == "nothing found"
     assert lacking.any()

@@ -65,8 +65,8 @@ class Explainer:
     `audit`, `save` or ``family`` needs it; then it is kept for the next call.
 
     model       what decides now: a fitted model of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a function,
-                or the path of a model's file. Where there is no model yet, give a `Recipe`: holdfast trains a network, and
-                every output says so
+                or the path of a model's file. Where there is no model yet, give a `Recipe`: holdfast trains a network,
+                and every output says so
     table       the rows that the model was trained on, with their label: a DataFrame of pandas or polars
     label       the table's column of classes; may be left out where a schema names it
     want        the class that people want; a list of classes of which any will do; or a Series or dictionary with one
