@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import skops.io
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -73,3 +75,12 @@ def estimator() -> object:
 def model() -> object:
     table = train_rows()
     return estimator().fit(table[FEATURES], table["approved"])  # type: ignore[attr-defined]
+
+
+def write_files(folder: Path, people: int) -> Path:
+    """train.csv, people.csv, schema.toml and model.skops, as a user has them."""
+    train_rows().to_csv(folder / "train.csv", index=False)
+    applicants(people).to_csv(folder / "people.csv", index=False)
+    schema().save(folder / "schema.toml")
+    skops.io.dump(model(), folder / "model.skops")
+    return folder

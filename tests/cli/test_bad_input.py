@@ -17,17 +17,12 @@ from sklearn.linear_model import LogisticRegression
 
 import holdfast as hf
 from commands import invoke
-from loans import FEATURES, applicants, estimator, model, schema, train_rows
+from loans import FEATURES, applicants, estimator, train_rows, write_files
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("files")
-    train_rows().to_csv(folder / "train.csv", index=False)
-    applicants(6).to_csv(folder / "people.csv", index=False)
-    schema().save(folder / "schema.toml")
-    skops.io.dump(model(), folder / "model.skops")
-    return folder
+    return write_files(tmp_path_factory.mktemp("files"), people=6)
 
 
 def explain(files, cwd, **other):

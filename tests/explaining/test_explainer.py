@@ -196,14 +196,37 @@ def test_a_promise_is_about_all_rows_together(explainer):
     assert advice.wide()["found"].sum() == int(advice.promise.promised_rows.sum())
 
 
-def test_a_promise_that_cannot_be_kept_gives_no_plans(explainer):
-    advice = explainer.explain(applicants(PEOPLE), promise=0.01)
+def test_a_promise_of_nothing_gives_no_plans(explainer):
+    stuck = schema().revise("income", "savings", "duration", "housing", mutable=False)
+    own = hf.Explainer(model(), train_rows(), want="yes", schema=stuck, retrain=explainer.family, workers=1)
+    advice = own.explain(applicants(PEOPLE), promise=0.3)
     assert not advice.promise.promised
     assert "no retrained models" not in repr(advice)
     assert not advice.wide()["found"].any()
     lacking = advice.status == "nothing found"
     assert lacking.any()
     assert (advice.wide()["why_not"][lacking.to_numpy()] == "nothing could be promised").all()
+
+
+def test_too_few_models_for_a_promise_are_told_before_they_are_made():
+    own = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24))
+    with pytest.raises(ValueError, match="promise=0.01 needs 99 selection models of each kind"):
+        own.explain(applicants(PEOPLE), promise=0.01)
+    assert "family" not in vars(own)
+
+
+def test_what_is_wrong_with_the_question_is_told_before_models_are_made():
+    own = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24))
+    for people, other in (
+        (applicants(3).drop(columns="age"), {}),
+        (applicants(3).assign(housing="castle"), {}),
+        (applicants(3), {"method": "magic"}),
+        (applicants(3), {"want": "maybe"}),
+        (applicants(3), {"index": "nobody"}),
+    ):
+        with pytest.raises(ValueError, match="age|castle|magic|maybe|nobody"):
+            own.explain(people, hold=0.9, **other)
+    assert "family" not in vars(own)
 
 
 def test_hold_and_promise_are_two_questions(explainer):

@@ -31,7 +31,7 @@ from holdfast.utils.messages import plain
 from holdfast.utils.spreadsheets import as_csv
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileAudit:
     """Counterfactuals from a file, what is wrong with them, and how well they hold."""
 
@@ -42,6 +42,15 @@ class FileAudit:
     retrained: str = ""  # and the retrained ones
     matched: str = ""  # how rows of the tables were matched
     constrained: bool = True
+
+    @property
+    def problems(self) -> pd.DataFrame:
+        """What is wrong with the counterfactuals: row (its label; None for the whole table), problem, detail."""
+        return self.imported.problems
+
+    def __repr__(self) -> str:
+        told = [f"{self.imported}", *([self.matched] if self.matched else []), f"{self.audit}"]
+        return "\n".join(told)
 
     def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""

@@ -18,6 +18,7 @@ from holdfast.families.store import load_family
 from holdfast.families.training import train
 from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
+from holdfast.models.suspicions import check_class_order
 from holdfast.tabular.encoding import Encoding
 
 OURS = "a network that holdfast trained"
@@ -106,7 +107,7 @@ def find_models(
             f"there are no retrained models: say how often to retrain {model}, if it is an estimator (--retrain "
             f"seeds:96); {SOURCES}"
         )
-    deployed = read_deployed(model, encoding)
+    deployed = _checked(read_deployed(model, encoding), encoding, known)
     told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
     return Models(known, encoding, str(model), told, deployed, recipe=recipe)
 
@@ -119,10 +120,16 @@ def _from_files(
             "files of models do not say which model the counterfactuals were found for; name the deployed model: "
             "--model FILE, or model=..."
         )
-    deployed = read_deployed(model or retrained[0], encoding)
+    deployed = _checked(read_deployed(model or retrained[0], encoding), encoding, known)
     family, told = read_retrained(retrained, encoding)
     name = f"the member of kind 'base' of {retrained[0]}" if model is None else str(model)
     return Models(known, encoding, name, told, deployed, family)
+
+
+def _checked(model: Model, encoding: Encoding, known: pd.DataFrame) -> Model:
+    """The model, if its classes are in the schema's order."""
+    check_class_order(model, encoding, known)
+    return model
 
 
 def read_deployed(path: str | Path, encoding: Encoding | None = None) -> Model:

@@ -17,6 +17,7 @@ from holdfast.auditing.intervals import upper_limit
 from holdfast.explaining.frames import as_it_came
 from holdfast.explaining.person import PersonAdvice, PersonPlan, changes_of
 from holdfast.explaining.searching import Answers
+from holdfast.explaining.wanted import Wanted
 from holdfast.guarantees.promises import Promise
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.encoding import Encoding
@@ -74,6 +75,7 @@ class Advice:
 
     people: pd.DataFrame  # as they were given; the index has their labels
     encoding: Encoding
+    goal: Wanted  # what was asked for
     now: tuple[str, ...]  # (n,) the class that the deployed model gives each person
     wanted: tuple[str, ...]  # (n,) the class that each person wants
     given: Audited  # the plans

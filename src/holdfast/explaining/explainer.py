@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.searching import (
     Outcome,
     Question,
+    check_method,
     chosen_method,
     nobody_asks,
     search_held,
@@ -36,10 +38,12 @@ from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
+from holdfast.guarantees.calibration import fewest_models
 from holdfast.models.adapting import as_model
 from holdfast.models.deployed import Deployed, Outputs, Takes
 from holdfast.models.files.reading import read_model
 from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
+from holdfast.models.suspicions import ClassOrderWarning, check_class_order
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
 from holdfast.tabular.encoding import Encoding, Scaling
@@ -84,6 +88,8 @@ class Explainer:
     plausible   how like real people of the wanted class an answer must be: this share of them would pass; None: it
                 need not be like them
     scaling     how numbers are scaled for models of encoded rows, and for costs; see `Encoding.fit`
+    classes     the classes in the order of the model's outputs, where it does not name them and their order is not the
+                schema's (which, read off the table, is the alphabet's)
     takes, outputs   how the model is asked, where that cannot be found out; see `as_model`
     store       a folder that keeps what was retrained, so that interrupted work goes on from there
     workers     processes that retrain and search; one per core if left out
@@ -103,6 +109,7 @@ class Explainer:
     scaling: Scaling = "standard"
     takes: Takes | None = None
     outputs: Outputs | None = None
+    classes: Sequence[Any] | None = None
     store: str | Path | None = None
     workers: int | None = None
     progress: bool = False
@@ -142,6 +149,19 @@ class Explainer:
     @cached_property
     def schema_given(self) -> Schema:
         """The schema with all its constraints: as it was given, or read off the table."""
+        schema = self._schema_read
+        if self.classes is None:
+            return schema
+        given = [] if isinstance(self.classes, str) else list(self.classes)
+        if len(given) != len(schema.classes) or set(given) != set(schema.classes):
+            raise ValueError(
+                f"classes is {self.classes!r}; give the schema's classes, {some(schema.classes)}, in the order of the "
+                "model's outputs"
+            )
+        return replace(schema, classes=tuple(given))
+
+    @property
+    def _schema_read(self) -> Schema:
         if isinstance(self.schema, Schema):
             return self.schema
         if self.schema is not None:
@@ -164,6 +184,13 @@ class Explainer:
         if self.ours:
             x, y = self.encoding.encode(self.rows), self.encoding.labels(self.rows)
             return train(x, y, self.model, [Retraining()], store=self.store, progress=self.progress)[0]
+        with warnings.catch_warnings():
+            if self.encoding.schema.label in self.rows:
+                warnings.simplefilter("ignore", ClassOrderWarning)  # `_check_model` makes an error of it
+            return self._read
+
+    @property
+    def _read(self) -> Model:
         if isinstance(self.model, (str, Path)):
             if self.takes is None and self.outputs is None:
                 return read_deployed(self.model, self.encoding)
@@ -222,6 +249,9 @@ class Explainer:
         if (hold is not None or promise is not None) and self.retrain is None:
             asked_for = "hold" if promise is None else "promise"
             raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
+        check_method(method)
+        if promise is not None:
+            self._check_promise(promise)
         asked, said = self._asked(people, want, index)
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
@@ -237,7 +267,7 @@ class Explainer:
             "rows": said,
             **self._decided(),
         }
-        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
+        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
 
     def _asked(self, people: Any, want: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""
@@ -249,9 +279,10 @@ class Explainer:
         goal = wanted(self.want if want is None else want, schema, frame.index)
         x = self.encoding.encode(frame)
         model = goal.model(self.deployed)
+        now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
+        # Last, since retraining takes long: whatever is wrong with the people is told by now.
         roles = None if self.retrain is None else self.roles.wanted_by(goal)
-        now = predict(model, x).cpu()
-        return Asked(frame, goal, self.encoding, model, x, goal.targets(model, x, frame.index), now, roles), said
+        return Asked(frame, goal, self.encoding, model, x, target, now, roles), said
 
     def _fitted(self, method: Method) -> Method:
         """The method with the data that it wants to know."""
@@ -269,7 +300,7 @@ class Explainer:
             "constraints": "on" if self.constrained else "off",
             "plausible": self.plausible if self.constrained else None,
             "retrained": {} if self.retrain is None else self.roles.counts(),
-            "cost": "sum of the changes of all columns, in units of their encoding (standard deviations)",
+            "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
         }
         told = self.roles.surrogates if self.retrain is not None else ""
@@ -287,8 +318,7 @@ class Explainer:
         Of the answer, ``audit`` is the `Audit`, and ``imported.problems`` says what is wrong with which row.
         """
         if isinstance(advice, Advice):
-            goal = wanted(self.want if want is None else want, self.encoding.schema, advice.people.index)
-            return audited_by(advice.counterfactuals, goal.family(self.roles.audit))
+            return audited_by(advice.counterfactuals, advice.goal.family(self.roles.audit))
         points = as_pandas(advice, "advice")
         known = self.rows if people is None else as_pandas(people, "people")
         schema = self.encoding.schema
@@ -303,7 +333,9 @@ class Explainer:
         target = goal.targets(model, self.encoding.encode(known), known.index)
         space = self.encoding.space if self.constrained else None
         imported = from_tables(known, points, self.encoding, model, target=target, space=space)
-        return FileAudit(imported, audited_by(imported.counterfactuals, goal.family(self.roles.audit)))
+        result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
+        told = {"model": self._decided()["model"], "retrained": str(self.roles), "matched": said}
+        return FileAudit(imported, result, constrained=self.constrained, **told)
 
     # ---- kept ----
 
@@ -361,6 +393,7 @@ class Explainer:
                 f"the model answers NaN for {silent} of {len(said)} rows of its own table: it has no class for them; "
                 "check that the columns are those it was trained on, in the same units"
             )
+        check_class_order(self.deployed, self.encoding, some_rows)
         if len(said) >= TRIED and len(set(said.tolist())) == 1:
             warnings.warn(
                 f"the model gives all of {len(said)} rows of its own table the class "
@@ -371,10 +404,28 @@ class Explainer:
 
     def _check_enough(self) -> None:
         """Raise where the changes are too few to be shared out: before they are trained."""
-        changes = self.retrain if isinstance(self.retrain, (list, tuple)) else []
-        kinds = [one.kind for one in changes if isinstance(one, Retraining)]
-        for kind, count in Counter(kinds).items():
-            self.sizes.of(count, kind, len(set(kinds)))
+        for kind, count in self._changes.items():
+            self.sizes.of(count, kind, len(self._changes))
+
+    @property
+    def _changes(self) -> dict[str, int]:
+        """How many retrainings of each kind there will be, as far as that is known before they are made."""
+        if isinstance(self.retrain, Family):
+            return dict(Counter(self.retrain.kinds))
+        given = self.retrain if isinstance(self.retrain, (list, tuple)) else []
+        return dict(Counter(one.kind for one in given if isinstance(one, Retraining)))
+
+    def _check_promise(self, rate: float) -> None:
+        """Raise where no answer of the selection models could keep the rate: before they are trained."""
+        needed = fewest_models(rate)
+        for kind, count in self._changes.items():
+            selecting = self.sizes.of(count, kind, len(self._changes))[1]
+            if selecting < needed:
+                raise ValueError(
+                    f"promise={rate:g} needs {needed} selection models of each kind (1 / rate - 1), and {selecting} of "
+                    f"{count} of kind '{kind}' select; retrain more, such as {3 * needed}, set sizes=Sizes(selection="
+                    f"{needed}) if there are enough, or promise {1 / (selecting + 1):.3g} or more"
+                )
 
     def __repr__(self) -> str:
         own = "a network that holdfast trains" if self.ours else _about(self.deployed)

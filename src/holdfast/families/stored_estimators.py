@@ -22,7 +22,7 @@ from holdfast.tabular.encoding import Encoding
 if TYPE_CHECKING:
     from holdfast.families.family import Family
 
-FED = ("takes", "as_array", "categories")  # what a manifest says of a `Feed`, beside its columns
+FED = ("takes", "as_array", "categories", "one_hot")  # what a manifest says of a `Feed`, beside its columns
 
 
 def as_tensor(contents: bytes) -> Tensor:

@@ -1,11 +1,14 @@
-"""Warnings about a model that answers, but hardly as its owner meant. None of them raises."""
+"""Warnings about a model that answers, but hardly as its owner meant; before long work, one of them is an error."""
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from holdfast.models.deployed import Ask, Deployed
+from holdfast.models.model import Model, predict_or_none
 from holdfast.models.questions.feeding import sample
+from holdfast.tabular.encoding import Encoding
 
+ASKED = 1000  # rows of a table that are enough to see whether its classes are in order
 FEWEST = 30  # known rows below which accuracy says little
 MOST_CLASSES = 5  # whose orders are tried
 MUCH = 0.1  # by which one accuracy must exceed another to be worth a word
@@ -22,6 +28,10 @@ ZERO_SHARE = 0.05  # of the rows whose gradient may be zero
 
 Labels = NDArray[np.int64]
 Others = Callable[[], dict[str, Ask]]  # other ways to ask the same model: in words -> how
+
+
+class ClassOrderWarning(UserWarning):
+    """The model's outputs seem to be for other classes than they are taken for."""
 
 
 def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 3) -> None:
@@ -34,15 +44,37 @@ def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 
         warnings.warn(one, stacklevel=stacklevel)
 
 
-def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str]:
+def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> None:
+    """Raise where another order of its classes fits the labels of a table far better: advice would lead people away.
+
+    A model that names its classes has them in no wrong order, however bad it is.
+    """
+    schema, named = encoding.schema, getattr(getattr(model, "own", None), "classes_", ())
+    if schema.label not in table or len(table) < FEWEST or set(map(str, named)) == set(map(str, schema.classes)):
+        return
+    table = table.iloc[np.linspace(0, len(table) - 1, min(len(table), ASKED)).astype(int)]
+    given = predict_or_none(model, encoding.encode(table)).cpu().numpy()
+    better = _better_order(given, encoding.labels(table).numpy(), schema.classes)
+    if better is not None:
+        listed = ", ".join(json.dumps(one) if isinstance(one, (str, bool)) else str(one) for one in better.order)
+        raise ValueError(
+            f"the model is right for {better.right:.0%} of {len(table)} rows of its own table with its outputs as "
+            f"{schema.classes}, the schema's order, and for {better.otherwise:.0%} as {better.order}. It does not name "
+            f"its classes: write them in its order into the schema's file, classes = [{listed}] (holdfast init makes "
+            f"such a file), or in Python pass classes={better.order}"
+        )
+
+
+def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | Warning]:
     table, labels = sample(deployed.encoding)
     x = deployed.encoding.encode(table)
     yield from _flat(deployed, x)
     if labels is None or len(labels) < FEWEST:
         return
     given = deployed(x).argmax(1).cpu().numpy()
-    better = _fed_wrongly(table, labels, given, others) if others is not None else None
-    yield from [better] if better else _out_of_order(deployed, labels, given)
+    ordered = _better_order(given, labels, deployed.encoding.schema.classes)
+    better = _fed_wrongly(table, labels, given, others, ordered) if others is not None else None
+    yield from [better] if better else _out_of_order(deployed, labels, given, ordered)
 
 
 def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
@@ -62,9 +94,12 @@ def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
         )
 
 
-def _fed_wrongly(table: pd.DataFrame, labels: Labels, given: Labels, others: Others) -> str | None:
+def _fed_wrongly(
+    table: pd.DataFrame, labels: Labels, given: Labels, others: Others, ordered: Better | None
+) -> str | None:
     """The model fits known labels much better when it is fed in another way: scaled twice, or not at all."""
     right, chance = float((given == labels).mean()), _commonest(labels)
+    chance = chance if ordered is None else max(chance, ordered.otherwise)  # whatever explains most is told
     for told, ask in others().items():
         other = ask(table).argmax(1)
         otherwise = float((other == labels).mean())
@@ -80,21 +115,39 @@ def _fed_wrongly(table: pd.DataFrame, labels: Labels, given: Labels, others: Oth
     return None
 
 
-def _out_of_order(deployed: Deployed, labels: Labels, given: Labels) -> Iterable[str]:
+@dataclass(frozen=True)
+class Better:
+    """Another order of the classes, and how often a model is right with its own and with that one."""
+
+    right: float
+    otherwise: float
+    order: tuple[Any, ...]
+
+
+def _better_order(given: Labels, labels: Labels, classes: tuple[Any, ...]) -> Better | None:
+    if len(classes) > MOST_CLASSES or (given < 0).any():
+        return None
+    right, balanced = float((given == labels).mean()), _balanced(given, labels)
+    orders = [np.array(order) for order in permutations(range(len(classes)))]
+    best = max(orders, key=lambda order: _balanced(order[given], labels))
+    otherwise = float((best[given] == labels).mean())
+    if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + MUCH:
+        return Better(right, otherwise, tuple(classes[place] for place in best))
+    return None
+
+
+def _out_of_order(
+    deployed: Deployed, labels: Labels, given: Labels, better: Better | None
+) -> Iterable[str | ClassOrderWarning]:
     """Right less often than another order of the classes would be, or than no model at all."""
     classes = deployed.encoding.schema.classes
+    if better is not None:
+        yield ClassOrderWarning(
+            f"the model is right for {better.right:.0%} of the known rows with its outputs as {classes}, and for "
+            f"{better.otherwise:.0%} as {better.order}; did you mean as_model(..., classes={better.order})?"
+        )
+        return
     right, balanced = float((given == labels).mean()), _balanced(given, labels)
-    if len(classes) <= MOST_CLASSES:
-        orders = [np.array(order) for order in permutations(range(len(classes)))]
-        best = max(orders, key=lambda order: _balanced(order[given], labels))
-        otherwise = float((best[given] == labels).mean())
-        if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + MUCH:
-            order = tuple(classes[place] for place in best)
-            yield (
-                f"the model is right for {right:.0%} of the known rows with its outputs as {classes}, and for "
-                f"{otherwise:.0%} as {order}; did you mean as_model(..., classes={order})?"
-            )
-            return
     commonest = _commonest(labels)
     if right < commonest - _much(labels) and balanced < 1 / len(classes) + MUCH / 2:
         yield (

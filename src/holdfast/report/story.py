@@ -9,26 +9,14 @@ from typing import Any
 import torch
 
 from holdfast.auditing.audit import Audit
+from holdfast.explaining.person import Change, changes_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
-from holdfast.tabular.relations import Determines, Follows, Relation
 from holdfast.utils.settings import check_whole
 
 
 @dataclass(frozen=True)
-class Change:
-    feature: str
-    before: Level
-    after: Level
-    follows: bool = False  # moves with another change, and is nothing to do by itself
-
-    def __str__(self) -> str:
-        told = f"{self.feature.replace('_', ' ')}: {_text(self.before)} → {_text(self.after)}"
-        return f"{told} (follows)" if self.follows else told
-
-
-@dataclass(frozen=True)
-class Advice:
+class MethodAdvice:
     """What one method tells a person to do, and how many retrained networks would honour it."""
 
     method: str
@@ -45,7 +33,7 @@ class Story:
 
     person: Hashable  # the row's name in the table
     wanted: Level
-    advice: tuple[Advice, ...]
+    advice: tuple[MethodAdvice, ...]
     people: int  # how many like this one there are
     unlikeness: float | None = None  # to people of the wanted class, as the person is; 1 is the limit of advice
 
@@ -73,31 +61,13 @@ def _check_story(audits: Any, row: int, alike: list[int], encoding: Any) -> None
             raise IndexError(f"{name} must be one of {count} rows, got {place}")
 
 
-def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Encoding) -> Advice:
+def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Encoding) -> MethodAdvice:
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
     told = counterfactuals[torch.tensor([row])].changes(encoding)
     changes = list(told.drop(columns="row").itertuples(index=False, name=None))
-    following = _following({name for name, _, _ in changes}, encoding.schema.relations)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
-    advised = tuple(Change(name, before, after, name in following) for name, before, after in changes)
-    return Advice(method, advised, held, len(audit.kinds), usual, float(counterfactuals.cost(1)[row]))
-
-
-def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
-    """Which of the changes others bring with them: what follows, and what is fixed by something that changes."""
-    leaders = {relation.column: {relation.of} for relation in relations if isinstance(relation, Follows)}
-    for relation in relations:
-        if isinstance(relation, Determines):
-            # Of two columns that fix each other, the second follows.
-            others = {name for name in relation.by if relation.column not in leaders.get(name, ())}
-            leaders.setdefault(relation.column, set()).update(others)
-    return {column for column, others in leaders.items() if others & changed}
-
-
-def _text(value: Level) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+    advised = changes_of(changes, encoding.schema.relations)
+    return MethodAdvice(method, advised, held, len(audit.kinds), usual, float(counterfactuals.cost(1)[row]))

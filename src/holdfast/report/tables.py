@@ -18,7 +18,7 @@ from holdfast.guarantees.promise_files import FilePromise
 from holdfast.guarantees.promises import Promise, knob_of
 from holdfast.report.fitted import FittedTable
 from holdfast.report.listings import family_line
-from holdfast.report.story import Advice, Story
+from holdfast.report.story import MethodAdvice, Story
 from holdfast.tabular.feature import Level
 
 
@@ -181,7 +181,7 @@ def story_text(story: Story, chosen: str) -> Group:
     return Group(opening, *(_advice_text(advice, story.wanted) for advice in story.advice), closing)
 
 
-def _advice_text(advice: Advice, wanted: Level) -> Text:
+def _advice_text(advice: MethodAdvice, wanted: Level) -> Text:
     text = Text(f"To be classified '{wanted}', ").append(advice.method, style="bold")
     text.append(f" advises, at a cost of {advice.cost:.2f} (l1):\n")
     for change in advice.changes:

@@ -154,15 +154,18 @@ def cheapest(task: Task, points: Tensor, thorough: bool = False) -> Tensor:
     """Of the points (n, t, d), made valid, the cheapest that is all that is wanted; the row itself where none is.
 
     Those that look best before are made valid and judged, and where none of them will do and it is to be thorough, the
-    next, until none is left.
+    next, until none is left; of several models that must agree, until none is left that they agree on before.
     """
     best, going = task.origin.clone(), torch.arange(len(points), device=points.device)
     points = torch.where(task.space.changeable[..., None, :], points, task.origin[:, None])
-    turns = torch.split(_best_first(task, points), MADE_VALID, dim=1)
-    for turn in turns if thorough else turns[:1]:
+    order, likely = _best_first(task, points)
+    several = isinstance(itself(task.model), LeastSure)
+    turns = torch.split(order, MADE_VALID, dim=1)
+    for number, turn in enumerate(turns if thorough else turns[:1], start=1):
         own = task.of(going)
         best[going] = _cheapest_of(own, points[going[:, None], turn[going]])
-        going = going[(best[going] == own.origin).all(1)]
+        more = likely[going] > number * MADE_VALID if several else torch.ones_like(going, dtype=torch.bool)
+        going = going[(best[going] == own.origin).all(1) & more]
         if not len(going):
             break
     return best
@@ -183,13 +186,16 @@ def _each(task: Task, snap: Callable[[Space, Tensor, Tensor], Tensor], points: T
     return snap(task.space.of(people), points.flatten(0, 1), task.origin[people]).view(points.shape)
 
 
-def _best_first(task: Task, points: Tensor) -> Tensor:
-    """The points (n, t, d) in the order in which to make them valid, which takes long: (n, t)."""
+def _best_first(task: Task, points: Tensor) -> tuple[Tensor, Tensor]:
+    """The points (n, t, d) in the order in which to make them valid, which takes long, and how many of them score
+    enough as they are: (n, t), (n,)."""
     if points.shape[1] <= MADE_VALID:
-        return torch.arange(points.shape[1], device=points.device).expand(len(points), -1)
+        count = torch.full((len(points),), points.shape[1], device=points.device)
+        return torch.arange(points.shape[1], device=points.device).expand(len(points), -1), count
     score, cost = task.tried(task.score, points), task.costs_of_columns(points).sum(2)
+    enough = score > LEAST_SCORE
     # Those of the class by their cost, then the others by what they lack.
-    return torch.where(score > LEAST_SCORE, 1 / (1 + cost), score).argsort(1, descending=True)
+    return torch.where(enough, 1 / (1 + cost), score).argsort(1, descending=True), enough.sum(1)
 
 
 def _first_good(task: Task, points: Tensor, cost: Tensor, order: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.deployed import has_gradient
 from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question
@@ -38,6 +39,7 @@ from holdfast.utils.threads import one_thread
 from holdfast.utils.workers import cores, in_workers
 
 ROWS = 128  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
+FEW = 16  # the same where there is no gradient: such rows are searched one by one anyway
 SMALL = 3.0  # seconds of work that are not worth the start of processes
 KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
 
@@ -54,7 +56,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: Literal[1] = 1,
     advance: Advance | None = None,
 ) -> Counterfactuals: ...
@@ -67,7 +69,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: int,
     advance: Advance | None = None,
 ) -> Answer: ...
@@ -79,7 +81,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: int = 1,
     advance: Advance | None = None,
 ) -> Answer:
@@ -90,13 +92,15 @@ def search_in_parts(
     all rows at once. ``advance`` is called with the number of rows that are done. ``calls`` of the answer is the sum
     over the parts.
     """
-    for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers or 1}.items():
-        check_whole(name, number, least=1)
+    for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers}.items():
+        if number is not None:
+            check_whole(name, number, least=1)
     if not callable(method):
         raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
     asked, x, target = checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
     job = _Job(method, model, space, plans)
-    parts = _parts(x, target, space, rows_at_once if x.device.type == "cpu" else max(1, len(x)))
+    size = rows_at_once or (ROWS if has_gradient(model) else FEW)
+    parts = _parts(x, target, space, size if x.device.type == "cpu" else max(1, len(x)))
     found: dict[int, Answer] = {}
     for place, answer in _searched(job, parts, workers):
         found[place] = answer

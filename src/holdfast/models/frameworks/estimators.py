@@ -29,6 +29,7 @@ from holdfast.models.questions.asking import (
     from_probabilities,
     from_scores,
     numbers_from,
+    one_hot_feed,
 )
 from holdfast.models.questions.inputs import names_in_schema, takes_categories
 from holdfast.models.questions.probing import FEW, real_rows, shuffled_apart, some_rows
@@ -205,6 +206,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
     if how.takes == "encoded":
         return feed(encoding, "encoded", as_array=False, columns=names)
     order = names_in_schema(names, encoding)
+    if order is None and (hot := one_hot_feed(encoding, names, categories)) is not None:
+        return hot
     if order is None:
         unknown = [column for column in names if column not in known]
         told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from holdfast.models.deployed import LEAST_PROBABILITY, Takes
 from holdfast.models.questions.inputs import as_fitted, in_categories
+from holdfast.models.questions.one_hot import Source, one_hot, one_hot_table
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 
@@ -32,8 +34,20 @@ class Feed:
     columns: tuple[str, ...]  # of the table, or of the encoding
     as_array: bool
     categories: bool = False  # text becomes categories, which is all that some libraries take
+    one_hot: bool = False  # the columns are the model's own: some of them say whether a feature has a level
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """Where each of the model's own columns comes from."""
+        found = one_hot(self.columns, self.encoding)
+        assert found is not None
+        return found
 
     def __call__(self, table: pd.DataFrame) -> Any:
+        if self.one_hot:
+            own = as_fitted(table, self.encoding)
+            own = in_categories(own, self.encoding) if self.categories else own
+            return one_hot_table(own, self.columns, self.sources)
         if self.takes == "table":
             own = as_fitted(table, self.encoding)[list(self.columns)]
             own = in_categories(own, self.encoding) if self.categories else own
@@ -45,6 +59,8 @@ class Feed:
         what = "an array" if self.as_array else "a table"
         if self.takes == "encoded":
             return f"{what} of {len(self.columns)} encoded columns"
+        if self.one_hot:
+            return f"{what} of {len(self.columns)} columns, one-hot by their names"
         count, known = len(self.columns), len(self.encoding.schema.names)
         return f"{what} of {count} columns" if count == known else f"{what} of {count} of the {known} columns"
 
@@ -56,6 +72,13 @@ def feed(
         raise ValueError("takes='numbers' is for networks; an estimator or a function takes the table or encoded rows")
     known = encoding.schema.names if takes == "table" else encoding.columns
     return Feed(encoding, takes, tuple(known if columns is None else columns), as_array, categories)
+
+
+def one_hot_feed(encoding: Encoding, names: Sequence[str], categories: bool) -> Feed | None:
+    """For a model of columns that were made one-hot, if their names say so."""
+    if one_hot(names, encoding) is None:
+        return None
+    return Feed(encoding, "table", tuple(names), as_array=False, categories=categories, one_hot=True)
 
 
 @dataclass(frozen=True)

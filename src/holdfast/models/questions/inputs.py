@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from holdfast.models.questions.one_hot import one_hot, one_hot_table
 from holdfast.tabular.encoding import Encoding, Matrix
 from holdfast.tabular.feature import Feature
 
@@ -118,6 +119,9 @@ def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
     if encoded:
         return _encoded(encoding, names)
     order = None if names is None else names_in_schema(names, encoding)
+    if order is None and names is not None and (sources := one_hot(names, encoding)) is not None:
+        columns, whole = list(names), in_categories if takes_categories(own) else lambda table, _: table
+        return lambda table: one_hot_table(whole(as_fitted(table, encoding), encoding), columns, sources)
     if order is None:
         order = list(encoding.schema.names)
         return lambda table: as_fitted(table, encoding)[order].to_numpy()
@@ -170,7 +174,7 @@ def columns_of(own: Any) -> list[str] | None:
     return None
 
 
-def _width(own: Any) -> int | None:
+def width_of(own: Any) -> int | None:
     """How many columns it was fitted on."""
     for name in ("n_features_in_", "num_features", "num_feature"):
         width = getattr(own, name, None)
@@ -180,9 +184,9 @@ def _width(own: Any) -> int | None:
 
 
 def is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
-    if names is not None and set(names) <= set(encoding.schema.names):
+    if names is not None and (set(names) <= set(encoding.schema.names) or one_hot(names, encoding) is not None):
         return False
-    return _width(own) == encoding.width != len(encoding.schema.features)
+    return width_of(own) == encoding.width != len(encoding.schema.features)
 
 
 def numbers(rows: Any, absent: float = 0.0) -> Matrix:
