@@ -276,7 +276,7 @@ class Advice:
                 f"  {one['models']} retrained models of kind '{one['kind']}' that chose nothing invalidate "
                 f"{one['invalidated']:.1%} of the plans, at most {one['at_most']:.1%} at 95 % confidence"
             )
-        if self.audit is None:
+        if not self.decided.get("retrained"):
             lines.append("  no retrained models: whether the plans hold is not known")
         if self.decided.get("warnings"):
             lines += [f"  {warning}" for warning in self.decided["warnings"]]
