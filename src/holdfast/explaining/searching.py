@@ -58,11 +58,6 @@ class Question:
     workers: int | None = None
     progress: bool = False
 
-    @property
-    def quick(self) -> Question:
-        """For a search that gives up earlier where nothing is found that people are like."""
-        return replace(self, space=self.space.quick)
-
     def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
         """Up to so many plans for each of some people."""
         found = search_in_parts(
@@ -167,9 +162,8 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
         if not len(todo):
             break
         LOG.info("searching plans for %d people with %r", len(todo), own)
-        asks = question if not steps else question.quick
         with bar(f"searching {len(todo)} people, {_said(own, value)}", len(todo), question.progress) as advance:
-            found = asks.search(own, todo, advance)
+            found = question.search(own, todo, advance)
             steps[value], todo = best.take(found, todo, selection)
             advance(0, f"{best.held} of {people} people have a plan that holds, {len(todo)} are searched again")
     best.fall_back(selection)
