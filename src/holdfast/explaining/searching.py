@@ -30,6 +30,7 @@ from holdfast.utils.workers import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"
+MANY = 128  # people who are searched in worker processes at once; with fewer, it is seen first how long it takes
 DUST = 1e-5  # a change by so little of all that a column can be is undone where the model accepts that too
 
 
@@ -67,7 +68,7 @@ class Question:
             self.target[rows],
             self.space.of(rows),
             plans=self.plans,
-            workers=self.workers,
+            workers=self.workers or (cores() if len(rows) > MANY else None),
             advance=advance,
         )
         if not isinstance(found, Plans):
@@ -142,9 +143,9 @@ def nobody_asks(question: Question) -> Outcome:
 def search_plain(question: Question, method: Method) -> Outcome:
     """What the method finds, whoever accepts it."""
     rows = torch.arange(len(question.x))
-    with bar(f"searching {len(rows)} people", len(rows), question.progress) as advance:
+    with bar(f"searching {counted_people(len(rows))}", len(rows), question.progress) as advance:
         found = question.search(method, rows, advance)
-        advance(0, f"{int(found.answers[0].found.sum())} have a plan")
+        advance(0, f"with a plan {int(found.answers[0].found.sum())} of {len(rows)}")
     given = _answers(found, rows)
     return Outcome(given, _nothing(question), {})
 
@@ -162,12 +163,18 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
         if not len(todo):
             break
         LOG.info("searching plans for %d people with %r", len(todo), own)
-        with bar(f"searching {len(todo)} people, {_said(own, value)}", len(todo), question.progress) as advance:
+        with bar(
+            f"searching {counted_people(len(todo))}, {_said(own, value)}", len(todo), question.progress
+        ) as advance:
             found = question.search(own, todo, advance)
             steps[value], todo = best.take(found, todo, selection)
-            advance(0, f"{best.held} of {people} people have a plan that holds, {len(todo)} are searched again")
+            advance(0, f"with a plan that holds {best.held} of {people}, to be searched again {len(todo)}")
     best.fall_back(selection)
     return Outcome(best.given(), best.apart(), steps)
+
+
+def counted_people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count} people"
 
 
 def _said(method: Any, value: float) -> str:
