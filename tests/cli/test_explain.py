@@ -132,7 +132,10 @@ def test_a_promise_of_nothing_has_an_exit_code_of_its_own(given, tmp_path):
     stuck.save(tmp_path / "stuck.toml")
     ran = invoke("explain", *given, "--schema", "stuck.toml", *RETRAIN, "--promise", 0.3, cwd=tmp_path)
     assert ran.returncode == 3, ran.stderr
-    assert "Nothing is promised" in " ".join(ran.stdout.split())
+    said = " ".join(ran.stdout.split())
+    assert "Nothing is promised" in said
+    assert "No plan is given" in said
+    assert "no retrained models" not in said  # there are some, and no plan that they could judge
 
 
 def test_the_dataset_of_ours_needs_no_files(tmp_path):

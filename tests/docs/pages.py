@@ -14,7 +14,7 @@ PAGES = {
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^```python\n.*?^```\n\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-PRINTED = re.compile(r"^<!-- printed by: (.+) -->\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^<!-- printed by: ([^\n]+) -->\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 SESSION = re.compile(r"^```text\n\$ (.+)\n((?:.*\n)*?)```$", flags=re.MULTILINE)
 ANY_COMMAND = re.compile(r"(\w+=\S+ )*[a-z.][\w./-]*( |$)")  # of a block; a line of mathematics begins otherwise
 KNOWN_COMMAND = re.compile(r"(holdfast|python|make|pip|pytest) \S|\.ci/run$")  # of a sentence

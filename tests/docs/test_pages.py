@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ SLOW = {
         "models",
         "promise",
         "rehearsal",
+        "start",
         "store",
         "studies",
     )
@@ -58,6 +60,7 @@ AS_NAMED = (
 PAPER = "--datasets german --methods pgd --rows 3 --members 2 --no-figures --workers 1"
 SMALL = {
     "holdfast init": "holdfast init --help",
+    "holdfast explain": "holdfast explain --help",
     "holdfast demo": "holdfast demo --rows 12 --members 2 --workers 1",
     "holdfast paper": f"holdfast paper {PAPER}",
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
@@ -82,7 +85,27 @@ SMALL = {
         "--retrain bootstrap:3"
     ),
 }
-COMMANDS = {line: line for line in AS_NAMED} | SMALL
+# The commands of docs/start.md and of the front page. They run in the folder that the blocks of docs/start.md write,
+# after the commands whose files they need.
+INIT = "holdfast init train.csv --label risk"
+EXPLAIN = (
+    "holdfast explain --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
+    "--retrain bootstrap:24 --hold 0.9 --out advice"
+)
+AUDIT = (
+    "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
+    "--retrain bootstrap:24 --counterfactuals advice"
+)
+MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))
+FRONT_EXPLAIN, FRONT_AUDIT = (line.replace(*MORE[0]).replace(*MORE[1]) for line in (EXPLAIN, AUDIT))
+NEEDS = {
+    INIT: (),
+    EXPLAIN: (),
+    AUDIT: (EXPLAIN,),
+    FRONT_EXPLAIN: (INIT,),
+    FRONT_AUDIT: (INIT, FRONT_EXPLAIN),
+}
+COMMANDS = {line: line for line in (*AS_NAMED, *NEEDS)} | SMALL
 
 WITH_BLOCKS = [page for page, text in PAGES.items() if blocks(text) and page != "README.md"]
 NAMED = {command for text in PAGES.values() for command in commands(text)}
@@ -93,9 +116,14 @@ OTHER = sorted({command.line for command in NAMED if command.program != "holdfas
 
 
 def run_as_pasted(page: str, folder: Path) -> str:
-    """What the blocks of a page print in a fresh process and an empty folder, with no dataset but the shipped one."""
+    """What the blocks of a page print."""
+    return run_code(blocks(PAGES[page]), folder)
+
+
+def run_code(code: str, folder: Path) -> str:
+    """What it prints in a fresh process and an empty folder, with no dataset but the shipped one."""
     script, empty = folder / "page.py", folder / "empty"
-    script.write_text(blocks(PAGES[page]), encoding="utf-8")
+    script.write_text(code, encoding="utf-8")
     empty.mkdir()
     here = {"HOLDFAST_DATA": str(folder / "no-data"), "HOLDFAST_FAMILIES": str(folder / "families")}
     done = subprocess.run(
@@ -207,6 +235,15 @@ def files(tmp_path_factory, german, family, advice) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def first_files(tmp_path_factory) -> Path:
+    """The folder that docs/start.md writes for its commands: by its first block, and the one that saves."""
+    parts = [code for language, code in FENCE.findall(PAGES["docs/start.md"]) if language == "python"]
+    folder = tmp_path_factory.mktemp("first")
+    run_code("\n".join([parts[0], *(code for code in parts if "to_csv" in code)]), folder)
+    return folder / "empty"
+
+
 def as_state(network: hf.Network) -> dict[str, Tensor]:
     """Its layers as the state_dict() of a torch module names them."""
     layers = enumerate(zip(network.weights, network.biases, strict=True))
@@ -234,20 +271,39 @@ def test_every_command_of_holdfast_that_a_document_names_is_known_here():
     assert not set(COMMANDS) - named, "no document names it any more"
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line not in NEEDS])
 def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_shows(line, files, trained, store, advice):
     people, _ = advice
     people.rename_axis("person" if "--index person" in line else None).to_csv(files / "asked.csv")
     (family,) = (folder.name for folder in store.iterdir())
-    _, *words = shlex.split(COMMANDS[line].replace("{family}", family))
-    families = store if words[0] == "families" else trained
-    folders = {"HOLDFAST_FAMILIES": str(families), "HOLDFAST_DATA": str(files / "no-data")}
-    done = invoke(*words, cwd=files, **folders, COLUMNS="200")
+    words = COMMANDS[line].replace("{family}", family)
+    check_printed(line, run_command(words, files, store if words.startswith("holdfast families") else trained))
+
+
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=pytest.mark.slow if "--retrain" in line else ()) for line in NEEDS]
+)
+def test_a_command_of_the_first_page_runs_after_those_before_it(line, first_files, trained, tmp_path):
+    folder = shutil.copytree(first_files, tmp_path / "here")
+    *_, printed = (
+        run_command(one.replace("bootstrap:96", "bootstrap:6"), folder, trained) for one in (*NEEDS[line], line)
+    )
+    check_printed(line, printed)
+
+
+def run_command(line: str, folder: Path, families: Path) -> str:
+    """What it prints."""
+    folders = {"HOLDFAST_FAMILIES": str(families), "HOLDFAST_DATA": str(folder / "no-data")}
+    done = invoke(*shlex.split(line)[1:], cwd=folder, **folders, COLUMNS="200")
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def check_printed(line: str, printed: str) -> None:
     outputs = [command.output for command in NAMED if command.line == line]
     # A change of one person, "credit amount: 652 → 250": a small run tells of another person.
     expected = [sentence for output in outputs for sentence in sentences(output) if "→" not in sentence]
-    assert not [sentence for sentence in expected if sentence not in plain(done.stdout)], done.stdout
+    assert not [sentence for sentence in expected if sentence not in plain(printed)], printed
 
 
 # ---- other commands ----

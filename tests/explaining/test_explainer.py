@@ -201,6 +201,7 @@ def test_a_promise_of_nothing_gives_no_plans(explainer):
     own = hf.Explainer(model(), train_rows(), want="yes", schema=stuck, retrain=explainer.family, workers=1)
     advice = own.explain(applicants(PEOPLE), promise=0.3)
     assert not advice.promise.promised
+    assert "no retrained models" not in repr(advice)
     assert not advice.wide()["found"].any()
     lacking = advice.status == "nothing found"
     assert lacking.any()

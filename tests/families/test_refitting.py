@@ -429,6 +429,18 @@ def test_asking_twice_fits_once(tmp_path, monkeypatch):
     assert len(entries(tmp_path)) == 4
 
 
+def test_another_encoding_of_the_same_table_is_no_error(tmp_path):
+    """As after an edit of the schema: the members are the same fits, asked through another encoding."""
+    model = fitted(forest())
+    scaled = Encoding.fit(TABLE, ENCODING.schema, "minmax")
+    families = [refit(model, TABLE, seeds(2), encoding=one, store=tmp_path, workers=1) for one in (ENCODING, scaled)]
+    first, second = (
+        family.predict(one.encode(TABLE)) for family, one in zip(families, (ENCODING, scaled), strict=True)
+    )
+    assert torch.equal(first, second)
+    assert families[0].fingerprints == families[1].fingerprints
+
+
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_boosted_trees_are_kept(library, tmp_path, monkeypatch):
     estimator, labels = boosted(library)
@@ -514,9 +526,8 @@ def test_a_file_that_names_other_types_is_not_read(tmp_path):
         unpacked(packed(fitted(logistic()))).predict(TABLE[NAMES]).tolist()
         == fitted(logistic()).predict(TABLE[NAMES]).tolist()
     )
-    entry = refitting._job(deployed(forest), None, TABLE, None, seeds(2)).entry(tmp_path)
-    name = refitting._job(deployed(forest), None, TABLE, None, seeds(2)).fingerprints[0]
-    add_members(entry, [name], {"skops": as_tensor(skops.io.dumps(Doubled()))[None]})
+    job = refitting._job(deployed(forest), None, TABLE, None, seeds(2))
+    add_members(job.entry(tmp_path), [job.fingerprints[0]], {"skops": as_tensor(skops.io.dumps(Doubled()))[None]})
     with pytest.raises((StoreError, PackingError), match="Doubled"):
         ask(tmp_path, members=seeds(2))
 
@@ -535,15 +546,6 @@ def test_estimators_are_saved_and_loaded_with_their_encoding(tmp_path):
     own = Family.from_models([deployed(), deployed(forest)])
     assert torch.equal(load_family(save_family(own, tmp_path / "own"), encoding=ENCODING).logits(X), own.logits(X))
     assert load_family(tmp_path / "own", encoding=ENCODING).fingerprints == ()
-
-
-def test_a_schema_that_was_edited_does_not_stop_a_store(tmp_path):
-    """Whoever corrects the schema and runs the same command again is not told to clean up first."""
-    before = refit(deployed(forest), TABLE, seeds(2), store=tmp_path, workers=1)
-    other = Encoding.fit(TABLE, replace(EVERYTHING, classes=EVERYTHING.classes[::-1]))
-    after = refit(as_model(fitted(forest()), other), TABLE, seeds(2), store=tmp_path, workers=1)
-    assert after.fingerprints == before.fingerprints
-    assert torch.equal(after.logits(other.encode(TABLE)), before.logits(X).flip(-1))
 
 
 def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):

@@ -230,7 +230,7 @@ def test_nobody_gets_an_empty_answer(family, rows, encoding):
 
 
 def test_every_field_of_an_answer_is_put_together(family, rows, encoding):
-    assert {one.name for one in fields(Counterfactuals)} == {*TENSORS, "classes", "seen", "calls"}
+    assert {one.name for one in fields(Counterfactuals)} == {*TENSORS, "classes", "seen", "calls", "labels"}
 
 
 # ---- what a worker keeps ----

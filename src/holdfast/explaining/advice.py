@@ -57,7 +57,16 @@ class Audited:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice:
-    """What `Explainer.explain` answers.
+    """What `Explainer.explain` answers: the plans of each person, and how well they hold.
+
+    table()        one row per change: id, plan, feature, now, then
+    wide()         one row per plan, with every feature, and one for everybody without a plan
+    of(label)      what one person is told, in words
+    status         plan, not durable, has the class, or nothing found: by label
+    not_durable()  the best that was found for people whose plans do not hold as was asked; it is not advised
+    summary()      counts, rates, and what was decided and why
+    audit          the `Audit` of the plans by the audit models
+    save(folder)   all of it as files
 
     A person has one plan or more, or none, and then ``why_not`` says why. Nobody counts as found who has the class
     already. The columns hold, low and high come from retrained models that had no say in the advice; they are empty
@@ -130,7 +139,8 @@ class Advice:
         return as_it_came(self._beside(about.iloc[order], features.iloc[order]), self.polars)
 
     def not_durable(self) -> Any:
-        """The same for people whose plans do not hold as was asked: the best there is, which is not advised."""
+        """The columns of `wide` but why_not, for people whose plans do not hold as was asked: the best that was found,
+        which is not advised."""
         return as_it_came(self._beside(self._about(self.apart), self._features(self.apart)), self.polars)
 
     @property
@@ -192,7 +202,7 @@ class Advice:
     # ---- in words ----
 
     def of(self, person: Hashable) -> PersonAdvice:
-        """What one person is told, by the label of their row."""
+        """What one person is told, by the label of their row. Printing it shows the sentences."""
         places = np.flatnonzero(self.people.index == person)
         if not len(places):
             raise KeyError(f"nobody is labelled {person!r}; the people are {some(self.people.index)}")
@@ -266,7 +276,7 @@ class Advice:
                 f"  {one['models']} retrained models of kind '{one['kind']}' that chose nothing invalidate "
                 f"{one['invalidated']:.1%} of the plans, at most {one['at_most']:.1%} at 95 % confidence"
             )
-        if self.audit is None:
+        if not self.decided.get("retrained"):
             lines.append("  no retrained models: whether the plans hold is not known")
         if self.decided.get("warnings"):
             lines += [f"  {warning}" for warning in self.decided["warnings"]]

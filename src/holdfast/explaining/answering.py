@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import audit
@@ -18,14 +19,17 @@ from holdfast.explaining.searching import Answers, Outcome, Question
 from holdfast.explaining.wanted import Wanted
 from holdfast.external.judging import problem_table
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import assess
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.failures import why_not
+from holdfast.search.in_parts import search_in_parts
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.identifying import twins
+from holdfast.tabular.space import Space
 from holdfast.utils.messages import plain
 
-REASONS = 200  # people for whom every constraint is taken away in turn; of more, random points tell the reason
+REASONS = 20  # people for whom every constraint is taken away in turn; of more, random points tell the reason
+ALONE = "explain this person alone to see which constraints are in the way"
 TWIN = "same values as another person"
 
 
@@ -52,7 +56,9 @@ class Asked:
         return Question(self.model, self.x[rows], self.target[rows], self.encoding.space, plans, workers, progress)
 
 
-def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
+def advice_of(
+    asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool, workers: int | None
+) -> Advice:
     given, apart = (_audited(asked, part) for part in (outcome.given, outcome.apart))
     return Advice(
         people=asked.people,
@@ -62,7 +68,7 @@ def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, A
         wanted=tuple(asked.goal.names(asked.target)),
         given=given,
         apart=apart,
-        why_not=_reasons(asked, outcome),
+        why_not=_reasons(asked, outcome, workers),
         decided=decided,
         had_a_say=had_a_say(asked.roles),
         norm=norm,
@@ -86,7 +92,7 @@ def _audited(asked: Asked, part: Answers) -> Audited:
 # ---- why people have no plan ----
 
 
-def _reasons(asked: Asked, outcome: Outcome) -> tuple[str | None, ...]:
+def _reasons(asked: Asked, outcome: Outcome, workers: int | None) -> tuple[str | None, ...]:
     told: list[str | None] = [None] * len(asked.people)
     for place in torch.nonzero(asked.now == asked.target).flatten().tolist():
         told[place] = f"the deployed model says '{asked.goal.name(int(asked.target[place]))}' already"
@@ -98,12 +104,12 @@ def _reasons(asked: Asked, outcome: Outcome) -> tuple[str | None, ...]:
         )
     served = np.concatenate([outcome.given.place, outcome.apart.place])
     left = np.setdiff1d(np.arange(len(lacking)), served)
-    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome), strict=True):
+    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome, workers), strict=True):
         told[lacking[row]] = reason
     return tuple(told)
 
 
-def _why_nothing(asked: Asked, places: np.ndarray[Any, Any], outcome: Outcome) -> list[str]:
+def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, workers: int | None) -> list[str]:
     """Of people for whom nothing was found: what stands in the way of the deployed model itself."""
     if not len(places):
         return []
@@ -113,11 +119,26 @@ def _why_nothing(asked: Asked, places: np.ndarray[Any, Any], outcome: Outcome) -
     x, target, space = asked.x[rows], asked.target[rows], asked.encoding.space
     nobody = torch.zeros(len(rows), dtype=torch.bool)
     missed = assess(asked.model, x, x, target, space, also=nobody)
-    told = [*why_not(asked.model, missed[:REASONS], space, encoding=asked.encoding, method=MinCost(norm=1))]
+    search = _InParts(MinCost(norm=1), workers)
+    told = [*why_not(asked.model, missed[:REASONS], space.quick, encoding=asked.encoding, method=search)]
     if len(missed) > REASONS:
-        told += why_not(asked.model, missed[REASONS:], space)
+        told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[REASONS:], space)]
     promised = outcome.promise is not None
     return [_in_words(reason, promised) for reason in told]
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """A method whose rows worker processes share."""
+
+    method: Method
+    workers: int | None
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        return self
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        return search_in_parts(self.method, model, x, target, space, workers=self.workers)
 
 
 def _in_words(reason: str | None, promised: bool) -> str:

@@ -60,26 +60,41 @@ TRIED = 256  # rows of the table that the model is asked about at once, to see w
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explainer:
-    """Advice for people whom a model turns down, that retrained models accept too.
+    """From a table and a model to advice that retrained models accept too.
 
-    model       what decides now: an object of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a function, or the
-                path of a model's file; a `Recipe` where there is no model yet, and a network of ours is trained
-    table       the rows that the model was trained on, a DataFrame of pandas or polars
+        explainer = hf.Explainer(model, table, label="risk", want="good", schema=schema, retrain=hf.seeds(96))
+        advice = explainer.explain(people, hold=0.9)
+        advice.table()
+
+    Making an explainer checks what was given and asks the model about some rows. Nothing is retrained until `explain`,
+    `audit`, `save` or ``family`` needs it; then it is kept for the next call.
+
+    model       what decides now: a fitted model of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a function,
+                or the path of a model's file. Where there is no model yet, give a `Recipe`: holdfast trains a network,
+                and every output says so
+    table       the rows that the model was trained on, with their label: a DataFrame of pandas or polars
     label       the table's column of classes; may be left out where a schema names it
-    want        the class that people want; several, of which any will do; or a Series with one for each person. May be
-                left out for two classes: then everybody wants the other one
-    schema      what the columns mean and what people can change, a `Schema` or its file; read off the table if left out
-    retrain     where retrained models come from: changes, such as `seeds(96)`; a function (rows, seed) -> model; or
-                models: a list, a `Family`, or the folder of one
-    recipe      how a network is trained, for changes: `Recipe(network=module)`; or an estimator that is not fitted
-    sizes       how many of the retrained models rehearse, select and audit
+    want        the class that people want; a list of classes of which any will do; or a Series or dictionary with one
+                class for each person, by the label of their row. May be left out for two classes: then everybody wants
+                the other one
+    schema      what the columns mean and what people can change: a `Schema`, or the path of its file. If it is left
+                out, it is read off the table, which does not show what nobody can change
+    retrain     where retrained models come from. Changes, such as ``seeds(96)`` or ``changes.bootstrap(96)``; a
+                function (rows, seed) -> model, alone or with changes, ``(function, seeds(96))``; or models: a list, a
+                `Family`, or the folder of one. Without it, nobody knows whether advice holds
+    recipe      for changes: how a network is trained again, ``Recipe(network=module)``; or an estimator that is not
+                fitted. An estimator, or a booster, needs none
+    sizes       how many of the retrained models rehearse, select and audit; see `Sizes`
     constrained False: any change of any feature will do, to values that the table has
-    plausible   the share of real people who pass for one: an answer must resemble them; None: it need not
+    plausible   how like real people of the wanted class an answer must be: this share of them would pass; None: it
+                need not be like them
+    scaling     how numbers are scaled for models of encoded rows, and for costs; see `Encoding.fit`
     classes     the classes in the order of the model's outputs, where it does not name them and their order is not the
                 schema's (which, read off the table, is the alphabet's)
     takes, outputs   how the model is asked, where that cannot be found out; see `as_model`
-    store       a folder that keeps what was retrained, so that work that was interrupted goes on from there
+    store       a folder that keeps what was retrained, so that interrupted work goes on from there
     workers     processes that retrain and search; one per core if left out
+    progress    True: show progress bars
     """
 
     model: Any
@@ -217,16 +232,19 @@ class Explainer:
         want: Any = None,
         index: str | None = None,
     ) -> Advice:
-        """Advice for each row of ``people``, a table with the same features; its label, if there, is passed over.
+        """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
+        over.
 
-        hold      give a person only plans that at least this share of the selection models accept; the best there is of
-                  the others is shown apart, as not durable
-        promise   keep the expected share of the plans that one more retrained model invalidates at most at this
+        hold      about each person: give only plans that at least this share of the selection models accept. For people
+                  without such a plan, the best that was found is shown apart, as not durable
+        promise   about all plans together: one more retrained model invalidates at most this share of them on average,
+                  or nothing is promised. Give ``hold``, ``promise`` or neither
         plans     up to so many for each person, which change different features
-        method    a name, such as "min-l1+sns", or a method; without one: the cheapest plan that the rehearsal models
-                  accept too where ``hold`` or ``promise`` is given, and the cheapest plan ("min-l1") otherwise
+        method    a name, such as "min-l1+sns", or a method. Without one: the cheapest plan that the rehearsal models
+                  accept too where ``hold`` or ``promise`` is given, and else the cheapest plan ("min-l1")
         want      in the place of the explainer's own
-        index     the column of people that names the rows; without one, the table's index, or the column that does
+        index     the column of people that names the rows. Without it, a column that does so, such as id, or the
+                  table's index; ``advice.decided["rows"]`` says which
         """
         _check_question(hold, promise, plans)
         if (hold is not None or promise is not None) and self.retrain is None:
@@ -250,7 +268,7 @@ class Explainer:
             "rows": said,
             **self._decided(),
         }
-        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
+        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
 
     def _asked(self, people: Any, want: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""
@@ -311,11 +329,11 @@ class Explainer:
     def audit(
         self, advice: Any, people: Any = None, *, want: Any = None, index: str | None = None
     ) -> Audit | FileAudit:
-        """How often retrained models that had no say in it invalidate advice: what `explain` gave, or a table of
-        counterfactuals from anywhere, in the table's units.
+        """How often the audit models, which had no say in it, invalidate advice: what `explain` gave (an `Audit`), or a
+        table of counterfactuals from anywhere, in the table's units (a `FileAudit`).
 
-        A table is matched to ``people``, or to the explainer's own table, by the column that both have. What is wrong
-        with its rows is in ``problems`` of the answer.
+        A table is matched to ``people``, or to the explainer's own table, by the column that both have (or ``index``).
+        Of the answer, ``audit`` is the `Audit`, and ``imported.problems`` says what is wrong with which row.
         """
         if isinstance(advice, Advice):
             return audited_by(advice.counterfactuals, advice.goal.family(self.roles.audit))

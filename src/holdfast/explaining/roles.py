@@ -18,11 +18,15 @@ NEEDED = 3  # models of each kind of change, one for each role
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many retrained models of each kind of change have which role; what is left out is worked out.
+    """How many retrained models of each kind of change have which role. A number that is left out is worked out.
 
-    rehearsal   the search asks them: advice is what they accept. A third of the models, 32 at most
-    selection   choose: `hold` and `promise` are judged by them. Half of the others
-    audit       judge the advice that was chosen, and choose nothing: the columns hold, low and high. The rest
+    rehearsal   the search asks them: it looks for advice that they accept too. A third of the models, and 32 of all
+                kinds together at most; 0 for none
+    selection   they choose: `hold` is the share of them that accepts a plan, and a promise is calibrated by them. Half
+                of the others
+    audit       they choose nothing, and judge the advice: the columns hold, low and high. The rest
+
+    No model has two roles, since a model that chose a plan cannot say whether it holds.
     """
 
     rehearsal: int | None = None

@@ -58,6 +58,11 @@ class Question:
     workers: int | None = None
     progress: bool = False
 
+    @property
+    def quick(self) -> Question:
+        """For a search that gives up earlier where nothing is found that people are like."""
+        return replace(self, space=self.space.quick)
+
     def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
         """Up to so many plans for each of some people."""
         found = search_in_parts(
@@ -156,13 +161,15 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
-    todo, steps, people = torch.arange(len(question.x)), {}, len(question.x)
+    todo, people = torch.arange(len(question.x)), len(question.x)
+    steps: dict[float, int] = {}
     for value, own in _ladder(method, hold):
         if not len(todo):
             break
         LOG.info("searching plans for %d people with %r", len(todo), own)
+        asks = question if not steps else question.quick
         with bar(f"searching {len(todo)} people, {_said(own, value)}", len(todo), question.progress) as advance:
-            found = question.search(own, todo, advance)
+            found = asks.search(own, todo, advance)
             steps[value], todo = best.take(found, todo, selection)
             advance(0, f"{best.held} of {people} people have a plan that holds, {len(todo)} are searched again")
     best.fall_back(selection)
@@ -203,7 +210,7 @@ def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
     values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
     careful = [value for value in values if value > 0]
     # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
-    tried = [value for value in values if value <= 0] + (careful[1::2] or careful)
+    tried = values[:1] + [value for value in careful[1::2] or careful if value not in values[:1]]
     return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
 
 
@@ -243,7 +250,7 @@ class _Best:
         self.have[own] = holds.sum(1)[better]
         self.seen |= found.answers[0].seen
         self.made = found.answers[0]
-        # Who has nothing to find here finds nothing at a more careful value either.
+        # Who finds nothing here finds nothing at a more careful value either.
         again = there.any(1) & (there & ~holds).any(1)
         return len(better), rows[again]
 

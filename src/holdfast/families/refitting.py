@@ -135,8 +135,9 @@ class _Job:
         )
 
     def entry(self, store: str | Path) -> Entry:
-        """The family's place in a store: another one for another encoding, such as a schema that was edited since."""
-        return Entry.of(store, [*self.fingerprints, encoding_digest(self.encoding)])
+        """The place in a store. Kept fits are asked through one encoding, so each encoding has a place of its own:
+        whoever edits a schema and asks again must not be refused."""
+        return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
 
     def task(self, place: int, keep: bool) -> tuple[Any, ...]:
         """What `_fit` gets."""

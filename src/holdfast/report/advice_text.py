@@ -47,13 +47,12 @@ def _model(advice: Advice) -> str:
 def _holding(advice: Advice) -> RenderableType:
     """How many of the plans retrained models invalidate, by kind of change."""
     audited = advice.summary()["audited"]
+    if not len(advice.given):
+        return Text("No plan is given.\n")
     if not audited:
-        said = (
-            "There are no retrained models" if advice.audit is None and not len(advice.given) else "No plan was found"
+        return Text(
+            "There are no retrained models, so nobody knows whether the plans hold: see --retrain, --retrained.\n"
         )
-        if advice.audit is None and len(advice.given):
-            said = "There are no retrained models, so nobody knows whether the plans hold: see --retrain, --retrained"
-        return Text(f"{said}.\n")
     title = "Invalidated by retrained models that chose nothing"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("change", overflow="fold")

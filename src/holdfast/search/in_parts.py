@@ -37,7 +37,8 @@ from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
 from holdfast.utils.workers import cores, in_workers
 
-ROWS = 128  # of a part: fewer take longer each, and of more, a worker waits longer for the last part of another
+ROWS = 128  # of a part at most: fewer take longer each, and of more, a worker waits longer for the last part of another
+FEW = 32  # rows that are not worth being divided
 SMALL = 3.0  # seconds of work that are not worth the start of processes
 KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
 
@@ -54,7 +55,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: Literal[1] = 1,
     advance: Advance | None = None,
 ) -> Counterfactuals: ...
@@ -67,7 +68,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: int,
     advance: Advance | None = None,
 ) -> Answer: ...
@@ -79,7 +80,7 @@ def search_in_parts(
     space: Space,
     *,
     workers: int | None = None,
-    rows_at_once: int = ROWS,
+    rows_at_once: int | None = None,
     plans: int = 1,
     advance: Advance | None = None,
 ) -> Answer:
@@ -90,13 +91,15 @@ def search_in_parts(
     all rows at once. ``advance`` is called with the number of rows that are done. ``calls`` of the answer is the sum
     over the parts.
     """
-    for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers or 1}.items():
-        check_whole(name, number, least=1)
+    for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers}.items():
+        if number is not None:
+            check_whole(name, number, least=1)
     if not callable(method):
         raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
     asked, x, target = checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
     job = _Job(method, model, space, plans)
-    parts = _parts(x, target, space, rows_at_once if x.device.type == "cpu" else max(1, len(x)))
+    size = rows_at_once or _even_size(len(x))
+    parts = _parts(x, target, space, size if x.device.type == "cpu" else max(1, len(x)))
     found: dict[int, Answer] = {}
     for place, answer in _searched(job, parts, workers):
         found[place] = answer
@@ -132,6 +135,11 @@ class _Part:
     x: Tensor
     target: Tensor
     personal: Personal | None  # what the space says of these people alone
+
+
+def _even_size(rows: int) -> int:
+    """The size of parts that are as large as each other, an even number of them: most machines have as many cores."""
+    return max(1, rows) if rows <= FEW else -(-rows // (2 * -(-rows // (2 * ROWS))))
 
 
 def _parts(x: Tensor, target: Tensor, space: Space, size: int) -> list[_Part]:
