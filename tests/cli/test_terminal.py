@@ -133,7 +133,7 @@ main()
 
 def test_a_warning_about_an_odd_name_sends_no_control_character():
     ran = subprocess.run([sys.executable, "-c", WARNING_COMMAND, ODD], capture_output=True, text=True, check=True)
-    assert f"UserWarning: column {SHOWN} is constant" in ran.stderr
+    assert f"holdfast: warning: column {SHOWN} is constant" in ran.stderr
     assert not controls(ran.stderr)
 
 
