@@ -1133,6 +1133,7 @@ def _explainers() -> Iterator[Misuse]:
             "workers": (0, -1, 1.5, "2", True),
             "plausible": (0, 1, 2, "0.9", True),
             "scaling": ("z", None),
+            "classes": ("yes", ("yes",), ("maybe", "no"), 3),
         },
         says=" ",
     )

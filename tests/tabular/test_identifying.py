@@ -35,10 +35,19 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are():
 
 @pytest.mark.parametrize("named", [True, False])
 def test_an_index_of_its_own_stays(named):
-    own = people(id=[1, 2, 3]).set_axis(pd.Index([7, 9, 8], name="who" if named else None))
+    own = people(id=[1, 2, 3]).set_axis(pd.Index(["x", "z", "y"], name="who" if named else None))
     table, told = row_labels(own, FEATURES, None, "people")
     pd.testing.assert_frame_equal(table, own)
     assert told == ("people: the index 'who' names the rows" if named else "people: its own index names the rows")
+    numbers = people(code=[1, 2, 3]).set_axis(pd.Index([7, 9, 8], name="who" if named else None))
+    pd.testing.assert_frame_equal(row_labels(numbers, FEATURES, None, "people")[0], numbers)
+
+
+def test_the_numbers_of_a_part_of_a_table_do_not_stand_for_its_ids():
+    part = people(id=[51, 52, 53]).iloc[1:]
+    table, told = row_labels(part, FEATURES, None, "people")
+    assert list(table.index) == [52, 53]
+    assert told == "people: column 'id' names the rows"
 
 
 def test_the_index_may_be_asked_for_by_its_name():

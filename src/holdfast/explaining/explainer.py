@@ -153,8 +153,8 @@ class Explainer:
         schema = self._schema_read
         if self.classes is None:
             return schema
-        given = [] if isinstance(self.classes, str) else list(self.classes)
-        if len(given) != len(schema.classes) or set(given) != set(schema.classes):
+        given = list(self.classes) if isinstance(self.classes, (list, tuple)) else []
+        if len(given) != len(schema.classes) or any(one not in given for one in schema.classes):
             raise ValueError(
                 f"classes is {self.classes!r}; give the schema's classes, {some(schema.classes)}, in the order of the "
                 "model's outputs"

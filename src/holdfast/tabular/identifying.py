@@ -21,12 +21,13 @@ def row_labels(
     """The table with the labels of its rows as index, and one sentence that says where they come from.
 
     ``features`` are the columns that are no labels whatever they hold: those of the schema, and its label. ``what`` is
-    how messages call the table. Without ``index``, an index of its own stays; else the one column that names the rows
-    is taken; else the rows are numbered from 0.
+    how messages call the table. Without ``index``, an index of its own stays, unless it only counts the rows of a
+    larger table beside a column called id; else the one column that names the rows is taken; else the rows are numbered
+    from 0.
     """
     if index is not None:
         return labelled_by(table, index, features, what), f"{what}: column {index!r} names the rows"
-    if has_own_labels(table):
+    if has_own_labels(table) and not _counts_rows(table, features):
         _check_labels(table.index, what)
         called = "its own index" if table.index.name is None else f"the index {table.index.name!r}"
         return table, f"{what}: {called} names the rows"
@@ -57,6 +58,14 @@ def has_own_labels(table: pd.DataFrame) -> bool:
     """Whether the index has a name, or is anything but 0, 1, 2, ..."""
     named = any(name is not None for name in table.index.names)
     return named or not table.index.equals(pd.RangeIndex(len(table)))
+
+
+def _counts_rows(table: pd.DataFrame, features: Collection[str]) -> bool:
+    """Whether the index is what pandas leaves of a part of a table, such as table[table.age < 30], and a column surely
+    names the rows: then advice by the numbers of the index would be taken for advice by that column."""
+    if table.index.name is not None or not pd.api.types.is_integer_dtype(table.index.dtype):
+        return False
+    return any(called_key(name, surely=True) for name in _keys(table, features))
 
 
 def shared_key(tables: Mapping[str, pd.DataFrame], features: Collection[str]) -> str | None:
