@@ -44,17 +44,17 @@ class Sizes:
 def explainer(case: str, sizes: Sizes, workers: int) -> tuple[Explainer, Any]:
     """What explains, and the people."""
     data = prepare("heloc" if sizes.train is None else "german")
-    table, names = data.train[: sizes.train], list(data.schema.names)
+    table = data.train[: sizes.train]
     given: dict[str, Any] = {"schema": data.schema, "want": data.schema.classes[1], "workers": workers}
+    given["scaling"] = data.encoding.scaling
     if case == "networks":
         recipe = PAPER_RECIPES[data.card.name]
         recipe = recipe if sizes.epochs is None else replace(recipe, epochs=sizes.epochs)
-        own = Explainer(recipe, table, retrain=seeds(sizes.models), scaling=data.encoding.scaling, **given)
+        own = Explainer(recipe, table, retrain=seeds(sizes.models), **given)
     else:
         numbers = data.encoding.encode(table).numpy()
         model = estimator(case, sizes.trees).fit(numbers, data.encoding.labels(table).numpy())
         own = Explainer(model, table, retrain=changes.bootstrap(sizes.models), **given)
-    assert names == list(own.encoding.schema.names)
     return own, data.test[: sizes.rows]
 
 

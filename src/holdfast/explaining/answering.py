@@ -28,7 +28,7 @@ from holdfast.tabular.identifying import twins
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import plain
 
-REASONS = 10  # people for whom every constraint is taken away in turn; of more, random points tell the reason
+REASONS = 5  # people for whom every constraint is taken away in turn; of more, random points tell the reason
 ALONE = "explain this person alone to see which constraints are in the way"
 TWIN = "same values as another person"
 
