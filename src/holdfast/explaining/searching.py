@@ -30,7 +30,6 @@ from holdfast.utils.workers import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"
-TURNS = 3  # of the knob at most, for people whose plans do not hold yet
 MANY = 128  # people who are searched in worker processes at once; with fewer, it is seen first how long it takes
 DUST = 1e-5  # a change by so little of all that a column can be is undone where the model accepts that too
 
@@ -212,7 +211,7 @@ def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
     values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
     careful = [value for value in values if value > 0]
     # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
-    tried = values[:1] + [value for value in careful[1 : 2 * TURNS : 2] or careful if value not in values[:1]]
+    tried = values[:1] + [value for value in careful[1::2] or careful if value not in values[:1]]
     return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
 
 

@@ -156,7 +156,8 @@ def _searched(job: _Job, parts: Sequence[_Part], workers: int | None) -> Iterato
     """The answer to every part, as they come: here while that takes no longer than starting processes would."""
     rest = list(range(len(parts)))
     most = workers or cores()
-    if most > 1 and parts[0].x.device.type == "cpu" and len(rest) > 1:
+    # Whoever asks for workers may have some that know the models already: they get a single part too.
+    if most > 1 and parts[0].x.device.type == "cpu" and (len(rest) > 1 or workers is not None):
         started = time.perf_counter()
         while rest and workers is None and time.perf_counter() - started < SMALL:
             yield rest[0], job(parts[rest.pop(0)])
