@@ -158,7 +158,8 @@ def test_a_model_that_always_says_the_same_gives_reasons_and_no_plans(files, tmp
     assert ran.returncode == 0, ran.stderr
     advice = pd.read_csv(tmp_path / "advice" / "advice.csv")
     assert not advice["found"].any()
-    assert advice["why_not"].str.contains("nothing was found even with every constraint taken away").all()
+    told = advice["why_not"].str
+    assert (told.contains("even with every constraint taken away") | told.contains("the model answers the same")).all()
 
 
 def test_one_class_is_told(files, tmp_path):

@@ -30,6 +30,7 @@ LINES = [json.loads(line) for line in (OLD / "paper-quick.jsonl").read_text(enco
 ROWS = [row for line in LINES for row in line["rows"]]
 EXPECTED = json.loads((OLD / "expected.json").read_text(encoding="utf-8"))
 RENAMED = {"end_to_end": "found_and_held", "clean": "baseline_flips"}
+RENAMED |= {f"new_rows_{end}": f"approximate_new_rows_{end}" for end in ("low", "high")}
 
 
 @pytest.fixture
