@@ -33,10 +33,11 @@ def test_what_is_loaded_gives_the_same_advice(kept):
 
 
 def test_a_table_that_was_read_from_a_file_is_the_same_table(kept, tmp_path):
-    _, folder = kept
+    own, folder = kept
     train_rows().to_csv(tmp_path / "train.csv", index=False)
     again = pd.read_csv(tmp_path / "train.csv")[["approved", "housing", *FEATURES[:-1]]]  # in another order
-    hf.Explainer.load(folder, model=model(), table=again, workers=1)
+    loaded = hf.Explainer.load(folder, model=model(), table=again, workers=1)
+    assert loaded.family.fingerprints == own.family.fingerprints
 
 
 def test_another_table_is_refused(kept):

@@ -85,8 +85,7 @@ def _audited(asked: Asked, part: Answers) -> Audited:
     if asked.roles is not None:
         answer = replace(answer, seen=answer.seen | asked.roles.seen)
     own = replace(part, counterfactuals=answer, place=place)
-    there = asked.roles is not None and len(own) > 0
-    return Audited(own, audit(answer, asked.roles.audit) if there and asked.roles is not None else None)
+    return Audited(own, audit(answer, asked.roles.audit) if asked.roles is not None and len(own) else None)
 
 
 # ---- why people have no plan ----

@@ -128,8 +128,7 @@ class Explainer:
             wanted(self.want, self.encoding.schema)
         if not self.ours:
             self._check_model()
-        recipe = self.model if self.ours else self.recipe
-        check_source(self.retrain, None if self.ours else self._own, recipe)
+        check_source(self.retrain, None if self.ours else self._own, self._recipe)
         self._check_enough()
 
     # ---- what was given, ready to be used ----
@@ -203,13 +202,17 @@ class Explainer:
         """The user's object, or what was read from their file."""
         return getattr(self.deployed, "own", self.deployed)
 
+    @property
+    def _recipe(self) -> Any:
+        """How it is trained again, where that was said."""
+        return self.model if self.ours else self.recipe
+
     @cached_property
     def family(self) -> Family:
         """All the retrained models; what must be retrained is, when this is first asked for."""
         if self.retrain is None:
             raise ValueError(f"there are no retrained models; give a source: {SOURCES}")
-        recipe = self.model if self.ours else self.recipe
-        own = (self.deployed, self.rows, self.encoding, recipe, self.store, self.workers, self.progress)
+        own = (self.deployed, self.rows, self.encoding, self._recipe, self.store, self.workers, self.progress)
         return retrained(self.retrain, Training(*own))
 
     @cached_property

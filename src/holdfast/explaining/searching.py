@@ -17,7 +17,7 @@ from holdfast.families.family import Family
 from holdfast.guarantees.promises import Promise, knob_of, promise, turned
 from holdfast.models.deployed import has_gradient
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess, one_after_another
 from holdfast.search.in_parts import search_in_parts
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
@@ -71,11 +71,10 @@ class Question:
             workers=self.workers or (cores() if len(self.x) > MANY else None),
             advance=advance,
         )
-        if not isinstance(found, Plans):
-            found = Plans((found,), found.cost(norm_of(method))[:, None])
+        plans = _as_plans(found, method)
         if not has_gradient(self.model):  # trees may split between two neighbouring numbers
-            return found
-        return replace(found, answers=tuple(self._without_dust(answer, rows) for answer in found.answers))
+            return plans
+        return replace(plans, answers=tuple(self._without_dust(answer, rows) for answer in plans.answers))
 
     def _without_dust(self, answer: Counterfactuals, rows: Tensor) -> Counterfactuals:
         """Without changes too small to be any: 29.51 to 29.5099996 is nothing that anybody does."""
@@ -94,7 +93,6 @@ class Outcome:
 
     given: Answers
     apart: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
-    steps: dict[float, int]  # value of the method's knob -> people whose plans were found with it
     promise: Promise | None = None
 
 
@@ -137,7 +135,7 @@ def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method
 
 def nobody_asks(question: Question) -> Outcome:
     """Where everybody has the class already."""
-    return Outcome(_nothing(question), _nothing(question), {})
+    return Outcome(_nothing(question), _nothing(question))
 
 
 def search_plain(question: Question, method: Method) -> Outcome:
@@ -146,8 +144,7 @@ def search_plain(question: Question, method: Method) -> Outcome:
     with bar(f"searching {counted_people(len(rows))}", len(rows), question.progress) as advance:
         found = question.search(method, rows, advance)
         advance(0, f"with a plan {int(found.answers[0].found.sum())} of {len(rows)}")
-    given = _answers(found, rows)
-    return Outcome(given, _nothing(question), {})
+    return Outcome(_answers(found, rows), _nothing(question))
 
 
 def search_held(question: Question, method: Method, selection: Family, hold: float) -> Outcome:
@@ -158,7 +155,6 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
     todo, people = torch.arange(len(question.x)), len(question.x)
-    steps: dict[float, int] = {}
     for value, own in _ladder(method, hold):
         if not len(todo):
             break
@@ -167,10 +163,10 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
             f"searching {counted_people(len(todo))}, {_said(own, value)}", len(todo), question.progress
         ) as advance:
             found = question.search(own, todo, advance)
-            steps[value], todo = best.take(found, todo, selection)
+            todo = best.take(found, todo, selection)
             advance(0, f"with a plan that holds {best.held} of {people}, to be searched again {len(todo)}")
     best.fall_back(selection)
-    return Outcome(best.given(), best.apart(), steps)
+    return Outcome(best.given(), best.apart())
 
 
 def counted_people(count: int) -> str:
@@ -197,11 +193,9 @@ def search_promised(question: Question, method: Method, roles: Roles, rate: floa
         workers=question.workers or cores(),
     )
     if result.counterfactuals is None:
-        return Outcome(_nothing(question), _nothing(question), {}, result)
-    one = result.counterfactuals
-    found = result.plans or Plans((one,), one.cost(norm_of(result.method))[:, None])
-    given = _answers(found, torch.arange(len(question.x)))
-    return Outcome(given, _nothing(question), {step.knob: step.found for step in result.steps}, result)
+        return Outcome(_nothing(question), _nothing(question), result)
+    found = _as_plans(result.plans or result.counterfactuals, result.method)
+    return Outcome(_answers(found, torch.arange(len(question.x))), _nothing(question), result)
 
 
 def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
@@ -222,21 +216,19 @@ class _Best:
         people, count = len(question.x), question.plans
         self.question, self.needed, self.models = question, needed, models
         self.point = question.x[:, None].repeat(1, count, 1)  # (n, k, d)
-        self.cost = torch.full((people, count), torch.inf)
         self.votes = torch.zeros(people, count, dtype=torch.int64)
         self.have = torch.zeros(people, dtype=torch.int64)
         self.spare = question.x.clone()  # (n, d) the best that does not hold
         self.spare_votes = torch.full((people,), -1)
         self.spare_cost = torch.full((people,), torch.inf)
         self.seen: frozenset[str] = frozenset()
-        self.made: Counterfactuals | None = None
 
     @property
     def held(self) -> int:
         return int((self.have > 0).sum())
 
-    def take(self, found: Plans, rows: Tensor, selection: Family) -> tuple[int, Tensor]:
-        """Take over what is better than before; how many people gained, and who is to be searched again."""
+    def take(self, found: Plans, rows: Tensor, selection: Family) -> Tensor:
+        """Take over what is better than before, and say who is to be searched again."""
         there = torch.stack([answer.found for answer in found.answers], dim=1)  # (m, k)
         votes = self._votes(found, there, selection)
         holds = there & (votes >= self.needed)
@@ -247,13 +239,11 @@ class _Best:
         points = torch.stack([answer.point for answer in found.answers], dim=1)[better[:, None], order]
         own = rows[better]
         self.point[own], self.votes[own] = points, votes[better[:, None], order]
-        self.cost[own] = found.cost[better[:, None], order].to(self.cost)
         self.have[own] = holds.sum(1)[better]
         self.seen |= found.answers[0].seen
-        self.made = found.answers[0]
         # Who finds nothing here finds nothing at a more careful value either.
         again = there.any(1) & (there & ~holds).any(1)
-        return len(better), rows[again]
+        return rows[again]
 
     def _votes(self, found: Plans, there: Tensor, selection: Family) -> Tensor:
         """How many of the selection models accept each plan: (m, k)."""
@@ -302,21 +292,18 @@ def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[s
     return replace(answer, seen=answer.seen | seen)
 
 
+def _as_plans(found: Plans | Counterfactuals, method: Method) -> Plans:
+    """One plan for each person is a case of several."""
+    return found if isinstance(found, Plans) else Plans((found,), found.cost(norm_of(method))[:, None])
+
+
 def _answers(found: Plans, rows: Tensor) -> Answers:
     """All plans that were found, one below another."""
     place, rank = torch.nonzero(torch.stack([answer.found for answer in found.answers], dim=1).cpu()).unbind(1)
     every = [answer[place[rank == number]] for number, answer in enumerate(found.answers)]
     order = torch.cat([torch.nonzero(rank == number).flatten() for number in range(len(every))]).argsort()
-    joined = joined_rows(every)[order]
+    joined = one_after_another(every)[order]
     return Answers(joined, rows[place].numpy(), (rank + 1).numpy(), np.full(len(place), np.nan))
-
-
-def joined_rows(parts: list[Counterfactuals]) -> Counterfactuals:
-    """Answers of the same model one below another."""
-    names = ["origin", "point", "target", "found", "before", "unlikeness", "implausible"]
-    there = [name for name in names if all(getattr(part, name) is not None for part in parts)]
-    columns: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in parts]) for name in there}
-    return replace(parts[0], **columns, seen=frozenset().union(*(part.seen for part in parts)), calls=None)
 
 
 def _nothing(question: Question) -> Answers:

@@ -18,7 +18,6 @@ from holdfast.families.reading_members import gather_models
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
 from holdfast.families.retrained_networks import retrained_network
-from holdfast.models.deployed import Deployed
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -42,11 +41,6 @@ class Training:
     store: str | Path | None = None
     workers: int | None = None
     progress: bool = False
-
-    @property
-    def own(self) -> Any:
-        """The user's object."""
-        return self.deployed.own if isinstance(self.deployed, Deployed) else self.deployed
 
 
 def check_source(retrain: Any, own: Any, recipe: Any) -> None:

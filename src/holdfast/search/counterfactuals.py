@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -210,6 +210,19 @@ def _differ(before: pd.Series[Any], after: pd.Series[Any]) -> NDArray[np.bool_]:
     """Where two columns have other values; a value that is missing in both is the same."""
     differ: NDArray[np.bool_] = ((before != after) & ~(before.isna() & after.isna())).to_numpy()
     return differ
+
+
+def one_after_another(answers: Sequence[Counterfactuals]) -> Counterfactuals:
+    """Answers of one model one below another, with the rows that a black box was asked about added up."""
+    tensors = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
+    parts: dict[str, Any] = {
+        name: torch.cat([getattr(answer, name) for answer in answers])
+        for name in tensors
+        if getattr(answers[0], name) is not None
+    }
+    calls = [answer.calls for answer in answers if answer.calls is not None]
+    seen = frozenset[str]().union(*(answer.seen for answer in answers))
+    return replace(answers[0], **parts, seen=seen, calls=sum(calls) if calls else None)
 
 
 class Method(Protocol):

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question
+from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question, one_after_another
 from holdfast.search.plans import Plans
 from holdfast.search.plans import plans as plans_of
 from holdfast.tabular.personal import Personal
@@ -308,17 +308,5 @@ def _joined(answers: Sequence[Answer]) -> Answer:
     if isinstance(first, Plans):
         several = [answer for answer in answers if isinstance(answer, Plans)]
         ranks = zip(*(answer.answers for answer in several), strict=True)
-        return Plans(tuple(map(_one_after_another, ranks)), torch.cat([answer.cost for answer in several]))
-    return _one_after_another([answer for answer in answers if isinstance(answer, Counterfactuals)])
-
-
-def _one_after_another(answers: Sequence[Counterfactuals]) -> Counterfactuals:
-    tensors = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
-    parts: dict[str, Any] = {
-        name: torch.cat([getattr(answer, name) for answer in answers])
-        for name in tensors
-        if getattr(answers[0], name) is not None
-    }
-    calls = [answer.calls for answer in answers if answer.calls is not None]
-    seen = frozenset[str]().union(*(answer.seen for answer in answers))
-    return replace(answers[0], **parts, seen=seen, calls=sum(calls) if calls else None)
+        return Plans(tuple(map(one_after_another, ranks)), torch.cat([answer.cost for answer in several]))
+    return one_after_another([answer for answer in answers if isinstance(answer, Counterfactuals)])
