@@ -21,6 +21,7 @@ from holdfast.auditing.model_files import read_deployed
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
+from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.searching import (
     Outcome,
@@ -298,7 +299,7 @@ class Explainer:
     def _decided(self) -> dict[str, Any]:
         """What does not depend on the people."""
         own = {
-            "model": "a network that holdfast trained" if self.ours else _about(self.deployed),
+            "model": self._named,
             "model_is_ours": self.ours,
             "schema": "read off the table" if self.schema is None else "given",
             "constraints": "on" if self.constrained else "off",
@@ -306,8 +307,17 @@ class Explainer:
             "retrained": {} if self.retrain is None else self.roles.counts(),
             "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
+            **self._provenance,
         }
         return own | ({"warnings": self._doubts} if self._doubts else {})
+
+    @property
+    def _named(self) -> str:
+        return "a network that holdfast trained" if self.ours else _about(self.deployed)
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return provenance(self)
 
     @cached_property
     def _doubts(self) -> list[str]:
@@ -357,8 +367,8 @@ class Explainer:
         space = self.encoding.space if self.constrained else None
         imported = from_tables(known, points, self.encoding, model, target=target, space=space)
         result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
-        told = {"model": self._decided()["model"], "retrained": str(self.roles), "matched": said}
-        return FileAudit(imported, result, constrained=self.constrained, **told)
+        roles, constrained = str(self.roles), self.constrained
+        return FileAudit(imported, result, None, self._named, roles, matched=said, constrained=constrained)
 
     # ---- kept ----
 
