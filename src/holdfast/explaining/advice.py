@@ -21,6 +21,7 @@ from holdfast.explaining.wanted import Wanted
 from holdfast.guarantees.promises import Promise
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import plain, some
 
 GIVEN, NOT_DURABLE, ALREADY, NOTHING = "plan", "not durable", "has the class", "nothing found"
@@ -87,6 +88,7 @@ class Advice:
     promise: Promise | None = None
     problems: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "problem", "detail"]))
     polars: bool = False  # tables go out as they came in
+    wishes: tuple[Wish | None, ...] = ()  # (n,) what each person asked for themselves; () where nobody did
 
     # ---- who ----
 
@@ -219,6 +221,7 @@ class Advice:
             tuple(self._plans(self.given, place)),
             tuple(self._plans(self.apart, place)),
             self.why_not[place],
+            self.wishes[place] if self.wishes else None,
         )
 
     def _plans(self, part: Audited, place: int) -> Iterable[PersonPlan]:
