@@ -18,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.report.figures.gallery import draw
-from holdfast.report.paper_comparison import beside, is_within, reached
-from holdfast.report.paper_tables import LEGEND, markdown, sheets
+from holdfast.reporting.figures.gallery import draw
+from holdfast.reporting.paper_comparison import beside, is_within, reached
+from holdfast.reporting.paper_tables import LEGEND, markdown, sheets
 from holdfast.studies.paper import PAPER
 from holdfast.studies.reproduce import Reproduction
 from holdfast.utils.files import write_text

@@ -13,7 +13,7 @@ from holdfast import METHODS, STABILISERS, datasets
 from holdfast.cli import inputs, options
 from holdfast.cli.methods import LISTING
 from holdfast.datasets import DATASETS
-from holdfast.report.listings import describe_methods
+from holdfast.reporting.listings import describe_methods
 from holdfast.studies import reproduce
 from holdfast.studies.paper import PAPER_DATASETS, QUICK
 from holdfast.tabular.encoding import SCALINGS

@@ -6,7 +6,7 @@ import json
 
 from holdfast import METHODS, STABILISERS
 from holdfast.cli.methods import LISTING
-from holdfast.report.listings import describe_methods
+from holdfast.reporting.listings import describe_methods
 from holdfast.utils.files import write_text
 
 if __name__ == "__main__":

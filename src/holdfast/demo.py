@@ -24,8 +24,8 @@ from holdfast.families.recipe import PAPER_RECIPES, Retraining
 from holdfast.families.training import train
 from holdfast.guarantees.promises import Promise, promise
 from holdfast.models.model import Model, predict
-from holdfast.report.story import Story, tell
-from holdfast.report.tables import method_table, story_text
+from holdfast.reporting.story import Story, tell
+from holdfast.reporting.tables import method_table, story_text
 from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.search.methods.pgd import PGD
 from holdfast.search.methods.rehearsed import Rehearsed

@@ -23,8 +23,8 @@ from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, reci
 from holdfast.cli.old_names import NOW
 from holdfast.families import changes
 from holdfast.guarantees.promise_files import FilePromise
-from holdfast.report.fitted import FittedTable
-from holdfast.report.tables import file_promise_text
+from holdfast.reporting.fitted import FittedTable
+from holdfast.reporting.tables import file_promise_text
 
 SHARED = {
     "--data", "--people", "--index", "--schema", "--label", "--model", "--retrained", "--retrain", "--want", "--train",

@@ -551,8 +551,8 @@ def test_estimators_are_saved_and_loaded_with_their_encoding(tmp_path):
 def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
     from rich.console import Console
 
-    from holdfast.report.listings import family_list
-    from holdfast.report.tables import family_text
+    from holdfast.reporting.listings import family_list
+    from holdfast.reporting.tables import family_text
 
     ask(tmp_path)
     (entry,) = entries(tmp_path)

@@ -93,7 +93,7 @@ def audit(
         from holdfast.auditing.audit_files import audit_files, read_tables
         from holdfast.auditing.model_files import find_models
         from holdfast.auditing.promised import promised_points
-        from holdfast.report.tables import file_audit_text
+        from holdfast.reporting.tables import file_audit_text
 
         points, promised = promised_points(counterfactuals)
         tables = read_tables(

@@ -16,7 +16,7 @@ def list_datasets(context: typer.Context) -> None:
         return
     with errors_as_sentences():
         from holdfast import datasets
-        from holdfast.report.listings import dataset_list
+        from holdfast.reporting.listings import dataset_list
 
         console().print(dataset_list(list(datasets.DATASETS.values())))
 

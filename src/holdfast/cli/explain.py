@@ -148,7 +148,7 @@ def explain(
         from holdfast.explaining.advice_files import summary_of
         from holdfast.explaining.explainer import Explainer
         from holdfast.explaining.roles import sizes_named
-        from holdfast.report.advice_text import advice_text
+        from holdfast.reporting.advice_text import advice_text
 
         _check_models(model, train, retrain, retrained)
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)

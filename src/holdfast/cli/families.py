@@ -21,7 +21,7 @@ def list_families(store: Folder = None) -> None:
     """List the families in a store: name, size, members per kind of change."""
     with errors_as_sentences():
         from holdfast.families.entries import default_store, entries, size_limit
-        from holdfast.report.listings import family_list
+        from holdfast.reporting.listings import family_list
 
         folder = store or default_store()
         found = entries(folder)
@@ -32,7 +32,7 @@ def show_family(name: Name, store: Folder = None) -> None:
     """Show one family: networks, recipe, accuracy, versions. Its files are checked."""
     with errors_as_sentences():
         from holdfast.families.entries import default_store, find
-        from holdfast.report.tables import family_text
+        from holdfast.reporting.tables import family_text
 
         console().print(family_text(find(store or default_store(), name)))
 

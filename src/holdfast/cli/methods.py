@@ -15,6 +15,6 @@ LISTING = Path(__file__).with_name("methods.json")
 def list_methods() -> None:
     """List the methods and the stabilisers that + adds: what each does, where it comes from, its defaults."""
     with errors_as_sentences():
-        from holdfast.report.listings import method_list
+        from holdfast.reporting.listings import method_list
 
         console().print(method_list(json.loads(LISTING.read_text(encoding="utf-8"))))

@@ -113,7 +113,7 @@ def _show_sizes(studies: Sequence[Study]) -> None:
 
 def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
     """On the terminal, and as one Markdown file per reading of the paper."""
-    from holdfast.report.paper_tables import document, overview
+    from holdfast.reporting.paper_tables import document, overview
     from holdfast.studies.reproduce import file_of
     from holdfast.utils.files import write_text
 
@@ -126,7 +126,7 @@ def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
 
 
 def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
-    from holdfast.report.figures.gallery import draw  # no other command should wait for matplotlib
+    from holdfast.reporting.figures.gallery import draw  # no other command should wait for matplotlib
 
     drawn = draw(results, [one.rows for one in varied], folder, progress=True)
     console().print(f"{len(drawn) // 2} figures     {folder}")

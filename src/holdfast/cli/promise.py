@@ -120,7 +120,7 @@ def promise(
         from holdfast.auditing.audit_files import read_tables
         from holdfast.auditing.model_files import find_models
         from holdfast.guarantees.promise_files import Sizes, promise_files
-        from holdfast.report.tables import file_promise_text
+        from holdfast.reporting.tables import file_promise_text
 
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
         known, sizes = tables.data, Sizes(rehearsals, calibration, members)

@@ -4,7 +4,7 @@
     regions        where a small network is linear, its boundary, and gradients beside it                    (Figure 2a)
     paths          the target's probability on the way from zero to counterfactuals, before and after SNS    (Figure 2b)
 
-Nothing here draws; `holdfast.report.figures` does.
+Nothing here draws; `holdfast.reporting.figures` does.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.correlation import r_squared_of_sums
-from holdfast.report.rows import check_columns
+from holdfast.reporting.rows import check_columns
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.printed import METHODS, printed
 

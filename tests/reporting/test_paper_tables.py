@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from holdfast.report.paper_comparison import beside, r2, reached
-from holdfast.report.paper_tables import LEGEND, document, markdown, sheets, summary, terminal
+from holdfast.reporting.paper_comparison import beside, r2, reached
+from holdfast.reporting.paper_tables import LEGEND, document, markdown, sheets, summary, terminal
 from holdfast.studies.paper import PAPER, PAPER_DATASETS
 from holdfast.studies.printed import METHODS, printed
 from holdfast.studies.reproduce import METHODS as IN_THE_STUDY

@@ -11,8 +11,8 @@ from conftest import linear
 from rich.console import Console
 
 from holdfast import Determines, Encoding, Family, Feature, Follows, Schema, assess, audit
-from holdfast.report.story import tell
-from holdfast.report.tables import story_text
+from holdfast.reporting.story import tell
+from holdfast.reporting.tables import story_text
 
 SCHOOLS = {"school": 9, "bachelor": 13}
 SCHEMA = Schema(

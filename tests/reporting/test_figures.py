@@ -14,12 +14,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from holdfast.report.figures.cost import _marks, _method_looks, cost_against_invalidation
-from holdfast.report.figures.disagreement import disagreement
-from holdfast.report.figures.paths import paths
-from holdfast.report.figures.regions import regions
-from holdfast.report.figures.sensitivity import sensitivity
-from holdfast.report.figures.style import save
+from holdfast.reporting.figures.cost import _marks, _method_looks, cost_against_invalidation
+from holdfast.reporting.figures.disagreement import disagreement
+from holdfast.reporting.figures.paths import paths
+from holdfast.reporting.figures.regions import regions
+from holdfast.reporting.figures.sensitivity import sensitivity
+from holdfast.reporting.figures.style import save
 from holdfast.studies import plane
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.sensitivity import SETTINGS, START, method_name
@@ -115,9 +115,9 @@ def test_files_are_whole_and_the_same_on_every_run(drawn, tmp_path, name):
 def test_another_process_writes_the_same_bytes_and_touches_no_window_system(settings, tmp_path):
     settings.to_json(tmp_path / "rows.json", orient="records")
     program = (
-        "import pandas as pd; import sys; import holdfast.report.figures.gallery;"
-        "from holdfast.report.figures.sensitivity import sensitivity;"
-        "from holdfast.report.figures.style import save;"
+        "import pandas as pd; import sys; import holdfast.reporting.figures.gallery;"
+        "from holdfast.reporting.figures.sensitivity import sensitivity;"
+        "from holdfast.reporting.figures.style import save;"
         "rows = pd.read_json(sys.argv[1] + '/rows.json', orient='records', precise_float=True);"
         "save(sensitivity(rows), sys.argv[1] + '/theirs'); print('matplotlib.pyplot' in sys.modules)"
     )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 
-from holdfast.report.figures.style import BLACK, GREY, NORMALS, SHADE, UNIT, VERMILLION, WIDTH, style, titled
+from holdfast.reporting.figures.style import BLACK, GREY, NORMALS, SHADE, UNIT, VERMILLION, WIDTH, style, titled
 from holdfast.studies.plane import Normal, Regions
 
 

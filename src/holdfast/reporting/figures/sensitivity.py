@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from holdfast.report.figures.style import GREY, LOWEST, WIDTH, look_of_each, of_one_change, plain_log, style, whiskers
+from holdfast.reporting.figures.style import (
+    GREY,
+    LOWEST,
+    WIDTH,
+    look_of_each,
+    of_one_change,
+    plain_log,
+    style,
+    whiskers,
+)
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.studies.sensitivity import PAPERS_VALUES, START, VALUES, setting
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from holdfast.report.figures.style import (
+from holdfast.reporting.figures.style import (
     CHANGES,
     GREY,
     HALVES,

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.report.paper_comparison import COST_SHARE, LEAST, SPREADS, Cell, Key, beside, methods_in, r2, reached
+from holdfast.reporting.paper_comparison import COST_SHARE, LEAST, SPREADS, Cell, Key, beside, methods_in, r2, reached
 from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import Then
 from holdfast.studies.printed import METHODS, printed, printed_r2

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from holdfast.report.rows import check_columns
+from holdfast.reporting.rows import check_columns
 from holdfast.utils.files import appearing
 
 Floats = NDArray[np.float64]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from holdfast.report.figures.cost import cost_against_invalidation
-from holdfast.report.figures.disagreement import disagreement
-from holdfast.report.figures.paths import paths
-from holdfast.report.figures.regions import regions
-from holdfast.report.figures.sensitivity import sensitivity
-from holdfast.report.figures.style import save
+from holdfast.reporting.figures.cost import cost_against_invalidation
+from holdfast.reporting.figures.disagreement import disagreement
+from holdfast.reporting.figures.paths import paths
+from holdfast.reporting.figures.regions import regions
+from holdfast.reporting.figures.sensitivity import sensitivity
+from holdfast.reporting.figures.style import save
 from holdfast.studies import plane
 from holdfast.studies.reproduce import Reproduction
 from holdfast.utils.progress import bar

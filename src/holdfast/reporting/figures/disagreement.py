@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
-from holdfast.report.figures.style import (
+from holdfast.reporting.figures.style import (
     BLACK,
     BLUE,
     GREEN,

@@ -16,9 +16,9 @@ from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
 from holdfast.guarantees.promise_files import FilePromise
 from holdfast.guarantees.promises import Promise, knob_of
-from holdfast.report.fitted import FittedTable
-from holdfast.report.listings import family_line
-from holdfast.report.story import MethodAdvice, Story
+from holdfast.reporting.fitted import FittedTable
+from holdfast.reporting.listings import family_line
+from holdfast.reporting.story import MethodAdvice, Story
 from holdfast.tabular.feature import Level
 
 

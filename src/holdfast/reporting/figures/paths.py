@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from holdfast.report.figures.style import BLUE, GREY, SKY, VERMILLION, WIDTH, style, titled
+from holdfast.reporting.figures.style import BLUE, GREY, SKY, VERMILLION, WIDTH, style, titled
 from holdfast.studies.plane import Paths
 
 

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.image import imread
 
 from holdfast import PGD, SNS, Recipe
-from holdfast.report.figures import gallery
-from holdfast.report.figures.style import save
+from holdfast.reporting.figures import gallery
+from holdfast.reporting.figures.style import save
 from holdfast.search.pipeline import Then
 from holdfast.studies.paper import PAPER
 from holdfast.studies.reproduce import Reproduction
