@@ -8,7 +8,7 @@
   const by = (id) => document.getElementById(id);
   const list = by("people"), count = by("count"), more = by("more"), search = by("search");
   const people = data.people.map(function (row, place) {
-    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], apart: row[6], why: row[7] };
+    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], apart: row[6], why: row[7], wish: row[8] };
   });
   let matching = people, shown = 0;
 
@@ -83,6 +83,7 @@
       inside.append(make("div", { class: "plans" }, ...person.apart.map((plan, place) => planBox(person, plan, place, true))));
     }
     if (!already) inside.append(make("p", {}, kept(person)));
+    if (!already && person.wish >= 0) inside.append(make("p", {}, "Their own wish: " + data.wishes[person.wish] + "."));
     const all = make("details", {}, make("summary", {}, "All values"));
     all.addEventListener("toggle", function () { if (all.open && all.children.length === 1) all.append(valueTable(person)); });
     inside.append(all);
