@@ -19,7 +19,7 @@
     made.append(...inside);
     return made;
   }
-  const percent = (share) => (100 * share).toFixed(1) + " %";
+  const percent = (share) => (100 * share).toFixed(1) + "\u00a0%";
   const number = (value) => String(+value.toPrecision(3));
   const name = (feature) => data.features[feature][0];
   const now = (person, feature) => data.words[feature][person.values[feature]];
@@ -38,7 +38,7 @@
     if (plan[1] === null) return "The deployed model accepts it. Whether a retrained model does is not known.";
     const all = plan[1] === data.members;
     return (all ? "Still accepted by " : "Accepted by ") + plan[1] + " of " + data.members +
-      " retrained models that chose nothing: at least " + percent(plan[2]) + " at 95 % confidence.";
+      " retrained models that chose nothing: at least " + percent(plan[2]) + " at 95\u00a0% confidence.";
   }
   function planBox(person, plan, place, apart) {
     const box = make("div", { class: apart ? "plan-box apart" : "plan-box" });
