@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import browsers
+import holdfast as hf
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -151,3 +153,27 @@ def sideways(page: Page) -> int:
 def printed_pages(page: Page) -> int:
     """How many sheets the page prints on."""
     return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", print_background=True)))
+
+
+# ---- what is written into pages ----
+
+
+@pytest.fixture(scope="session")
+def loan_advice() -> hf.Advice:
+    """Advice for 60 people who are in no order: 14 are refused, and every status is there."""
+    import pandas as pd
+
+    from loans import FEATURES, loans, model, schema, train_rows
+
+    own = schema()
+    stuck = [replace(one, mutable=one.name in ("savings", "housing")) for one in own.features]
+    others = loans().iloc[300:].drop(columns="approved")
+    refused = model().predict(others[FEATURES]) == "no"
+    people = pd.concat([others[refused].iloc[:14], others[~refused].iloc[:46]]).sample(frac=1, random_state=0)
+    explainer = hf.Explainer(
+        model(), train_rows(), want="yes", schema=replace(own, features=tuple(stuck)),
+        retrain=hf.changes.bootstrap(12), workers=1,
+    )  # fmt: skip
+    advice = explainer.explain(people.set_index("id"), hold=1.0, plans=2)
+    assert set(advice.status) == {"plan", "not durable", "has the class", "nothing found"}
+    return advice

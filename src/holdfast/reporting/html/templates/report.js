@@ -126,7 +126,8 @@
     const words = search.value.trim().toLowerCase(), wanted = by("status").value;
     const groups = [...document.querySelectorAll("select.group")].filter((one) => one.value !== "");
     const exact = people.filter((person) => person.label.toLowerCase() === words);
-    matching = (exact.length ? exact : people).filter((person) =>
+    // Whoever types a label wants that person, whatever is filtered.
+    matching = exact.length ? exact : people.filter((person) =>
       (wanted === "all" || (wanted === "refused" ? STATUS[person.status] !== "has-the-class" : STATUS[person.status] === wanted)) &&
       groups.every((one) => data.groups[one.dataset.group].member[person.place] === Number(one.value)) &&
       (words === "" || text(person).includes(words)));
