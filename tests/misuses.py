@@ -1197,6 +1197,16 @@ def _explainers() -> Iterator[Misuse]:
             "saved to a number": (lambda: advised().save(3), TypeError, "folder"),
         },
     )
+    page = m().folder / "report.html"
+    reported = lambda **given: hf.report(**{"advice": advised(), "path": page, **given})  # noqa: E731
+    yield from each(
+        "report",
+        "report",
+        reported,
+        {"advice": (None, 3, m().table), "path": (None, 3), "groups": ("age", 3, ("nobody",)), "title": (3, ["a"])},
+        says=" ",
+    )
+    yield from each("report", "report", reported, {"made": ("2026-11-16", 3)}, says="date")
     roles = lambda **given: hf.Sizes(**given)  # noqa: E731
     least = {"rehearsal": (-1, 1.5, "3", True), "selection": (0, 1.5, "3", True), "audit": (0, -1, "3", True)}
     yield from each("Sizes", "Sizes", roles, least)
@@ -1763,22 +1773,22 @@ def _reports() -> Iterator[Misuse]:
         "another change": (lambda: rows(change="noise"), ValueError, "noise"),
     }
     for home, name in {"cost": "cost_against_invalidation", "sensitivity": "sensitivity"}.items():
-        of = f"report.figures.{home}"
+        of = f"reporting.figures.{home}"
         for what, (make, error, says) in wrong.items():
             drawn = lambda of=of, name=name, make=make: getattr(part(of), name)(make())  # noqa: E731
             yield Misuse(of, what, drawn, error, says)
-    comparison = lambda rows: part("report.paper_comparison").beside(rows)  # noqa: E731
+    comparison = lambda rows: part("reporting.paper_comparison").beside(rows)  # noqa: E731
     yield from calls(
-        "report.paper_comparison",
+        "reporting.paper_comparison",
         {
             "None": (lambda: comparison(None), TypeError, "DataFrame"),
             "a list": (lambda: comparison([1]), TypeError, "DataFrame"),
             "other columns": (lambda: comparison(pd.DataFrame({"a": [1]})), ValueError, "columns"),
         },
     )
-    table = lambda rows: part("report.tables").method_table(rows)  # noqa: E731
+    table = lambda rows: part("reporting.tables").method_table(rows)  # noqa: E731
     yield from calls(
-        "report.tables",
+        "reporting.tables",
         {
             "None": (lambda: table(None), TypeError, "rows"),
             "other rows": (lambda: table([{"a": 1}]), ValueError, "method"),
@@ -1788,14 +1798,14 @@ def _reports() -> Iterator[Misuse]:
     def tell(**other: Any) -> Any:
         m = made()
         right = {"audits": {"pgd": m.audit}, "row": int(m.found.found.nonzero()[0]), "alike": [0], "person": 1}
-        return part("report.story").tell(**{**right, "encoding": m.encoding, **other})
+        return part("reporting.story").tell(**{**right, "encoding": m.encoding, **other})
 
     yield from each(
-        "report.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
+        "reporting.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
     )
-    yield from each("report.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
+    yield from each("reporting.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
     yield from calls(
-        "report.story",
+        "reporting.story",
         {
             "a row that is not there": (lambda: tell(row=99), IndexError, "24 rows"),
             "people who are not there": (lambda: tell(alike=[99]), IndexError, "24 rows"),

@@ -322,6 +322,8 @@ def test_a_script_or_a_target_that_a_document_names_exists(line):
         assert script.is_file()
         source = script.read_text(encoding="utf-8") + (ROOT / "bench" / "_side_by_side.py").read_text(encoding="utf-8")
         assert all(f'"{word}"' in source for word in rest[1:] if word.startswith("--"))
+    elif program == ".venv/bin/pytest":
+        assert all((ROOT / word).exists() for word in rest)
     elif program == ".ci/run":
         assert os.access(ROOT / program, os.X_OK)
     else:
