@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
+    from holdfast.report.plots.plotting import plot as plot
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -127,6 +128,7 @@ _HOMES = {
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
     "models.files.networks": ("save_model",),
+    "report.plots.plotting": ("plot",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
     "search.holding": ("Holding", "price_of_holding"),
