@@ -1813,6 +1813,23 @@ def _reports() -> Iterator[Misuse]:
     )
 
 
+def _plots() -> Iterator[Misuse]:
+    holding = lambda: hf.Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
+    yield from calls(
+        "plot",
+        {
+            "None": (lambda: hf.plot(None), TypeError, "NoneType. It draws: Advice, made by explainer.explain"),
+            "counterfactuals": (lambda: hf.plot(made().found), TypeError, "Audit, made by audit("),
+            "a class": (lambda: hf.plot(hf.Audit), TypeError, "the class Audit"),
+            "a figure for axes": (lambda: hf.plot(made().audit, ax="figure"), TypeError, "plt.subplots()"),
+            "an option": (lambda: hf.plot(made().audit, colour="red"), TypeError, "no option 'colour'; it takes none"),
+            "a near option": (lambda: hf.plot(holding(), rows=1), TypeError, "did you mean 'row'?"),
+        },
+    )
+    yield from each("plot", "row", lambda row: hf.plot(holding(), row=row), {"row": ("a", 1.5, True)})
+    yield Misuse("plot", "a row that is not there", lambda: hf.plot(holding(), row=24), IndexError, "0 to 23")
+
+
 MISUSES: list[Misuse] = [
     *_methods(),
     *_stabilisers(),
@@ -1834,4 +1851,5 @@ MISUSES: list[Misuse] = [
     *_tables(),
     *_studies(),
     *_reports(),
+    *_plots(),
 ]

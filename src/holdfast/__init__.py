@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
     from holdfast.reporting.html.page import report as report
+    from holdfast.reporting.plots.plotting import plot as plot
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -129,6 +130,7 @@ _HOMES = {
     "models.model": ("Model", "predict"),
     "models.files.networks": ("save_model",),
     "reporting.html.page": ("report",),
+    "reporting.plots.plotting": ("plot",),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
     "search.holding": ("Holding", "price_of_holding"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -16,8 +17,12 @@ from matplotlib.figure import Figure
 
 import holdfast as hf
 from holdfast.explaining.advice import Advice
+from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.reporting.plots.advice import cost_groups, describe_advice, draw_advice
 from holdfast.reporting.plots.audits import describe_audit, draw_audit
+from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
+from holdfast.reporting.plots.holding import describe_holding, draw_holding
+from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
 from loans import applicants, model, schema, train_rows
@@ -219,12 +224,176 @@ def test_a_promise_that_was_refused_at_once_says_why(promised, axes):
     assert sentence(axes) == "Nothing is promised. A rate of 1% needs 99."
 
 
+# ---- one person ----
+
+PLANS = (
+    PersonPlan(
+        1, (Change("income", 30_000, 45_000), Change("duration", 48, 12), Change("job", "none", "$clerk$")), 2.5
+    ),
+    PersonPlan(2, (Change("income", 30_000, 60_000), Change("tax_rate", 1.5, 1.25, follows=True)), 3.0, 7, 8, 0.5, 1.0),
+)
+PERSON = PersonAdvice(8004, "no", "yes", PLANS)
+
+
+def ends(axes: Axes) -> list[tuple[float, float]]:
+    """Where each line begins and where it ends."""
+    now, then = ([float(one.get_xdata()[0]) for one in axes.lines if one.get_gid() == end] for end in ("now", "then"))
+    return list(zip(now, then, strict=True))
+
+
+def test_a_person_moves_on_a_scale_of_each_feature_from_zero(axes):
+    draw_person(axes, PERSON)
+    expected = [(0.5, 0.75), (1, 0.25), (0, 1), (0.5, 1), (1, 1.25 / 1.5)]
+    np.testing.assert_allclose(ends(axes), expected)
+    ticks = [text.get_text() for text in axes.get_yticklabels()]
+    assert ticks == ["income", "duration", "job", "income", "tax rate (follows)"]
+
+
+def test_every_value_of_a_person_is_written_beside_its_mark(axes):
+    draw_person(axes, PERSON)
+    axes.figure.draw_without_rendering()
+    written = [text.get_text() for text in axes.texts]
+    for value in ("30,000", "45,000", "48", "12", "none", "$clerk$", "60,000", "1.5", "1.25"):
+        assert value in written
+    assert "Plan 1 costs 2.5" in written
+    assert "Plan 2 costs 3; 7 of 8 audit models accept it" in written
+    assert axes.get_legend().get_title().get_text() == "8004: 'no' now, 'yes' wanted"
+
+
+def test_what_is_below_zero_not_known_or_long_is_drawn_too(axes):
+    odd = (
+        Change("balance", -50.0, 150.0),
+        Change("delay", float("nan"), 3.0),
+        Change("owner", False, True),
+        Change("x" * 90, "<script>\x1b[31m", "y" * 90),
+    )
+    draw_person(axes, replace(PERSON, plans=(PersonPlan(1, odd, 1.0),)))
+    axes.figure.draw_without_rendering()
+    np.testing.assert_allclose(ends(axes), [(0, 1), (0, 1), (0, 1), (0, 1)])
+    written = [text.get_text() for text in (*axes.texts, *axes.get_yticklabels())]
+    assert "not known" in written
+    assert "<script>\\x1b[31m" in written
+    assert max(map(len, written)) <= 40
+    left, right = axes.get_xlim()
+    assert left < 0 < 1 < right
+
+
+def test_plans_that_do_not_hold_are_told_apart(held, axes):
+    draw_person(axes, replace(PERSON, plans=(), not_durable=PLANS[1:], why_not="not durable"))
+    assert "Not durable: plan 2 costs 3; 7 of 8 audit models accept it" in [text.get_text() for text in axes.texts]
+
+
+def test_a_person_without_plans_is_told_why(axes):
+    draw_person(axes, replace(PERSON, plans=(), why_not="the deployed model says 'yes' already"))
+    assert sentence(axes) == "8004: no plan. The deployed model says 'yes' already."
+
+
+def test_the_people_of_advice_are_drawn_as_they_are_told(held, axes):
+    label = held.status.index[held.status == "plan"][0]
+    draw_person(axes, held.of(label))
+    assert len(ends(axes)) == sum(len(plan.changes) for plan in held.of(label).plans)
+
+
+# ---- the price of holding, methods side by side ----
+
+
+@pytest.fixture(scope="module")
+def holding(held) -> hf.Holding:
+    """Three people: one with an answer at both shares, one at the first alone, one at none."""
+    answer = held.counterfactuals[:3]
+    answers = tuple(
+        replace(answer, found=torch.tensor(found), point=answer.origin + step)
+        for found, step in (([True, True, False], 0.1), ([True, False, False], 0.2))
+    )
+    return hf.Holding((0.5, 1.0), answers, torch.tensor([[0.5, 1.0], [0.5, torch.nan], [torch.nan, torch.nan]]))
+
+
+def test_the_price_of_holding_is_drawn_for_everybody_and_for_those_with_every_answer(holding, axes):
+    draw_holding(axes, holding, row=1)
+    cost = holding.cost.double().numpy()
+    each = line(axes, "one person")[:, 1].reshape(3, 3)
+    np.testing.assert_allclose(each[:, :2], cost)
+    assert np.isnan(each[:, 2]).all()
+    np.testing.assert_allclose(line(axes, "mean of the 1 people")[:, 1], cost[0])
+    np.testing.assert_allclose(line(axes, "row")[:, 1], cost[1])
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["50 %\n2 found", "100 %\n1 found"]
+    assert "100% of the models: found for 1 of 3 people, mean cost" in describe_holding(holding)
+
+
+def test_a_price_that_nobody_can_pay_is_told(holding, axes):
+    nothing = tuple(replace(one, found=torch.zeros_like(one.found)) for one in holding.answers)
+    draw_holding(axes, replace(holding, answers=nothing))
+    assert sentence(axes) == "No counterfactual was found that even 50% of the models accept."
+
+
+@pytest.fixture(scope="module")
+def comparison(two_kinds) -> hf.Comparison:
+    audit = two_kinds.audit
+    wrong = 1 - audit.counterfactuals.target.expand_as(audit.predictions)
+    return hf.compare({"min-l1": audit, "all $wrong$": replace(audit, predictions=wrong)}, norm=1)
+
+
+def test_methods_are_drawn_by_cost_and_rate(comparison, axes):
+    draw_comparison(axes, comparison)
+    axes.figure.draw_without_rendering()
+    for one in comparison.table().to_dict("records"):
+        (mark,), (up,) = whiskers(axes, one["method"].replace("$", "\\$"))
+        np.testing.assert_allclose(mark, [one["cost"], 100 * one["rate"]])
+        np.testing.assert_allclose(up[0, :, 1], [100 * one["low"], 100 * one["high"]], atol=1e-9)
+    front = comparison.table().query("front")
+    np.testing.assert_allclose(line(axes, "the front"), np.stack([front["cost"], 100 * front["rate"]], 1))
+    assert "min-l1 costs" in describe_comparison(comparison)
+
+
+# ---- by one name ----
+
+
+@pytest.fixture(scope="module")
+def values(held, promised, two_kinds, holding, comparison) -> list[object]:
+    return [held, PERSON, two_kinds.audit, comparison, promised, holding]
+
+
+def test_every_kind_of_value_is_tried_here(values):
+    assert [type(value) for value in values] == list(PLOTS)
+
+
+@pytest.mark.parametrize("number", range(len(PLOTS)), ids=[kind.__name__ for kind in PLOTS])
+def test_a_value_is_drawn_on_the_axes_given(values, axes, number):
+    before, shown = dict(matplotlib.rcParams), plt.get_fignums()
+    assert hf.plot(values[number], axes) is axes
+    axes.figure.draw_without_rendering()
+    assert axes.has_data()
+    assert plt.get_fignums() == shown
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("number", range(len(PLOTS)), ids=[kind.__name__ for kind in PLOTS])
+def test_without_axes_there_is_one_figure_that_a_notebook_shows(values, number):
+    before, shown = dict(matplotlib.rcParams), plt.get_fignums()
+    axes = hf.plot(values[number])
+    try:
+        assert len(plt.get_fignums()) == len(shown) + 1
+        assert plt.gcf() is axes.figure
+        axes.figure.draw_without_rendering()
+    finally:
+        plt.close(axes.figure)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_words_have_the_colour_of_the_users_style(held):
+    with plt.style.context("dark_background"):
+        axes = Figure().subplots()
+    hf.plot(held, axes)
+    (asked,) = [one for one in axes.lines if str(one.get_label()).startswith("asked")]
+    assert asked.get_color() == "white"
+
+
 # ---- on a page ----
 
 
-def test_every_value_is_a_figure_of_a_page(held, promised, two_kinds):
+def test_every_value_is_a_figure_of_a_page(values):
     before = dict(matplotlib.rcParams)
-    for number, value in enumerate((held, promised, two_kinds.audit)):
+    for number, value in enumerate(values):
         svg = svg_of(value, title="As a picture", name=f"figure-{number}")
         assert svg == svg_of(value, title="As a picture", name=f"figure-{number}")
         root = ElementTree.fromstring(svg)

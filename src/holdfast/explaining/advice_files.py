@@ -20,7 +20,6 @@ from holdfast.utils.files import all_or_none, appearing, as_path, write_text
 from holdfast.utils.sealing import sealed
 from holdfast.utils.spreadsheets import as_csv
 
-
 SCHEMA = "schema.toml"
 
 

@@ -38,13 +38,15 @@ def quiet_grid(axes: Axes, axis: Any = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend_above(axes: Axes) -> None:
+def legend_above(axes: Axes, title: str | None = None) -> None:
     """Above the axes, where it hides nothing; in two columns where the words are short enough for the usual width."""
     _, words = axes.get_legend_handles_labels()
     columns = 1 if max(map(len, words), default=0) > BESIDE else 2
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, columnspacing=1.2
-    )
+    legend = axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, columnspacing=1.2,
+        title=title, alignment="left",
+    )  # fmt: skip
+    legend.get_title().set_parse_math(False)
 
 
 def say(axes: Axes, sentence: str) -> None:
