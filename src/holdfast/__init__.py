@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
+    from holdfast.reporting.letters.letter import Letter as Letter
+    from holdfast.reporting.letters.letter import letter as letter
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -127,6 +129,7 @@ _HOMES = {
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
     "models.files.networks": ("save_model",),
+    "reporting.letters.letter": ("Letter", "letter"),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),
     "search.holding": ("Holding", "price_of_holding"),

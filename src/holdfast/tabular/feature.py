@@ -40,8 +40,8 @@ class Feature:
     avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
     difficulty  how hard a change is beside the same change of other features: 2 is twice as hard
     missing     True: the column may have missing values; they stay or get a value, and no one is told to lose one
-    phrase      how a letter speaks of it: a text, or by language {"en": "shorten the loan from {now} to {then} months"},
-                or {"en": {"name": ..., "rise": ..., "fall": ..., "levels": {...}}}; see `holdfast.tabular.phrases`
+    phrase      how a letter speaks of it: a text, or by language {"en": "shorten the loan from {now} to {then}"};
+                instead of a text also {"name": ..., "rise": ..., "fall": ..., "levels": {...}}: see docs/letter.md
     """
 
     name: str

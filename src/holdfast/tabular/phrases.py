@@ -1,6 +1,7 @@
 """How a letter speaks of a feature: what it is called, what its levels are called, and what changing it is called.
 
-Words alone: they change neither what a feature may hold nor how it is encoded, so features that differ by them are equal.
+Words alone: they change neither what a feature may hold nor how it is encoded. So features that differ by them are
+equal, and models that were trained before stay as they are.
 """
 
 from __future__ import annotations
