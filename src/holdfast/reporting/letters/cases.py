@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.explaining.advice import Advice
-from holdfast.explaining.person import PersonAdvice, PersonPlan
+from holdfast.explaining.person import PersonPlan
 from holdfast.tabular.schema import Schema
 
 MOST_PLANS = 3  # a letter is one page
@@ -29,15 +29,22 @@ class Case:
 def case_of(advice: Advice, person: Hashable) -> Case:
     """The case of one person, by the label of their row."""
     told = advice.of(person)  # a KeyError for somebody unknown
-    return case(told, advice.encoding.schema, advice.decided)
+    already = not told.plans and told.now == told.wanted
+    return case(person, told.plans, advice.encoding.schema, advice.decided, already, bool(told.not_durable))
 
 
-def case(told: PersonAdvice, schema: Schema, decided: Mapping[str, Any]) -> Case:
+def case(
+    person: Hashable,
+    plans: tuple[PersonPlan, ...],
+    schema: Schema,
+    decided: Mapping[str, Any],
+    already: bool,
+    not_durable: bool,
+) -> Case:
     """Raise where there is nothing to write, or where it must not be written; else what is written about."""
-    if told.now == told.wanted and not told.plans:
+    if already:
         raise ValueError(
-            f"{told.person!r} has the class that was wanted already, so there is nothing to change and no letter to "
-            "write; advice.status says who has a plan"
+            f"{person!r} has the class that was wanted already, so there is nothing to change and no letter to write"
         )
     if decided.get("constraints") == "off":
         raise ValueError(
@@ -51,11 +58,5 @@ def case(told: PersonAdvice, schema: Schema, decided: Mapping[str, Any]) -> Case
             stacklevel=4,
         )
     doubted = bool(decided.get("warnings"))
-    return Case(
-        told.person,
-        schema,
-        told.plans[:MOST_PLANS],
-        bool(told.not_durable),
-        audited=not doubted,
-        sample=bool(decided.get("model_is_ours")),
-    )
+    sample = bool(decided.get("model_is_ours"))
+    return Case(person, schema, plans[:MOST_PLANS], not_durable, audited=not doubted, sample=sample)

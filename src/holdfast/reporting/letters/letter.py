@@ -15,7 +15,7 @@ from holdfast.reporting.letters.cases import Case, case_of
 from holdfast.reporting.letters.fields import checked
 from holdfast.reporting.letters.languages import one_line
 from holdfast.reporting.letters.sentences import kept, told_plans
-from holdfast.reporting.letters.templates import template_of
+from holdfast.reporting.letters.templates import Template, template_of
 from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean
 
@@ -86,16 +86,16 @@ def letter(
 
 def letter_about(
     case: Case,
-    template: str | Path = "eu",
+    template: str | Path | Template = "eu",
     language: str = "en",
     fields: Mapping[str, Any] | None = None,
     reasons: Iterable[str] | None = None,
 ) -> Letter:
     """The letter about a case, from wherever it comes."""
-    kind = template_of(template)
+    kind = template if isinstance(template, Template) else template_of(template)
     words, why = kind.language(language), _listed(reasons)
     plans, own = told_plans(case, words), checked(fields, kind, words, bool(why))
-    inline = {name: ", ".join(line.strip(" ,") for line in text.split("\n")) for name, text in own.items()}
+    inline = {name: _in_a_sentence(text) for name, text in own.items()}
     values = {
         "language": language,
         "page": kind.page,
@@ -114,6 +114,11 @@ def letter_about(
     }
     text = _tidy(kind.render("letter.txt", values))
     return Letter(case.person, language, text, kind.render("letter.html", {**values, "density": _density(text)}))
+
+
+def _in_a_sentence(text: str) -> str:
+    """The lines of a field one after another, without the stop that the sentence has itself."""
+    return ", ".join(line.strip(" ,") for line in text.split("\n")).rstrip(".")
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> str:

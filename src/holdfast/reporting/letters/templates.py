@@ -11,6 +11,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,6 +26,7 @@ FOLDER = Path(__file__).parent / "templates"
 SHARED, WORDS = FOLDER / "shared", FOLDER / "words"
 SHIPPED = ("eu", "us")
 HEADER = "letter.toml"
+RESERVED = ("person", "reasons")  # what a file of fields has beside them
 Needed = Literal["always", "without reasons", "optional"]
 
 
@@ -72,7 +74,7 @@ class Template:
         except TemplateError as error:
             raise ValueError(f"{self.folder / name}: {_told(error)}") from error
 
-    @property
+    @cached_property
     def _environment(self) -> SandboxedEnvironment:
         return SandboxedEnvironment(
             loader=FileSystemLoader([self.folder, SHARED]),
@@ -110,6 +112,8 @@ def template_of(given: str | Path) -> Template:
 
 def _field(name: str, own: Any, path: Path) -> Field:
     where = f"{path}: [fields.{name}]"
+    if name in RESERVED:
+        raise ValueError(f"{where}: this name means something else in a file of fields; choose another")
     if not isinstance(own, Mapping) or not name.isidentifier():
         raise ValueError(f"{where}: expected a name of letters and underscores, and a table with what and write")
     known = ("what", "write", "rule", "needed")
