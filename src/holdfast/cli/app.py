@@ -16,6 +16,7 @@ from holdfast.cli.demo import demo
 from holdfast.cli.explain import explain
 from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.init import init
+from holdfast.cli.letter import letter
 from holdfast.cli.methods import list_methods
 from holdfast.cli.old_names import WithOldNames
 from holdfast.cli.paper import paper
@@ -77,6 +78,7 @@ def _holdfast(
 
 app.command()(init)
 app.command(cls=WithOldNames)(explain)
+app.command()(letter)
 app.command(cls=WithOldNames)(audit)
 app.command(cls=WithOldNames)(promise)
 app.command()(plan)

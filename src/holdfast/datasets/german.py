@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.datasets.cards import Card
+from holdfast.datasets.german_words import PHRASES
 from holdfast.tabular.feature import Direction, Feature
 from holdfast.tabular.schema import Schema
 
@@ -110,11 +111,11 @@ DIRECTION: dict[str, Direction] = {
 
 
 def _feature(name: str, levels: dict[str, str] | None) -> Feature:
-    mutable, direction = name in MUTABLE, DIRECTION.get(name, "any")
+    mutable, direction, phrase = name in MUTABLE, DIRECTION.get(name, "any"), PHRASES[name]
     if levels is None:
-        return Feature(name, "integer", mutable=mutable, direction=direction)
-    own = tuple(levels.values())
-    return Feature(name, "categorical", mutable=mutable, levels=own, avoid=AVOID.get(name, ()), direction=direction)
+        return Feature(name, "integer", mutable=mutable, direction=direction, phrase=phrase)
+    own, avoid = tuple(levels.values()), AVOID.get(name, ())
+    return Feature(name, "categorical", mutable, levels=own, avoid=avoid, direction=direction, phrase=phrase)
 
 
 def read(path: Path) -> pd.DataFrame:

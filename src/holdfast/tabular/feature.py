@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, Literal
 
+from holdfast.tabular import phrases
 from holdfast.utils.messages import plain
 
 Level = str | int | float | bool
@@ -39,6 +40,8 @@ class Feature:
     avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
     difficulty  how hard a change is beside the same change of other features: 2 is twice as hard
     missing     True: the column may have missing values; they stay or get a value, and no one is told to lose one
+    phrase      how a letter speaks of it: a text, or by language {"en": "shorten the loan from {now} to {then}"};
+                instead of a text also {"name": ..., "rise": ..., "fall": ..., "levels": {...}}: see docs/letter.md
     """
 
     name: str
@@ -54,6 +57,7 @@ class Feature:
     ranges: tuple[tuple[float, float], ...] = ()
     difficulty: float = 1.0
     missing: bool = False
+    phrase: Any = field(default=(), compare=False, repr=False)  # `Phrases`, once it is made
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -63,35 +67,42 @@ class Feature:
         object.__setattr__(self, "levels", tuple(map(plain, self.levels)))
         object.__setattr__(self, "avoid", tuple(map(plain, self.avoid)))
         object.__setattr__(self, "ranges", tuple(tuple(map(plain, ends)) for ends in self.ranges))
-        for field in ("lower", "upper", "step", "zero_level", "difficulty"):
-            object.__setattr__(self, field, plain(getattr(self, field)))
+        for name in ("lower", "upper", "step", "zero_level", "difficulty"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
         for problem in self._odd_levels():
             raise TypeError(f"feature '{self.name}': {problem}")
+        self._read_phrase()
         for problem in self._problems():
             raise ValueError(f"feature '{self.name}': {problem}")
 
+    def _read_phrase(self) -> None:
+        try:
+            object.__setattr__(self, "phrase", phrases.phrases_of(self.phrase))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"feature '{self.name}': {error}") from None
+
     def _type_problems(self) -> Iterable[str]:
-        for field in ("mutable", "missing"):
-            if not isinstance(getattr(self, field), bool):
-                yield f"{field} is {shown(getattr(self, field))}; it must be True or False"
-        for field in ("levels", "avoid"):
-            value = getattr(self, field)
+        for name in ("mutable", "missing"):
+            if not isinstance(getattr(self, name), bool):
+                yield f"{name} is {shown(getattr(self, name))}; it must be True or False"
+        for name in ("levels", "avoid"):
+            value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, Iterable):
-                yield f"{field} is {value!r}; give a tuple, such as ({value!r},)"
-        for field in ("lower", "upper", "step"):
-            value = getattr(self, field)
+                yield f"{name} is {value!r}; give a tuple, such as ({value!r},)"
+        for name in ("lower", "upper", "step"):
+            value = getattr(self, name)
             if value is not None and not _is_finite_number(value):
-                yield f"{field} is {shown(value)}; it must be a finite number, or None"
+                yield f"{name} is {shown(value)}; it must be a finite number, or None"
         if not _is_finite_number(self.difficulty):
             yield f"difficulty is {shown(self.difficulty)}; it must be a finite number above 0"
         if not _is_pairs(self.ranges):
             yield f"ranges is {shown(self.ranges)}; give pairs of finite numbers, such as ((0, 40), (60, 60))"
 
     def _odd_levels(self) -> Iterable[str]:
-        for field in ("levels", "avoid"):
-            odd = [value for value in getattr(self, field) if not is_level(value)]
+        for name in ("levels", "avoid"):
+            odd = [value for value in getattr(self, name) if not is_level(value)]
             if odd:
-                yield f"{field} has {shown(odd[0])}; {LEVELS_ARE}"
+                yield f"{name} has {shown(odd[0])}; {LEVELS_ARE}"
         if self.zero_level is not None and not is_level(self.zero_level):
             yield f"zero_level is {shown(self.zero_level)}; {LEVELS_ARE}"
 
@@ -106,6 +117,7 @@ class Feature:
             yield from self._numeric_problems()
         else:
             yield from self._level_problems()
+        yield from phrases.problems(self.phrase, self.values, self.is_ordered)
 
     def _numeric_problems(self) -> Iterable[str]:
         if self.levels or self.avoid or self.zero_level is not None:
@@ -114,10 +126,10 @@ class Feature:
             yield f"lower {self.lower} is above upper {self.upper}; swap them"
         if self.step is not None and not self.step > 0:
             yield f"step is {self.step}; it must be above 0"
-        for field in ("lower", "upper", "step"):
-            value = getattr(self, field)
+        for name in ("lower", "upper", "step"):
+            value = getattr(self, name)
             if self.kind == "integer" and value is not None and abs(value) >= 2**63:
-                yield f"{field} is {shown(value)}, but whole numbers end before 2^63; make the feature 'real'"
+                yield f"{name} is {shown(value)}, but whole numbers end before 2^63; make the feature 'real'"
         if self.kind == "integer" and self.step is not None and self.step != int(self.step):
             yield f"step is {self.step}, which is not whole; make the feature 'real' or the step whole"
         yield from self._range_problems()
@@ -184,7 +196,7 @@ class Feature:
             )
         if kind in KINDS and (kind in NUMERIC) != self.is_numeric:
             gone = ("lower", "upper", "step", "ranges") if self.is_numeric else ("levels", "avoid", "zero_level")
-            changes = {field: _DEFAULTS[field] for field in gone} | changes
+            changes = {name: _DEFAULTS[name] for name in gone} | changes
         elif {"lower", "upper"} & set(changes) and "ranges" not in changes:
             changes |= {"ranges": _within(self.ranges, changes.get("lower"), changes.get("upper"))}
         return replace(self, **changes)
@@ -192,6 +204,11 @@ class Feature:
     @property
     def is_numeric(self) -> bool:
         return self.kind in NUMERIC
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values rise and fall."""
+        return self.kind != "categorical" or self.direction != "any"
 
     @property
     def width(self) -> int:
@@ -211,7 +228,7 @@ class Feature:
         return None if self.kind == "categorical" else float(self.step or 1)
 
 
-_DEFAULTS = {field.name: field.default for field in fields(Feature)}
+_DEFAULTS = {own.name: own.default for own in fields(Feature)}
 
 
 def _within(

@@ -65,6 +65,7 @@ What each setting of a feature means:
   avoid                levels that some people have and nobody is told to move to
   difficulty = 2       a change is twice as hard as the same change of other features
   missing = true       the column may be empty
+  phrase               what a letter calls a change: phrase = "shorten the loan from {now} to {then} months"
 [[relations]] say what must stay true when several features change.
 Lines that begin with # are comments. Those that propose a setting or a relation count when the # is taken away.
 """

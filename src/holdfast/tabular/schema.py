@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
+from holdfast.tabular.phrases import phrases_to_dict
 from holdfast.tabular.relations import (
     Determines,
     Relation,
@@ -72,10 +73,10 @@ class Schema:
         return sum(feature.width for feature in self.features)
 
     def __str__(self) -> str:
-        """One line per feature and per relation, to look over."""
+        """One line per feature and per relation, to look over: without the words for letters."""
         lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
         for feature in self.features:
-            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind")}
+            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind", "phrase")}
             lines.append(
                 f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
             )
@@ -259,7 +260,7 @@ def _compact(feature: Feature) -> dict[str, Any]:
     for field in dataclasses.fields(feature):
         value = getattr(feature, field.name)
         if field.name in _OPTIONAL and value != field.default:
-            item[field.name] = _as_lists(value)
+            item[field.name] = phrases_to_dict(value) if field.name == "phrase" else _as_lists(value)
     return item
 
 

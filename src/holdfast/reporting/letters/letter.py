@@ -1,0 +1,180 @@
+"""`letter`: one person's advice as a letter that prints on one page."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.explaining.advice import Advice
+from holdfast.reporting.letters.cases import Case, case_of
+from holdfast.reporting.letters.fields import checked
+from holdfast.reporting.letters.languages import one_line
+from holdfast.reporting.letters.sentences import kept, told_plans
+from holdfast.reporting.letters.templates import Template, template_of
+from holdfast.utils.files import as_path, write_text
+from holdfast.utils.messages import did_you_mean
+
+WIDTH = 76  # of the lines of the text
+SEVERAL = ";"  # between reasons in one cell
+# From so many lines of text on, the page is set smaller, so that it stays one page: see letter.css.
+DENSITIES = ((95, "close closer closest"), (70, "close closer"), (56, "close"))
+
+
+@dataclass(frozen=True, repr=False)
+class Letter:
+    """A letter to one person, as text and as a page of HTML that needs nothing else.
+
+    Whether it says what the law asks for is for the bank to decide: holdfast gives no legal advice.
+    """
+
+    person: Hashable
+    language: str
+    text: str
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page (.html) or the text (.txt)."""
+        path = as_path(path, "the letter's file, .html or .txt")
+        match path.suffix.lower():
+            case ".html" | ".htm":
+                return write_text(path, self.html)
+            case ".txt":
+                return write_text(path, self.text)
+            case suffix:
+                raise ValueError(f"{path}: a letter is written as .html or .txt, not as {suffix or 'nothing'!r}")
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def letter(
+    advice: Advice,
+    person: Hashable,
+    *,
+    template: str | Path = "eu",
+    language: str = "en",
+    fields: Mapping[str, Any] | None = None,
+    reasons: str | Iterable[str] | None = None,
+) -> Letter:
+    """One person's advice as a letter: what would have led to a different result, until when, and how sure that is.
+
+    person    the label of their row; a KeyError for somebody unknown, a ValueError for who has the class already
+    template  "eu" or "us" (Regulation B), or the folder of your own
+    language  "en" or "de", or another that the template has; the schema's phrases speak it too
+    fields    what only the bank knows: the error for a missing one says what to write
+    reasons   the bank's reasons for the decision: texts, or the column of the people that has them, with ";" between
+              several. holdfast does not know them: what could change the result is not why it was decided
+
+    Up to three plans are told. Plans that do not hold as was asked are never told; then the letter says that there is
+    none. holdfast gives no legal advice: have somebody who may do so check the letter before it is sent.
+    """
+    if not isinstance(advice, Advice):
+        raise TypeError(f"expected what Explainer.explain answers, got {type(advice).__name__}")
+    own = case_of(advice, person)
+    return letter_about(own, template, language, fields, _reasons(advice, person, reasons))
+
+
+def letter_about(
+    case: Case,
+    template: str | Path | Template = "eu",
+    language: str = "en",
+    fields: Mapping[str, Any] | None = None,
+    reasons: Iterable[str] | None = None,
+) -> Letter:
+    """The letter about a case, from wherever it comes."""
+    kind = template if isinstance(template, Template) else template_of(template)
+    words, why = kind.language(language), _listed(reasons)
+    plans, own = told_plans(case, words), checked(fields, kind, words, bool(why))
+    inline = {name: _in_a_sentence(text) for name, text in own.items()}
+    values = {
+        "language": language,
+        "page": kind.page,
+        "say": words.say,
+        "said": lambda key: words.say(key, **inline),  # a sentence with fields in it
+        "has": words.words.__contains__,
+        "fields": own,
+        "reasons": why,
+        "plans": plans,
+        "kept": words.listed(kept(case, words)),
+        "not_durable": case.not_durable,
+        "sample": case.sample,
+        "audited": case.audited and any(plan.members for plan in case.plans),
+        "wrap": wrapped,
+        "heading": heading,
+    }
+    text = _tidy(kind.render("letter.txt", values))
+    return Letter(case.person, language, text, kind.render("letter.html", {**values, "density": _density(text)}))
+
+
+def _in_a_sentence(text: str) -> str:
+    """The lines of a field one after another, without the stop that the sentence has itself."""
+    return ", ".join(line.strip(" ,") for line in text.split("\n")).rstrip(".")
+
+
+def wrapped(text: str, first: str = "", rest: str = "") -> str:
+    """Lines of at most WIDTH characters; new lines of the text stay."""
+    lines = [
+        textwrap.fill(
+            line, WIDTH, initial_indent=rest if place else first, subsequent_indent=rest, break_on_hyphens=False
+        )
+        for place, line in enumerate(str(text).split("\n"))
+    ]
+    return "\n".join(lines)
+
+
+def heading(text: str, line: str = "-") -> str:
+    return f"{wrapped(text)}\n{line * min(len(text), WIDTH)}"
+
+
+def _tidy(text: str) -> str:
+    """The text without spaces at the ends of lines, and with at most one empty line in a row."""
+    lines = [line.rstrip() for line in text.strip().split("\n")]
+    return "\n".join(line for place, line in enumerate(lines) if line or lines[place - 1]) + "\n"
+
+
+def _density(text: str) -> str:
+    lines = sum(bool(line) for line in text.split("\n"))
+    return next((name for least, name in DENSITIES if lines >= least), "")
+
+
+def _reasons(advice: Advice, person: Hashable, given: str | Iterable[str] | None) -> list[str]:
+    """The bank's reasons for one person."""
+    if not isinstance(given, str):
+        return _listed(given)
+    people = advice.people
+    if given not in people:
+        raise ValueError(
+            f"the people have no column {given!r} with reasons{did_you_mean(given, people.columns)}; name one that "
+            "they have, or give the reasons as a list of texts"
+        )
+    cell = people[given].iloc[int(np.flatnonzero(people.index == person)[0])]
+    several = cell.split(SEVERAL) if isinstance(cell, str) else cell
+    found = _listed(several) if isinstance(several, (list, tuple)) else []
+    if not found:
+        raise ValueError(f"column {given!r} has no reasons for {person!r}; write them there, with ';' between several")
+    return found
+
+
+def _listed(reasons: Iterable[str] | None) -> list[str]:
+    if reasons is None:
+        return []
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        raise TypeError(f"reasons is {reasons!r}; give a list of texts")
+    given = list(reasons)
+    wrong = [reason for reason in given if not isinstance(reason, str)]
+    if wrong:
+        raise TypeError(f"reasons has {wrong[0]!r}; give texts that an applicant understands")
+    found = [one_line(reason) for reason in given if reason.strip()]
+    if given and not found:
+        raise ValueError("reasons are all empty; write them, or leave reasons out")
+    return found
