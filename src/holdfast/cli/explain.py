@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +38,7 @@ from holdfast.cli.inputs import (
     show,
     store_of_families,
 )
-from holdfast.cli.options import DATASETS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
+from holdfast.cli.options import DATASETS, MOST_ROWS, command_again, errors_as_sentences, whole_number, writing_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +188,7 @@ def explain(
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
         # Before showing: nothing that happens to the terminal loses the work.
-        files = save_advice(advice, out, also={REPORT: report_text(advice, groups)})
+        files = save_advice(advice, out, also={REPORT: report_text(advice, groups=groups)})
         show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
@@ -201,12 +199,6 @@ def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFra
     if found is None:
         raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
     return found
-
-
-def command_again(words: Sequence[str]) -> str:
-    """What to type in a shell to run this command again, whatever is in its words."""
-    readable = [os.fsencode(word).decode("utf-8", "replace") for word in words[1:]]
-    return shlex.join(["holdfast", *readable])
 
 
 def _digests(paths: Sequence[str | Path | None]) -> dict[str, str]:
