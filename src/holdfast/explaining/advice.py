@@ -265,7 +265,7 @@ class Advice:
         ]  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
-        """advice.csv, changes.csv (both as .parquet too), not_durable.csv, problems.csv and summary.json."""
+        """advice.csv, changes.csv (both as .parquet too), not_durable.csv, problems.csv, schema.toml and summary.json."""
         from holdfast.explaining.advice_files import save_advice
 
         return save_advice(self, folder)

@@ -17,6 +17,7 @@ from holdfast.families.judging import compared_rows
 from holdfast.families.kinds import what_changes
 from holdfast.models.identity import known_run
 from holdfast.models.model import predict
+from holdfast.utils.digests import file_digest
 
 if TYPE_CHECKING:
     from holdfast.explaining.explainer import Explainer
@@ -53,15 +54,11 @@ def _model(explainer: Explainer) -> dict[str, str]:
     if run.startswith(FILE):
         return {"model_sha256": run.removeprefix(FILE), "model_sha256_of": "its file"}
     if isinstance(read, (str, Path)) and Path(read).is_file():
-        return {"model_sha256": file_hash(read), "model_sha256_of": "its file"}
+        return {"model_sha256": file_digest(read), "model_sha256_of": "its file"}
     said = answers_of(explainer)
     rows = f"{len(said)} rows" if len(said) == ASKED else f"all {len(said)} rows"
     told = f"its answers to {rows} of the table, rounded to {DECIMALS} decimals"
     return {"model_sha256": _hash_of(said), "model_sha256_of": told}
-
-
-def file_hash(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _hash_of(answers: Sequence[Sequence[float]]) -> str:

@@ -51,8 +51,8 @@ def rule(feature: Feature) -> str:
 def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
     """All that the cards show."""
     schema = advice.encoding.schema
-    words, reasons = [_Words() for _ in schema.features], _Words()
-    classes = _Words()
+    words = [_Words() for _ in schema.features]
+    classes, reasons, wishes = _Words(), _Words(), _Words()
     values = [
         [own.place(value) for value in advice.people[feature.name].tolist()]
         for own, feature in zip(words, schema.features, strict=True)
@@ -69,7 +69,8 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
             [column[row] for column in values],
             given.get(row, []),
             apart.get(row, []),
-            -1 if advice.why_not[row] is None else reasons.place(advice.why_not[row]),
+            _place(advice.why_not[row], reasons),
+            _place(advice.wishes[row] if advice.wishes else None, wishes),
         ]
         for row, (label, status) in enumerate(advice.status.items())
     ]
@@ -78,6 +79,7 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
         "words": [own.list for own in words],
         "classes": classes.list,
         "reasons": reasons.list,
+        "wishes": wishes.list,
         "members": 0 if advice.audit is None else len(advice.audit.kinds),
         "groups": [
             {
@@ -104,6 +106,11 @@ def _plans(
         held = [None] * 3 if part.held is None else [int(part.held[row]), _round(low[row]), _round(high[row])]
         told.setdefault(place, []).append([_significant(costs[row]), *held, moved])
     return told
+
+
+def _place(told: object | None, words: _Words) -> int:
+    """The place of what is told among the words; -1 where nothing is."""
+    return -1 if told is None else words.place(str(told))
 
 
 def _significant(number: float) -> float:

@@ -16,12 +16,15 @@ from holdfast.reporting.groups import LEAST, groupings
 from holdfast.reporting.html.cards import as_json, cards
 from holdfast.reporting.html.constraints import constraints
 from holdfast.reporting.html.summary import as_asked, cost_ends, counts, doubts, kept, reasons, role_rows
+from holdfast.reporting.plots.advice import cost_groups
+from holdfast.reporting.plots.plotting import svg_of
 from holdfast.reporting.templates import environment
 from holdfast.utils.files import as_path, write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 NOT_SAID: dict[str, Any] = {  # by advice that was put together by hand
-    "data": None, "model_sha256": None, "retrained_from": None, "versions": {}, "files": {}, "command": None
+    "data": None, "model_sha256": None, "model_sha256_of": "", "retrained_from": None, "kinds_of_change": {},
+    "accuracy": None, "wishes": 0, "versions": {}, "files": {}, "command": None,
 }  # fmt: skip
 
 
@@ -73,6 +76,7 @@ def report_text(
             constraints=constraints(advice.encoding),
             relations=[str(relation) for relation in advice.encoding.schema.relations],
             figures=_figures(advice),
+            cost_groups=cost_groups(advice),
             people=Markup(as_json(cards(advice, compared))),  # has no character that HTML reads
             style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),
@@ -97,5 +101,14 @@ def _hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _figures(advice: Advice) -> dict[str, Any]:
-    return {"cost": None, "promise": None}
+def _figures(advice: Advice) -> dict[str, Markup | None]:
+    """What is worth a picture; None where there is nothing to draw."""
+    promise = advice.promise if advice.promise is not None and advice.promise.steps else None
+    return {
+        "cost": _drawn(advice, "Cost against invalidation", "cost") if cost_groups(advice) else None,
+        "promise": None if promise is None else _drawn(promise, "Cost against what can be promised", "promise"),
+    }
+
+
+def _drawn(value: Any, title: str, name: str) -> Markup:
+    return Markup(svg_of(value, title=title, name=f"figure-{name}"))

@@ -8,7 +8,7 @@
   const by = (id) => document.getElementById(id);
   const list = by("people"), count = by("count"), more = by("more"), search = by("search");
   const people = data.people.map(function (row, place) {
-    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], apart: row[6], why: row[7] };
+    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], apart: row[6], why: row[7], wish: row[8] };
   });
   let matching = people, shown = 0;
 
@@ -19,7 +19,7 @@
     made.append(...inside);
     return made;
   }
-  const percent = (share) => (100 * share).toFixed(1) + " %";
+  const percent = (share) => (100 * share).toFixed(1) + "\u00a0%";
   const number = (value) => String(+value.toPrecision(3));
   const name = (feature) => data.features[feature][0];
   const now = (person, feature) => data.words[feature][person.values[feature]];
@@ -38,7 +38,7 @@
     if (plan[1] === null) return "The deployed model accepts it. Whether a retrained model does is not known.";
     const all = plan[1] === data.members;
     return (all ? "Still accepted by " : "Accepted by ") + plan[1] + " of " + data.members +
-      " retrained models that chose nothing: at least " + percent(plan[2]) + " at 95 % confidence.";
+      " retrained models that chose nothing: at least " + percent(plan[2]) + " at 95\u00a0% confidence.";
   }
   function planBox(person, plan, place, apart) {
     const box = make("div", { class: apart ? "plan-box apart" : "plan-box" });
@@ -83,6 +83,7 @@
       inside.append(make("div", { class: "plans" }, ...person.apart.map((plan, place) => planBox(person, plan, place, true))));
     }
     if (!already) inside.append(make("p", {}, kept(person)));
+    if (!already && person.wish >= 0) inside.append(make("p", {}, "Their own wish: " + data.wishes[person.wish] + "."));
     const all = make("details", {}, make("summary", {}, "All values"));
     all.addEventListener("toggle", function () { if (all.open && all.children.length === 1) all.append(valueTable(person)); });
     inside.append(all);
