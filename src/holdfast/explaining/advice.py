@@ -270,6 +270,11 @@ class Advice:
 
         return save_advice(self, folder)
 
+    def _repr_html_(self) -> str:
+        from holdfast.explaining.advice_shown import as_html
+
+        return as_html(self)
+
     def __repr__(self) -> str:
         counts = self.status.value_counts()
         parts = [
