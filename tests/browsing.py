@@ -162,6 +162,7 @@ def printed_pages(page: Page) -> int:
 @pytest.fixture(scope="session")
 def loan_advice() -> hf.Advice:
     """Advice for 60 people who are in no order: 14 are refused, and every status is there."""
+    executable()  # first: without a browser nobody reads it, and it takes a while
     import pandas as pd
 
     from loans import FEATURES, loans, model, schema, train_rows
