@@ -20,7 +20,7 @@ PEER_ENVS := .venv-art .venv-alibi .venv-dice
 APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/black_box.py \
          bench/attack.py
 
-.PHONY: demo test test-all pytest check format bench peers fidelity results listing dist sbom lock clean
+.PHONY: demo test test-all pytest browser check format bench peers fidelity results listing dist sbom lock clean
 
 demo: $(STAMP)  ## the whole package on German Credit
 	$(BIN)/holdfast demo
@@ -36,6 +36,9 @@ ifeq ($(TESTS),all)
 else
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not slow"
 endif
+
+browser:  ## a browser for the tests of pages: Debian's Chromium, where there is none yet
+	$(PYTHON) tools/browsers.py
 
 check: $(STAMP)  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -40,6 +40,7 @@ from holdfast import (
 from holdfast.datasets.cards import data_folder
 from holdfast.models.model import Model
 
+pytest_plugins = ["browsing"]  # not a second conftest.py: tests import names from this one
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs, and theirs, deaf to it
 
 

@@ -1168,6 +1168,7 @@ def _explainers() -> Iterator[Misuse]:
         {
             "people": (None, 3, "people.csv", [1]),
             "hold": (0, -1, 1.5, math.nan, "0.9", True),
+            "wishes": ("housing", 3, {-1: hf.Wish()}, [hf.Wish()], {0: "housing"}, hf.Wish(keep=("nothing",))),
             "promise": (0, 1, -1, math.nan, "0.1", True),
             "plans": NO_COUNT,
             "method": ("none", 3, "pgd+none"),
@@ -1197,6 +1198,16 @@ def _explainers() -> Iterator[Misuse]:
         },
     )
     yield from _letters(functools.cache(advised))
+    page = m().folder / "report.html"
+    reported = lambda **given: hf.report(**{"advice": advised(), "path": page, **given})  # noqa: E731
+    yield from each(
+        "report",
+        "report",
+        reported,
+        {"advice": (None, 3, m().table), "path": (None, 3), "groups": ("age", 3, ("nobody",)), "title": (3, ["a"])},
+        says=" ",
+    )
+    yield from each("report", "report", reported, {"made": ("2026-11-16", 3)}, says="date")
     roles = lambda **given: hf.Sizes(**given)  # noqa: E731
     least = {"rehearsal": (-1, 1.5, "3", True), "selection": (0, 1.5, "3", True), "audit": (0, -1, "3", True)}
     yield from each("Sizes", "Sizes", roles, least)
@@ -1795,22 +1806,22 @@ def _reports() -> Iterator[Misuse]:
         "another change": (lambda: rows(change="noise"), ValueError, "noise"),
     }
     for home, name in {"cost": "cost_against_invalidation", "sensitivity": "sensitivity"}.items():
-        of = f"report.figures.{home}"
+        of = f"reporting.figures.{home}"
         for what, (make, error, says) in wrong.items():
             drawn = lambda of=of, name=name, make=make: getattr(part(of), name)(make())  # noqa: E731
             yield Misuse(of, what, drawn, error, says)
-    comparison = lambda rows: part("report.paper_comparison").beside(rows)  # noqa: E731
+    comparison = lambda rows: part("reporting.paper_comparison").beside(rows)  # noqa: E731
     yield from calls(
-        "report.paper_comparison",
+        "reporting.paper_comparison",
         {
             "None": (lambda: comparison(None), TypeError, "DataFrame"),
             "a list": (lambda: comparison([1]), TypeError, "DataFrame"),
             "other columns": (lambda: comparison(pd.DataFrame({"a": [1]})), ValueError, "columns"),
         },
     )
-    table = lambda rows: part("report.tables").method_table(rows)  # noqa: E731
+    table = lambda rows: part("reporting.tables").method_table(rows)  # noqa: E731
     yield from calls(
-        "report.tables",
+        "reporting.tables",
         {
             "None": (lambda: table(None), TypeError, "rows"),
             "other rows": (lambda: table([{"a": 1}]), ValueError, "method"),
@@ -1820,19 +1831,36 @@ def _reports() -> Iterator[Misuse]:
     def tell(**other: Any) -> Any:
         m = made()
         right = {"audits": {"pgd": m.audit}, "row": int(m.found.found.nonzero()[0]), "alike": [0], "person": 1}
-        return part("report.story").tell(**{**right, "encoding": m.encoding, **other})
+        return part("reporting.story").tell(**{**right, "encoding": m.encoding, **other})
 
     yield from each(
-        "report.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
+        "reporting.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
     )
-    yield from each("report.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
+    yield from each("reporting.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
     yield from calls(
-        "report.story",
+        "reporting.story",
         {
             "a row that is not there": (lambda: tell(row=99), IndexError, "24 rows"),
             "people who are not there": (lambda: tell(alike=[99]), IndexError, "24 rows"),
         },
     )
+
+
+def _plots() -> Iterator[Misuse]:
+    holding = lambda: hf.Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
+    yield from calls(
+        "plot",
+        {
+            "None": (lambda: hf.plot(None), TypeError, "NoneType. It draws: Advice, made by explainer.explain"),
+            "counterfactuals": (lambda: hf.plot(made().found), TypeError, "Audit, made by audit("),
+            "a class": (lambda: hf.plot(hf.Audit), TypeError, "the class Audit"),
+            "a figure for axes": (lambda: hf.plot(made().audit, ax="figure"), TypeError, "plt.subplots()"),
+            "an option": (lambda: hf.plot(made().audit, colour="red"), TypeError, "no option 'colour'; it takes none"),
+            "a near option": (lambda: hf.plot(holding(), rows=1), TypeError, "did you mean 'row'?"),
+        },
+    )
+    yield from each("plot", "row", lambda row: hf.plot(holding(), row=row), {"row": ("a", 1.5, True)})
+    yield Misuse("plot", "a row that is not there", lambda: hf.plot(holding(), row=24), IndexError, "0 to 23")
 
 
 MISUSES: list[Misuse] = [
@@ -1856,4 +1884,5 @@ MISUSES: list[Misuse] = [
     *_tables(),
     *_studies(),
     *_reports(),
+    *_plots(),
 ]

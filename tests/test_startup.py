@@ -55,6 +55,12 @@ def test_a_command_that_trains_nothing_loads_neither_torch_nor_pandas(command, t
     assert not {"torch", "pandas"} & loaded(COMMAND, *command.split())
 
 
+def test_a_schema_is_shown_in_a_notebook_without_pandas():
+    feature = "holdfast.Feature('job', 'categorical', levels=('clerk', 'nurse'))"
+    schema = f"holdfast.Schema(({feature},), 'outcome', ('no', 'yes'))"
+    assert not {"torch", "pandas"} & loaded(f"import sys, holdfast; assert 'nurse' in {schema}._repr_html_()")
+
+
 # ---- what the commands say without asking the library ----
 
 

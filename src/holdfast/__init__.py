@@ -52,8 +52,10 @@ if TYPE_CHECKING:
     from holdfast.models.merged import merged as merged
     from holdfast.models.model import Model as Model
     from holdfast.models.model import predict as predict
+    from holdfast.reporting.html.page import report as report
     from holdfast.reporting.letters.letter import Letter as Letter
     from holdfast.reporting.letters.letter import letter as letter
+    from holdfast.reporting.plots.plotting import plot as plot
     from holdfast.search.counterfactuals import Counterfactuals as Counterfactuals
     from holdfast.search.counterfactuals import Method as Method
     from holdfast.search.counterfactuals import Stabiliser as Stabiliser
@@ -129,6 +131,8 @@ _HOMES = {
     "models.merged": ("merged",),
     "models.model": ("Model", "predict"),
     "models.files.networks": ("save_model",),
+    "reporting.html.page": ("report",),
+    "reporting.plots.plotting": ("plot",),
     "reporting.letters.letter": ("Letter", "letter"),
     "search.counterfactuals": ("Counterfactuals", "Method", "Stabiliser", "assess", "other_class"),
     "search.failures": ("why_not",),

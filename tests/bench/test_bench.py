@@ -16,6 +16,7 @@ import pytest
 import torch
 from conftest import missing
 
+from browsing import executable
 from holdfast import datasets
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,7 @@ TABLES = {
     "rehearsal_variants": "Ways to ask several models at once",
     "refits": "Invalidated by retraining: boosted trees beside networks",
     "rehearsed_trees": "Rehearsed: boosted trees that agree beforehand",
+    "report": "A report for many people",
     "retraining": "How memory grows",
     "schema_space": "Valid counterfactuals: german",
     "seizure": "SNS on Seizure",
@@ -62,6 +64,7 @@ ATTACKS = "nan,empties,misuses,csvs,flips,versions,store,pickles,network,kills,d
 ON_LINUX = {"audit", "many_rows", "retraining", "theory"}  # these read /proc
 WORDS = {"paper_device": ["--device", "cpu"], "seizure": ["--device", "cpu"]}
 NEEDS = {"seizure": "seizure"}  # a dataset that does not ship with the package
+IN_A_BROWSER = {"report"}
 
 slow = pytest.mark.slow
 
@@ -106,6 +109,8 @@ def test_a_benchmark_prints_its_table_and_writes_its_rows(name, tmp_path):
         pytest.skip(f"bench/{name}.py reads /proc, which only Linux has")
     if name in NEEDS and datasets.card(NEEDS[name]).state() == "missing":
         missing(datasets.card(NEEDS[name]).file)
+    if name in IN_A_BROWSER:
+        executable()
     file = tmp_path / "rows.json"
     ran = started(BENCH / f"{name}.py", "--quick", "--json", file, *WORDS.get(name, []), folder=tmp_path)
     assert ran.returncode == 0, ran.stderr

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+from hashlib import sha256
 
 import pandas as pd
 import pytest
 
 import holdfast as hf
 from commands import interrupt, invoke
+from holdfast.cli.options import command_again
 from loans import FEATURES, applicants, model, schema, write_files
 
 RETRAIN = ("--retrain", "bootstrap:12")
@@ -16,7 +20,10 @@ RETRAIN = ("--retrain", "bootstrap:12")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return write_files(tmp_path_factory.mktemp("files"), people=12)
+    folder = write_files(tmp_path_factory.mktemp("files"), people=12)
+    people = applicants(12).assign(branch=["north", "south"] * 6)  # no feature: for groups alone
+    people.to_csv(folder / "people.csv", index=False)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +37,8 @@ def given(files):
 @pytest.fixture(scope="module")
 def done(given, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explain")
-    ran = invoke("explain", *given, *RETRAIN, "--hold", 0.75, "--plans", 2, "--out", "advice", cwd=folder)
+    words = ("--hold", 0.75, "--plans", 2, "--group", "housing", "--group", "branch", "--out", "advice")
+    ran = invoke("explain", *given, *RETRAIN, *words, cwd=folder)
     assert ran.returncode == 0, ran.stderr
     return folder / "advice", ran
 
@@ -40,7 +48,7 @@ def test_the_files_hold_the_advice(done):
     names = {path.name for path in folder.iterdir()}
     assert names == {
         "advice.csv", "advice.parquet", "changes.csv", "changes.parquet", "not_durable.csv", "problems.csv",
-        "summary.json",
+        "report.html", "schema.toml", "summary.json",
     }  # fmt: skip
     advice = pd.read_csv(folder / "advice.csv")
     assert list(advice.columns[:7]) == ["id", "plan", "found", "cost", "hold", "low", "high"]
@@ -67,6 +75,71 @@ def test_the_summary_says_what_was_decided_and_why(done):
     assert about["with_a_plan"] + about["have_the_class"] + about["not_durable"] + about["nothing_found"] == 12
     assert "Advice for 12 people" in ran.stdout
     assert str(folder.name) in ran.stdout
+
+
+def test_the_summary_has_the_checksum_of_every_file(done):
+    folder, _ = done
+    kept = json.loads((folder / "summary.json").read_text())["files"]
+    there = {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    assert kept == {name: value for name, value in there.items() if name != "summary.json"}
+
+
+def test_the_report_is_about_this_advice_and_its_groups(done):
+    folder, ran = done
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Advice for 12 people" in page
+    assert all(str(label) in page for label in applicants(12)["id"])
+    assert all(name in page for name in ("housing", "branch"))
+    assert "The report, for a browser: advice/report.html" in " ".join(ran.stdout.split())
+    assert hf.Schema.load(folder / "schema.toml") == schema()
+
+
+def test_the_command_that_is_kept_gives_the_same_files_again(done, tmp_path):
+    folder, _ = done
+    about = json.loads((folder / "summary.json").read_text())
+    program, *words = shlex.split(about["decided"]["command"])
+    assert program == "holdfast"
+    assert "branch" in words
+    again = invoke(*words, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    for name in ("advice.csv", "changes.csv", "not_durable.csv", "schema.toml", "problems.csv"):
+        assert (tmp_path / "advice" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_the_files_that_were_read_are_known_by_their_contents(files, done):
+    folder, _ = done
+    kept = json.loads((folder / "summary.json").read_text())["decided"]["files"]
+    names = ("train.csv", "people.csv", "schema.toml", "model.skops")
+    assert kept == {str(files / name): sha256((files / name).read_bytes()).hexdigest() for name in names}
+
+
+def test_words_of_a_command_are_no_more_than_words_to_a_shell():
+    words = ["holdfast", "explain", "--data", "my rows.csv", "--want", "$(rm -rf ~)", "--group", "it's; `x`", ""]
+    assert shlex.split(command_again(words)) == words
+    odd = command_again(["holdfast", os.fsdecode(b"a\xffb")])
+    assert odd.encode("utf-8")  # a name that is no UTF-8 can be written down all the same
+
+
+@pytest.mark.parametrize("group", ["hosing", "approved"])
+def test_a_group_that_is_no_column_is_told_before_any_long_work(given, tmp_path, group):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("holdfast.explaining.explainer.retrained", lambda *_: pytest.fail("models were made"))
+        ran = invoke("explain", *given, *RETRAIN, "--group", group, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert f"the people have no column '{group}'" in " ".join(ran.stderr.split())
+    assert not (tmp_path / "holdfast-advice").exists()
+
+
+def test_a_report_that_fails_leaves_no_file_at_all(given, tmp_path):
+    def failing(*_, **__):
+        raise ValueError("no room for the report")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("holdfast.reporting.html.page.report_text", failing)
+        ran = invoke("explain", *given, cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "no room for the report" in ran.stderr
+    assert not (tmp_path / "holdfast-advice").exists()
 
 
 def test_json_is_all_that_is_printed(given, tmp_path):

@@ -187,13 +187,19 @@ def test_a_folder_that_was_changed_or_lacks_something_is_refused(made, tmp_path)
 
 
 def test_the_schema_of_the_folder_is_taken_where_none_is_named(made, tmp_path):
+    words = ("--fields", "bank.toml", "--person", "8300")
+    own, named = (invoke("letter", "advice", *words, *more, cwd=made) for more in ((), ("--schema", "schema.toml")))
+    assert (own.returncode, own.stderr) == (0, "")
+    assert own.stdout == named.stdout
     folder = shutil.copytree(made / "advice", tmp_path / "advice")
-    done = invoke("letter", folder, "--fields", made / "bank.toml", "--person", "8300", cwd=tmp_path)
-    if not (folder / "schema.toml").exists():
-        assert "there is no schema.toml" in " ".join(done.stderr.split())
-        worded().save(folder / "schema.toml")
-        done = invoke("letter", folder, "--fields", made / "bank.toml", "--person", "8300", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    (folder / "schema.toml").write_text((made / "schema.toml").read_text().replace("save", "keep"))
+    edited = invoke("letter", folder, *words, cwd=made)
+    assert edited.returncode == 1
+    assert "or name a schema with other phrases: --schema FILE" in " ".join(edited.stderr.split())
+    done = invoke("letter", folder, *words, "--schema", folder / "schema.toml", cwd=made)
+    assert done.stdout == own.stdout.replace("Save ", "Keep ")
+    (folder / "schema.toml").unlink()
+    assert "there is no schema.toml" in " ".join(invoke("letter", folder, *words, cwd=made).stderr.split())
 
 
 def test_people_whose_plans_do_not_hold_are_told_of_none(made, tmp_path):

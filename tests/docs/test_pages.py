@@ -98,7 +98,7 @@ AUDIT = (
     "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
     "--retrain bootstrap:24 --counterfactuals advice"
 )
-LETTER = "holdfast letter advice --person 805 --schema edited.toml --language de --fields bank.toml --out letter.html"
+LETTER = "holdfast letter advice --person 805 --language de --fields bank.toml --out letter.html"
 MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))
 FRONT_EXPLAIN, FRONT_AUDIT = (line.replace(*MORE[0]).replace(*MORE[1]) for line in (EXPLAIN, AUDIT))
 NEEDS = {
@@ -328,6 +328,8 @@ def test_a_script_or_a_target_that_a_document_names_exists(line):
         assert script.is_file()
         source = script.read_text(encoding="utf-8") + (ROOT / "bench" / "_side_by_side.py").read_text(encoding="utf-8")
         assert all(f'"{word}"' in source for word in rest[1:] if word.startswith("--"))
+    elif program == ".venv/bin/pytest":
+        assert all((ROOT / word).exists() for word in rest)
     elif program == ".ci/run":
         assert os.access(ROOT / program, os.X_OK)
     else:

@@ -21,6 +21,7 @@ from holdfast.models.rows import check_tensor
 from holdfast.search.counterfactuals import Counterfactuals, check_answer, checked_choice
 from holdfast.theory.certificates import certified_radius
 from holdfast.theory.layers import Layers, check_layers
+from holdfast.utils import notebook
 from holdfast.utils.renaming import renamed
 from holdfast.utils.settings import check_number, check_share
 
@@ -265,7 +266,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         same = f" {self._said_of_same()}." if self.refitted and self.same.any() else ""
-        return f"{as_html(self.summary())}<p><small>{NOTE}{same}</small></p>"
+        return notebook.page(notebook.table(self.summary().to_dict("list")), notebook.note(f"{NOTE}{same}"))
 
 
 def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
@@ -372,19 +373,6 @@ def _sentence(part: Audit) -> str:
 
 def _mean(values: NDArray[np.bool_]) -> float:
     return float(values.mean()) if values.size else float("nan")
-
-
-def as_html(table: pd.DataFrame) -> str:
-    """A table for a notebook; its numbers that are not whole are shares, shown as percentages."""
-    columns = {
-        str(name).replace("_", " "): [_percent(value) for value in values] if values.dtype.kind == "f" else values
-        for name, values in table.items()
-    }
-    return str(pd.DataFrame(columns).to_html(index=False, border=0))
-
-
-def _percent(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.1%}"
 
 
 def _or_none(value: float) -> float | None:

@@ -12,9 +12,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from holdfast.auditing.audit import Audit, as_html
+from holdfast.auditing.audit import Audit
 from holdfast.auditing.correlation import r_squared
 from holdfast.auditing.intervals import rate_interval
+from holdfast.utils import notebook
 from holdfast.utils.settings import check_number, check_share
 
 YES_NO = {True: "yes", False: "no"}
@@ -136,8 +137,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         table = self.table().assign(cost=lambda frame: frame["cost"].map("{:.3f}".format))
         note = f"{int(self.common.sum())} rows that every method found; differences paired by member, all at once 95 %."
-        shown = [as_html(frame.assign(**_as_words(frame))) for frame in (table, self.differences())]
-        return f"{shown[0]}{shown[1]}<p><small>{note}</small></p>"
+        shown = [frame.assign(**_as_words(frame)).to_dict("list") for frame in (table, self.differences())]
+        return notebook.page(*map(notebook.table, shown), notebook.note(note))
 
 
 def compare(audits: Mapping[str, Audit], norm: float = 2) -> Comparison:

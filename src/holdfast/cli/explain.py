@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +38,7 @@ from holdfast.cli.inputs import (
     show,
     store_of_families,
 )
-from holdfast.cli.options import MOST_ROWS, errors_as_sentences, whole_number, writing_to
+from holdfast.cli.options import DATASETS, MOST_ROWS, command_again, errors_as_sentences, whole_number, writing_to
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 USUAL = 96  # retrained models of a kind, where their number is not given
 NOTHING_PROMISED = 3  # exit code
 MOST_PLANS = 100
+REPORT = "report.html"
 
 
 def explain(
@@ -98,6 +101,15 @@ def explain(
             help="A search, such as min-l1+sns; by default, chosen by a rule. holdfast methods lists them.",
         ),
     ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group",
+            metavar="COLUMN",
+            rich_help_panel=RESULTS,
+            help="A column of the people, such as sex: the report compares its groups. Repeat it for more columns.",
+        ),
+    ] = None,
     schema: SchemaOption = None,
     label: LabelOption = None,
     index: IndexOption = None,
@@ -133,7 +145,7 @@ def explain(
     """Find advice for people whom a model turns down.
 
     The files say what each person could change, what it costs, and how many
-    retrained models accept it. For example:
+    retrained models accept it; report.html is for a browser. For example:
 
     holdfast explain --data train.csv --schema schema.toml --people rows.csv
       --model model.skops --retrain bootstrap:96 --want yes --hold 0.95
@@ -145,14 +157,17 @@ def explain(
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
         from holdfast.auditing.audit_files import read_tables
-        from holdfast.explaining.advice_files import summary_of
+        from holdfast.explaining.advice_files import save_advice, summary_of
         from holdfast.explaining.explainer import Explainer
         from holdfast.explaining.roles import sizes_named
         from holdfast.reporting.advice_text import advice_text
+        from holdfast.reporting.groups import check_groups
+        from holdfast.reporting.html.page import report_text
 
         _check_models(model, train, retrain, retrained)
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
-        known = tables.data
+        known, asked = tables.data, _people(tables.people, tables.data.test).iloc[:rows]
+        groups = check_groups(group or (), asked)
         recipe = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
         with _retrainable(model, retrain):
             explainer = Explainer(
@@ -169,10 +184,12 @@ def explain(
                 store=store,
                 progress=not quiet,
             )
-        asked = _people(tables.people, known.test).iloc[:rows]
+        read = _digests([None if data in DATASETS else data, people, schema, model, *(retrained or ())])
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
-        files = advice.save(out)  # before showing: nothing that happens to the terminal loses the work
-        show(summary_of(advice), advice_text(advice), files, as_json=json, quiet=quiet)
+        advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
+        # Before showing: nothing that happens to the terminal loses the work.
+        files = save_advice(advice, out, also={REPORT: report_text(advice, groups=groups)})
+        show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
 
@@ -182,6 +199,13 @@ def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFra
     if found is None:
         raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
     return found
+
+
+def _digests(paths: Sequence[str | Path | None]) -> dict[str, str]:
+    """What tells each file that is read, by the name that was typed, from another one; a dataset's name is no file."""
+    from holdfast.utils.digests import file_digest
+
+    return {str(path): file_digest(path) for path in paths if path is not None}
 
 
 @contextmanager

@@ -6,8 +6,10 @@ test compares them.
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -62,6 +64,12 @@ def errors_as_sentences(when_interrupted: str = "nothing was written") -> Iterat
 
 def _print_error(message: str) -> None:
     console(stderr=True).print(Text.assemble(("holdfast:", "bold red"), f" {printable(message)}"))
+
+
+def command_again(words: Sequence[str]) -> str:
+    """What to type in a shell to run the command of these words again, whatever is in them."""
+    readable = [os.fsencode(word).decode("utf-8", "replace") for word in words[1:]]
+    return shlex.join(["holdfast", *readable])
 
 
 def whole_number(low: int, high: int) -> Callable[[int | None], int | None]:

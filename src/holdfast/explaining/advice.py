@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.intervals import upper_limit
 from holdfast.explaining.frames import as_it_came
-from holdfast.explaining.person import PersonAdvice, PersonPlan, changes_of
+from holdfast.explaining.person import Change, PersonAdvice, PersonPlan, changes_of
 from holdfast.explaining.searching import Answers
 from holdfast.explaining.wanted import Wanted
 from holdfast.guarantees.promises import Promise
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import plain, some
 
 GIVEN, NOT_DURABLE, ALREADY, NOTHING = "plan", "not durable", "has the class", "nothing found"
@@ -87,6 +88,7 @@ class Advice:
     promise: Promise | None = None
     problems: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "problem", "detail"]))
     polars: bool = False  # tables go out as they came in
+    wishes: tuple[Wish | None, ...] = ()  # (n,) what each person asked for themselves; () where nobody did
 
     # ---- who ----
 
@@ -192,12 +194,17 @@ class Advice:
         return np.stack([differs[:, place].any(1) for _, place in self.encoding.places], axis=1)
 
     @cached_property
-    def _told_given(self) -> list[list[tuple[str, Any, Any]]]:
-        return self._told(self.given)
+    def changes_given(self) -> list[tuple[Change, ...]]:
+        """What each plan changes, those that only follow others marked: (m,)."""
+        return self._marked(self.given)
 
     @cached_property
-    def _told_apart(self) -> list[list[tuple[str, Any, Any]]]:
-        return self._told(self.apart)
+    def changes_apart(self) -> list[tuple[Change, ...]]:
+        """The same for the best there is for people whose plans do not hold as was asked."""
+        return self._marked(self.apart)
+
+    def _marked(self, part: Audited) -> list[tuple[Change, ...]]:
+        return [changes_of(changes, self.encoding.schema.relations) for changes in self._told(part)]
 
     # ---- in words ----
 
@@ -214,14 +221,15 @@ class Advice:
             tuple(self._plans(self.given, place)),
             tuple(self._plans(self.apart, place)),
             self.why_not[place],
+            self.wishes[place] if self.wishes else None,
         )
 
     def _plans(self, part: Audited, place: int) -> Iterable[PersonPlan]:
-        told = self._told_given if part is self.given else self._told_apart
+        told = self.changes_given if part is self.given else self.changes_apart
         costs = part.answers.counterfactuals.cost(self.norm)
         _, low, high = part.limits
         for row in np.flatnonzero(part.answers.place == place):
-            changes = changes_of(told[row], self.encoding.schema.relations)
+            changes = told[row]
             plan, cost = int(part.answers.plan[row]), float(costs[row])
             if part.held is None or part.audit is None:
                 yield PersonPlan(plan, changes, cost)
@@ -257,10 +265,15 @@ class Advice:
         ]  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
-        """advice.csv, changes.csv (both as .parquet too), not_durable.csv, problems.csv and summary.json."""
+        """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, schema.toml and summary.json."""
         from holdfast.explaining.advice_files import save_advice
 
         return save_advice(self, folder)
+
+    def _repr_html_(self) -> str:
+        from holdfast.explaining.advice_shown import as_html
+
+        return as_html(self)
 
     def __repr__(self) -> str:
         counts = self.status.value_counts()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -16,19 +15,24 @@ import pandas as pd
 from holdfast.auditing.promised import ADVICE, SUMMARY
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.frames import one_type
+from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text
 from holdfast.utils.sealing import sealed
 from holdfast.utils.spreadsheets import as_csv
 
+SCHEMA = "schema.toml"
 
-def save_advice(advice: Advice, folder: str | Path) -> list[Path]:
-    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, and summary.json, which has the checksums
-    of all of them: all of these files, or none."""
+
+def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | None = None) -> list[Path]:
+    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, schema.toml, texts that are to be there
+    ``also`` (name of the file -> text), and summary.json, which has the checksums of all of them: all files, or none."""
     folder, own = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
     tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
     with all_or_none(folder) as parts:
         paths = [write_text(parts / f"{name}.csv", as_csv(table, index=False)) for name, table in tables.items()]
         paths += [_write_parquet(parts / f"{name}.parquet", tables[name]) for name in ("advice", "changes")]
+        paths.append(advice.encoding.schema.save(parts / SCHEMA))
+        paths += [write_text(parts / name, text) for name, text in (also or {}).items()]
         paths.append(_write_summary(parts / SUMMARY, advice, paths))
     return [folder / path.name for path in paths]
 
@@ -42,7 +46,7 @@ def summary_of(advice: Advice) -> dict[str, Any]:
 def _write_summary(path: Path, advice: Advice, paths: list[Path]) -> Path:
     from holdfast import __version__
 
-    files = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in paths}
+    files = {one.name: file_digest(one) for one in paths}
     about = {"version": __version__, **summary_of(advice), "files": files}
     return write_text(path, json.dumps(sealed(ADVICE, about), indent=1, allow_nan=False, default=str) + "\n")
 

@@ -17,6 +17,7 @@ from holdfast.explaining.advice import Advice, Audited
 from holdfast.explaining.roles import Roles, had_a_say
 from holdfast.explaining.searching import Answers, Outcome, Question
 from holdfast.explaining.wanted import Wanted
+from holdfast.explaining.wished import Wishes
 from holdfast.external.judging import problem_table
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
@@ -45,6 +46,8 @@ class Asked:
     target: Tensor  # (n,)
     now: Tensor  # (n,) the class that they have
     roles: Roles | None
+    space: Space  # what each of them may do
+    wishes: Wishes = ()  # of each of them, where somebody has one
 
     @property
     def lacking(self) -> Tensor:
@@ -53,7 +56,8 @@ class Asked:
 
     def question(self, plans: int, workers: int | None, progress: bool) -> Question:
         rows = self.lacking
-        return Question(self.model, self.x[rows], self.target[rows], self.encoding.space, plans, workers, progress)
+        own = self.space.of(rows)
+        return Question(self.model, self.x[rows], self.target[rows], own, plans, workers, progress)
 
 
 def advice_of(
@@ -75,6 +79,7 @@ def advice_of(
         promise=outcome.promise,
         problems=_problems(asked),
         polars=polars,
+        wishes=asked.wishes,
     )
 
 
@@ -115,13 +120,14 @@ def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, work
     if outcome.promise is not None and not outcome.promise.promised:
         return ["nothing could be promised"] * len(places)
     rows = torch.from_numpy(places)
-    x, target, space = asked.x[rows], asked.target[rows], asked.encoding.space
+    x, target, space = asked.x[rows], asked.target[rows], asked.space.of(rows)
     nobody = torch.zeros(len(rows), dtype=torch.bool)
     missed = assess(asked.model, x, x, target, space, also=nobody)
     search = _InParts(MinCost(norm=1), workers)
-    told = [*why_not(asked.model, missed[:REASONS], space.quick, encoding=asked.encoding, method=search)]
-    if len(missed) > REASONS:
-        told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[REASONS:], space)]
+    few, many = (torch.arange(len(rows))[part] for part in (slice(REASONS), slice(REASONS, None)))
+    told = [*why_not(asked.model, missed[few], space.of(few).quick, encoding=asked.encoding, method=search)]
+    if len(many):
+        told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[many], space.of(many))]
     promised = outcome.promise is not None
     return [_in_words(reason, promised) for reason in told]
 

@@ -21,6 +21,7 @@ from holdfast.auditing.model_files import read_deployed
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
+from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.searching import (
     Outcome,
@@ -34,6 +35,7 @@ from holdfast.explaining.searching import (
 )
 from holdfast.explaining.sources import SOURCES, Training, check_source, retrained
 from holdfast.explaining.wanted import wanted
+from holdfast.explaining.wished import space_of, wished
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.families.judging import FEW, are_one, rather
@@ -233,6 +235,7 @@ class Explainer:
         plans: int = 1,
         method: str | Method | None = None,
         want: Any = None,
+        wishes: Any = None,
         index: str | None = None,
     ) -> Advice:
         """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
@@ -246,6 +249,8 @@ class Explainer:
         method    a name, such as "min-l1+sns", or a method. Without one: the cheapest plan that the rehearsal models
                   accept too where ``hold`` or ``promise`` is given, and else the cheapest plan ("min-l1")
         want      in the place of the explainer's own
+        wishes    what people ask for themselves, within what the schema allows: a `Wish` for everybody; a dictionary or
+                  Series of wishes by the labels of people, of whom others have none; or a list with one, or None, each
         index     the column of people that names the rows. Without it, a column that does so, such as id, or the
                   table's index; ``advice.decided["rows"]`` says which
         """
@@ -256,7 +261,7 @@ class Explainer:
         check_method(method)
         if promise is not None:
             self._check_promise(promise)
-        asked, said = self._asked(people, want, index)
+        asked, said = self._asked(people, want, wishes, index)
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
             own = self._fitted(own)
@@ -268,12 +273,13 @@ class Explainer:
             "hold": hold,
             "promise": promise,
             "plans": plans,
+            "wishes": sum(wish is not None for wish in asked.wishes),
             "rows": said,
             **self._decided(),
         }
         return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
 
-    def _asked(self, people: Any, want: Any, index: str | None) -> tuple[Asked, str]:
+    def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""
         schema = self.encoding.schema
         frame, said = row_labels(as_pandas(people, "people"), (*schema.names, schema.label), index, "people")
@@ -281,12 +287,13 @@ class Explainer:
             raise ValueError("there is nobody to explain: the table of people has no rows")
         _check_features(frame, schema)
         goal = wanted(self.want if want is None else want, schema, frame.index)
-        x = self.encoding.encode(frame)
+        own = wished(wishes, frame.index)
+        space, x = space_of(own, self.encoding), self.encoding.encode(frame)
         model = goal.model(self.deployed)
         now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
         # Last, since retraining takes long: whatever is wrong with the people is told by now.
         roles = None if self.retrain is None else self.roles.wanted_by(goal)
-        return Asked(frame, goal, self.encoding, model, x, target, now, roles), said
+        return Asked(frame, goal, self.encoding, model, x, target, now, roles, space, own), said
 
     def _fitted(self, method: Method) -> Method:
         """The method with the data that it wants to know."""
@@ -298,7 +305,7 @@ class Explainer:
     def _decided(self) -> dict[str, Any]:
         """What does not depend on the people."""
         own = {
-            "model": "a network that holdfast trained" if self.ours else _about(self.deployed),
+            "model": self._named,
             "model_is_ours": self.ours,
             "schema": "read off the table" if self.schema is None else "given",
             "constraints": "on" if self.constrained else "off",
@@ -306,8 +313,17 @@ class Explainer:
             "retrained": {} if self.retrain is None else self.roles.counts(),
             "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
+            **self._provenance,
         }
         return own | ({"warnings": self._doubts} if self._doubts else {})
+
+    @property
+    def _named(self) -> str:
+        return "a network that holdfast trained" if self.ours else _about(self.deployed)
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return provenance(self)
 
     @cached_property
     def _doubts(self) -> list[str]:
@@ -357,8 +373,8 @@ class Explainer:
         space = self.encoding.space if self.constrained else None
         imported = from_tables(known, points, self.encoding, model, target=target, space=space)
         result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
-        told = {"model": self._decided()["model"], "retrained": str(self.roles), "matched": said}
-        return FileAudit(imported, result, constrained=self.constrained, **told)
+        roles, constrained = str(self.roles), self.constrained
+        return FileAudit(imported, result, None, self._named, roles, matched=said, constrained=constrained)
 
     # ---- kept ----
 

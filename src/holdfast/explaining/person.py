@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.tabular.feature import Level
 from holdfast.tabular.relations import Determines, Follows, Relation
+from holdfast.tabular.wishes import Wish
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,12 @@ class PersonAdvice:
     plans: tuple[PersonPlan, ...]
     not_durable: tuple[PersonPlan, ...] = ()  # the best there is where no plan holds as was asked
     why_not: str | None = None  # where there is no plan
+    wish: Wish | None = None  # what they asked for themselves
 
     def __str__(self) -> str:
         lines = [f"{self.person}: the deployed model says '{self.now}'; wanted is '{self.wanted}'."]
+        if self.wish is not None:
+            lines.append(f"  Their wish: {self.wish}.")
         lines += [line for plan in self.plans for line in plan.lines()]
         if self.why_not is not None:
             lines.append(f"  No plan: {self.why_not}.")

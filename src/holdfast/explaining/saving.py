@@ -50,7 +50,7 @@ def save_explainer(explainer: Explainer, folder: str | Path) -> Path:
         "recipe": _plain_recipe(explainer.model if explainer.ours else None),
         "table": table_hash(explainer.encoding, explainer.rows),
         "rows": len(explainer.rows),
-        "answers": _answers(explainer),
+        "answers": answers_of(explainer),
         "models": kept,
     }
     text = json.dumps(sealed(EXPLAINER, about), indent=1, allow_nan=False)
@@ -114,7 +114,8 @@ def _save_models(explainer: Explainer, folder: Path) -> bool:
     return True
 
 
-def _answers(explainer: Explainer) -> list[list[float]]:
+def answers_of(explainer: Explainer) -> list[list[float]]:
+    """The logits of the deployed model for some rows of its table: they tell it from another model."""
     chosen = np.linspace(0, len(explainer.rows) - 1, min(len(explainer.rows), ASKED)).astype(int)
     with torch.no_grad():
         logits = explainer.deployed(explainer.encoding.encode(explainer.rows.iloc[chosen]))
@@ -128,7 +129,7 @@ def _check_same(explainer: Explainer, about: dict[str, Any], folder: Path) -> No
             f"this is not the table that {folder} was saved with: it has {len(explainer.rows)} rows, and there were "
             f"{about['rows']}; its values differ. Give the same table, or make a new Explainer"
         )
-    kept, said = (torch.tensor(each, dtype=torch.float64) for each in (about["answers"], _answers(explainer)))
+    kept, said = (torch.tensor(each, dtype=torch.float64) for each in (about["answers"], answers_of(explainer)))
     if kept.shape != said.shape or not torch.allclose(kept, said, rtol=CLOSE, atol=CLOSE):
         raise ValueError(
             f"this is not the model that {folder} was saved with: it answers {len(said)} rows of the table otherwise. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,53 @@ def retrained(retrain: Any, training: Training) -> Family:
     if _are_changes(retrain):
         return _by_changes(list(retrain), training)
     return gather_models(list(retrain), training.encoding, training.deployed)
+
+
+def told_of(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
+    """Where the retrained models come from, in words, and what is known of how they were made."""
+    parts = [f"{_maker(retrain, recipe, ours, family)}: {_by_kind(family)}"]
+    if family.failures:
+        parts.append(f"{len(family.failures)} more could not be trained")
+    if family.told:
+        parts.append(f"how the deployed model was trained is known so: {family.told}")
+    if family.surrogates:
+        parts.append(f"they are surrogates, since {family.surrogates}")
+    return "; ".join(parts)
+
+
+def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
+    """Who made them, and how."""
+    if isinstance(retrain, Family):
+        return _maker_of(family)
+    if isinstance(retrain, (str, Path)):
+        return f"read from '{retrain}'"
+    if _is_function(retrain):
+        return f"trained by the user's function {_name_of(retrain)}"
+    if not _are_changes(retrain):
+        are_files = all(isinstance(one, (str, Path)) for one in retrain)
+        return "read from files of the user" if are_files else "given by the user"
+    if isinstance(recipe, Recipe):
+        like = "as it trained the deployed one" if ours else "by the recipe that the user gave"
+        return f"networks trained by holdfast, {like}"
+    if recipe is not None:
+        return f"fitted by holdfast, from a {type(recipe).__name__} that the user gave"
+    return "fitted again by holdfast, with the settings of the deployed model"
+
+
+def _maker_of(family: Family) -> str:
+    """Who made a family that exists, as far as it tells."""
+    if family.refitted:
+        return "fitted again by holdfast beforehand"
+    return "given by the user" if family.external else "networks trained by holdfast beforehand"
+
+
+def _by_kind(family: Family) -> str:
+    return ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
+
+
+def _name_of(source: Any) -> str:
+    function = source[0] if isinstance(source, tuple) else source
+    return f"'{getattr(function, '__name__', type(function).__name__)}'"
 
 
 def can_refit(own: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from holdfast.families.kinds import JOIN
 from holdfast.families.recipe import Retraining
 from holdfast.utils.settings import check_number, check_seed, check_whole
 
@@ -254,7 +255,7 @@ def _joined(one: Retraining, other: Retraining) -> Retraining:
     taken = {name for name in changed if getattr(one, name) not in (getattr(BASE, name), getattr(other, name))}
     if taken - {"data_seed"}:
         raise ValueError(f"both changes set {sorted(taken)}: {one} and {other}; choose changes of different kinds")
-    return replace(one, **{name: getattr(other, name) for name in changed}, kind=f"{one.kind} & {other.kind}")
+    return replace(one, **{name: getattr(other, name) for name in changed}, kind=f"{one.kind}{JOIN}{other.kind}")
 
 
 def _log_uniform(draw: random.Random, low: float, high: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 import math
 import warnings
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.auditing.audit import Audit, as_html, check_belong
+from holdfast.auditing.audit import Audit, check_belong
 from holdfast.auditing.audit import audit as audited_by
 from holdfast.auditing.intervals import upper_limit
 from holdfast.families.family import Family
@@ -32,6 +31,7 @@ from holdfast.search.plans import Plans
 from holdfast.search.plans import plans as plans_by
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
+from holdfast.utils import notebook
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
 
@@ -151,9 +151,8 @@ class Promise:
         by = counted([kind for kind, members in self.calibrated.items() for _ in range(members)])
         if not self.promised:
             return f"Promise of nothing ({by} for a rate of {self.rate:g}): {self.refusal}"
-        whom = f"{int(self.promised_rows.sum())} of {len(self.promised_rows)} rows"
         lines = [
-            f"Promise: on average at most {_percent(self.rate)} invalidated, for {whom}",
+            self._headline(),
             f"  chosen by {by}: {knob_of(self.method)} = {self.knob:g}",
         ]
         for kind, part in ({} if self.realised is None else self.realised.by_kind).items():
@@ -168,7 +167,14 @@ class Promise:
         curve = self.curve
         for name in ("knob", "cost_l1", "cost_l2"):  # no shares
             curve[name] = [f"{value:.4g}" for value in curve[name]]
-        return f"{as_html(curve)}<p><small>{html.escape(self.statement)}</small></p>"
+        shown = [notebook.table(curve.to_dict("list"), of="values")] if len(curve) else []
+        return notebook.page(notebook.sentence(self._headline()), *shown, notebook.note(self.statement))
+
+    def _headline(self) -> str:
+        whom = f"{int(self.promised_rows.sum())} of {len(self.promised_rows)} rows"
+        if not self.promised:
+            return f"Promise of nothing, for a rate of {self.rate:g}"
+        return f"Promise: on average at most {_percent(self.rate)} invalidated, for {whom}"
 
     # ---- as tables ----
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from holdfast.explaining.advice import ALREADY, GIVEN, NOT_DURABLE, NOTHING, Advice
+from holdfast.utils.messages import printable
 
 SHOWN = 3  # people whose advice is shown in full
 WORDS = {
@@ -18,7 +21,8 @@ WORDS = {
 }
 
 
-def advice_text(advice: Advice) -> Group:
+def advice_text(advice: Advice, report: Path) -> Group:
+    """``report`` is where the report of it was written."""
     parts: list[RenderableType] = [Text(f"Advice for {len(advice)} people", style="bold"), *_counts(advice)]
     parts.append(Text(f"Method: {advice.decided['method']}. {_model(advice)}\n"))
     for warning in advice.decided.get("warnings", ()):
@@ -28,6 +32,7 @@ def advice_text(advice: Advice) -> Group:
     parts.append(_holding(advice))
     chosen = [label for label, status in advice.status.items() if status == GIVEN][:SHOWN]
     parts += [Text(f"{advice.of(label)}\n") for label in chosen]
+    parts.append(Text(f"The report, for a browser: {printable(str(report))}\n"))
     return Group(*parts)
 
 

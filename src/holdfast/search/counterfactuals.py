@@ -184,6 +184,11 @@ class Counterfactuals:
             frame["row"] = self.called(np.nonzero(differs)[0])
         return frame
 
+    def _repr_html_(self) -> str:
+        from holdfast.search.counterfactuals_shown import as_html
+
+        return as_html(self)
+
     def __repr__(self) -> str:
         return f"Counterfactuals({int(self.found.sum())} of {len(self)} found)"
 

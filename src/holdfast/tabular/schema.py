@@ -82,6 +82,11 @@ class Schema:
             )
         return "\n  ".join([*lines, *(f"relation: {relation}" for relation in self.relations)])
 
+    def _repr_html_(self) -> str:
+        from holdfast.tabular.schema_shown import as_html
+
+        return as_html(self)
+
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
             if feature.name == name:

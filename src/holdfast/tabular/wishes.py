@@ -42,6 +42,13 @@ class Wish:
         if both:
             raise ValueError(f"a wish keeps {both} but would change it too; take it out of keep, or out of the others")
 
+    def __str__(self) -> str:
+        """In words: keep 'housing'; rather change 'savings'; 'duration_months' from 12 to 24."""
+        parts = [f"keep {_listed(self.keep)}"] if self.keep else []
+        parts += [f"rather change {_listed(self.prefer)}"] if self.prefer else []
+        parts += [f"'{name}' from {low} to {high}" for name, (low, high) in self.ranges.items()]
+        return "; ".join(parts) or "nothing"
+
 
 def personal_of(wishes: Wish | Sequence[Wish | None], rows: int | None, encoding: Encoding) -> Personal:
     """The wishes as numbers for every person and encoded column."""
@@ -118,6 +125,10 @@ def _one_for_each(wishes: Any, rows: int | None) -> list[Wish | None]:
     if rows is not None and rows != len(each):
         raise ValueError(f"there are {len(each)} wishes for {rows} rows; give one wish, or None, for each person")
     return each
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _names(name: str, given: Any) -> tuple[str, ...]:

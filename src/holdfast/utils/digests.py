@@ -1,12 +1,23 @@
-"""One name for equal values."""
+"""One name for equal values, and for equal files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 
 def digest(value: Any) -> str:
     """Of anything that JSON can say: the same for equal values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def file_digest(path: str | Path) -> str:
+    """The SHA-256 of a file's contents; of a folder, the digest of its files' names and contents."""
+    path = Path(path)
+    if not path.is_dir():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    files = (one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))  # no locks, no parts
+    return digest({one.relative_to(path).as_posix(): file_digest(one) for one in files})

@@ -1,0 +1,1 @@
+"""The report: one page for the officer and the auditor, made from `Advice`."""

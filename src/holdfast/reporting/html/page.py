@@ -1,0 +1,114 @@
+"""The report as one file: templates, figures and people put together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from holdfast.explaining.advice import Advice
+from holdfast.reporting.groups import LEAST, groupings
+from holdfast.reporting.html.cards import as_json, cards
+from holdfast.reporting.html.constraints import constraints
+from holdfast.reporting.html.summary import as_asked, cost_ends, counts, doubts, kept, reasons, role_rows
+from holdfast.reporting.plots.advice import cost_groups
+from holdfast.reporting.plots.plotting import svg_of
+from holdfast.reporting.templates import environment
+from holdfast.utils.files import as_path, write_text
+
+TEMPLATES = Path(__file__).parent / "templates"
+NOT_SAID: dict[str, Any] = {  # by advice that was put together by hand
+    "data": None, "model_sha256": None, "model_sha256_of": "", "retrained_from": None, "kinds_of_change": {},
+    "accuracy": None, "wishes": 0, "versions": {}, "files": {}, "command": None,
+}  # fmt: skip
+
+
+def report(
+    advice: Advice,
+    path: str | Path,
+    *,
+    groups: Sequence[str] = (),
+    title: str | None = None,
+    made: date | None = None,
+) -> Path:
+    """Write one HTML page about advice: how well it holds and for whom, and a card for each person.
+
+    The page needs nothing but a browser: it can be mailed, and it asks nobody for anything.
+
+    groups   columns of the people, such as ["sex", "age"]: how groups fare beside one another. Groups of fewer than 20
+             people are not shown
+    title    in the place of "Advice for ... people"
+    made     the date on the page, today if left out
+    """
+    path = as_path(path, "a path to write the report to, such as 'report.html'")
+    return write_text(path, report_text(advice, groups=groups, title=title, made=made))
+
+
+def report_text(
+    advice: Advice, *, groups: Sequence[str] = (), title: str | None = None, made: date | None = None
+) -> str:
+    """The page that `report` writes."""
+    _check(advice, title, made)
+    compared = groupings(advice, groups)
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return (
+        environment(TEMPLATES)
+        .get_template("report.html")
+        .render(
+            title=title or f"Advice for {len(advice):,} people",
+            made=(made or date.today()).isoformat(),
+            advice=advice,
+            decided=NOT_SAID | dict(advice.decided),
+            warnings=doubts(advice),
+            counts=counts(advice),
+            kept=kept(advice),
+            as_asked=as_asked(advice),
+            costs=cost_ends(advice),
+            groupings=compared,
+            least=LEAST,
+            roles=role_rows(dict(advice.decided.get("retrained") or {})),
+            reasons=reasons(advice),
+            constraints=constraints(advice.encoding),
+            relations=[str(relation) for relation in advice.encoding.schema.relations],
+            figures=_figures(advice),
+            cost_groups=cost_groups(advice),
+            people=Markup(as_json(cards(advice, compared))),  # has no character that HTML reads
+            style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
+    )
+
+
+def _check(advice: Any, title: Any, made: Any) -> None:
+    if not isinstance(advice, Advice):
+        raise TypeError(f"a report is made of Advice, got {type(advice).__name__}; explainer.explain(people) gives one")
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title is {title!r}; give text, or leave it out")
+    if made is not None and not isinstance(made, date):
+        raise TypeError(
+            f"made is {made!r}; give a date, such as datetime.date(2026, 11, 16), or leave it out for today"
+        )
+
+
+def _hash(script: str) -> str:
+    """The script as the page's policy names it: the browser runs this one and no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _figures(advice: Advice) -> dict[str, Markup | None]:
+    """What is worth a picture; None where there is nothing to draw."""
+    promise = advice.promise if advice.promise is not None and advice.promise.steps else None
+    return {
+        "cost": _drawn(advice, "Cost against invalidation", "cost") if cost_groups(advice) else None,
+        "promise": None if promise is None else _drawn(promise, "Cost against what can be promised", "promise"),
+    }
+
+
+def _drawn(value: Any, title: str, name: str) -> Markup:
+    return Markup(svg_of(value, title=title, name=f"figure-{name}"))

@@ -1,0 +1,110 @@
+"""Any of the library's values as a picture."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from holdfast.auditing.audit import Audit
+from holdfast.auditing.comparison import Comparison
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.person import PersonAdvice
+from holdfast.guarantees.promises import Promise
+from holdfast.reporting.figures.style import style
+from holdfast.reporting.plots.advice import describe_advice, draw_advice
+from holdfast.reporting.plots.audits import describe_audit, draw_audit
+from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
+from holdfast.reporting.plots.holding import describe_holding, draw_holding
+from holdfast.reporting.plots.people import describe_person, draw_person, lines_of
+from holdfast.reporting.plots.promises import describe_promise, draw_promise
+from holdfast.reporting.plots.svg import as_svg
+from holdfast.search.holding import Holding
+from holdfast.utils.messages import did_you_mean
+
+WIDTH = 6.0  # inches
+
+
+@dataclass(frozen=True)
+class Plot:
+    """How the values of one type are drawn, told to people who cannot see it, and how much room they need."""
+
+    draw: Callable[..., None]  # (axes, value, and options by name)
+    describe: Callable[[Any], str]
+    height: Callable[[Any], float]  # inches
+    made_by: str  # what gives such a value
+
+    @property
+    def options(self) -> list[str]:
+        return list(inspect.signature(self.draw).parameters)[2:]
+
+
+PLOTS: dict[type, Plot] = {
+    Advice: Plot(draw_advice, describe_advice, lambda advice: 3.6, "explainer.explain(people)"),
+    PersonAdvice: Plot(draw_person, describe_person, lambda person: 1.1 + 0.3 * lines_of(person), "advice.of(label)"),
+    Audit: Plot(
+        draw_audit, describe_audit, lambda audit: 1.5 + 0.6 * len(set(audit.kinds)), "audit(counterfactuals, family)"
+    ),
+    Comparison: Plot(
+        draw_comparison, describe_comparison, lambda one: 3.4 + 0.1 * len(one.audits), "compare({name: audit, ...})"
+    ),
+    Promise: Plot(draw_promise, describe_promise, lambda one: 3.5 + 0.4 * len(one.calibrated), "promise(...)"),
+    Holding: Plot(draw_holding, describe_holding, lambda holding: 3.6, "price_of_holding(...)"),
+}
+
+
+def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
+    """Draw a value of the library, and return the axes that it is drawn on.
+
+    Advice         what plans cost, against how many audit models invalidate them
+    PersonAdvice   what one person changes, plan by plan: ``hf.plot(advice.of(8004))``
+    Audit          how often retrained models invalidate, by kind of change
+    Comparison     methods by cost and invalidation
+    Promise        every value of the knob that was searched, and the one chosen
+    Holding        what it costs that more models accept; ``row=3`` shows one person apart
+
+    Without ``ax`` there is a new figure of `matplotlib.pyplot`, which a notebook shows. Your style and your settings
+    are used and stay as they are.
+    """
+    own = _plot_of(value)
+    unknown = [name for name in options if name not in own.options]
+    if unknown:
+        told = f"it takes {', '.join(own.options)}" if own.options else "it takes none"
+        raise TypeError(
+            f"plot of {_kind(value)} has no option '{unknown[0]}'{did_you_mean(unknown[0], own.options)}; {told}"
+        )
+    if ax is not None and not isinstance(ax, Axes):
+        raise TypeError(f"ax must be matplotlib Axes, got {_kind(ax)}; make them with figure, ax = plt.subplots()")
+    if ax is None:
+        import matplotlib.pyplot as plt  # not at the top: it looks for a window system, which no report needs
+
+        ax = plt.figure(figsize=(WIDTH, own.height(value)), layout="constrained").add_subplot()
+    own.draw(ax, value, **options)
+    return ax
+
+
+def svg_of(value: Any, *, title: str, name: str, **options: Any) -> str:
+    """A value as a figure of an HTML page, see `as_svg`; its description says in sentences what is drawn."""
+    own = _plot_of(value)
+    with style():
+        figure = Figure(figsize=(WIDTH, own.height(value)), layout="constrained")
+        own.draw(figure.subplots(), value, **options)
+    return as_svg(figure, title=title, description=own.describe(value), name=name)
+
+
+def _plot_of(value: Any) -> Plot:
+    for kind, own in PLOTS.items():
+        if isinstance(value, kind):
+            return own
+    if isinstance(getattr(value, "audit", None), Audit):
+        raise TypeError(f"plot cannot draw {_kind(value)}; draw its audit: plot(value.audit)")
+    known = "; ".join(f"{kind.__name__}, made by {own.made_by}" for kind, own in PLOTS.items())
+    raise TypeError(f"plot cannot draw {_kind(value)}. It draws: {known}")
+
+
+def _kind(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a value of type {type(value).__name__}"
