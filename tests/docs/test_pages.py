@@ -35,6 +35,7 @@ SLOW = {
         "intervals",
         "mathematics",
         "models",
+        "plots",
         "promise",
         "rehearsal",
         "start",
