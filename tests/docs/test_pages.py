@@ -36,6 +36,7 @@ SLOW = {
         "letter",
         "mathematics",
         "models",
+        "plots",
         "promise",
         "rehearsal",
         "start",
