@@ -601,6 +601,8 @@ def test_a_template_may_have_a_layout_and_a_language_of_its_own(folder):
     [
         ("{{ say.__globals__ }}", "unsafe"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ fields.clear() }}", "unsafe"),
+        ("{{ 1 / 0 }}", "division by zero"),
         ("{{ fields.nothing }}", "has no attribute 'nothing'"),
         ("{{ nothing }}", "'nothing' is undefined"),
         ("{% if %}", "line 1: "),

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from holdfast.reporting.letters.languages import Language, language_of
 from holdfast.utils.files import as_path
@@ -71,12 +71,14 @@ class Template:
         """The text of letter.html or letter.txt."""
         try:
             return self._environment.get_template(name).render(**values)
-        except TemplateError as error:
+        except ValueError:
+            raise
+        except Exception as error:  # whatever a template may do wrong
             raise ValueError(f"{self.folder / name}: {_told(error)}") from error
 
     @cached_property
-    def _environment(self) -> SandboxedEnvironment:
-        return SandboxedEnvironment(
+    def _environment(self) -> ImmutableSandboxedEnvironment:
+        return ImmutableSandboxedEnvironment(
             loader=FileSystemLoader([self.folder, SHARED]),
             autoescape=lambda name: name is None or name.endswith(".html"),
             undefined=StrictUndefined,
@@ -136,6 +138,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
-def _told(error: TemplateError) -> str:
-    line = getattr(error, "lineno", None)
-    return f"line {line}: {error.message}" if line else str(error.message or error)
+def _told(error: Exception) -> str:
+    told = error.message if isinstance(error, TemplateError) and error.message else str(error)
+    return f"line {error.lineno}: {told}" if isinstance(error, TemplateSyntaxError) else told
