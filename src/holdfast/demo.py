@@ -52,7 +52,6 @@ SNS_SHARE = 0.8
 RATE = 0.05  # that the promised advice is invalidated at most, on average
 REHEARSED, FEWEST_CALIBRATED = 32, 20
 GROUPS = ("sex", "age")  # of applicants, that the report compares
-REPORT = "report.html"
 LEAST_AMOUNT = 0.75  # of the amount that an applicant asks for: with less they cannot do what they want to
 
 # Invalidation in the paper's tables, to show beside ours: by method and kind of change.
@@ -71,27 +70,24 @@ class Demo:
     accuracy: float  # of the deployed network, on the rows explained
     accuracy_retrained: tuple[float, float]  # least and greatest
     members: int  # retrained networks
-    advice: Advice | None  # promised to the applicants who were turned down, in the schema space; None if nobody was
+    advice: Advice  # promised to those of the applicants who were turned down, in the schema space
 
     @property
     def promise(self) -> Promise | None:
-        """What is promised of the advice, or why nothing is."""
-        return None if self.advice is None else self.advice.promise
+        """What is promised of the advice, or why nothing is; None where nobody was turned down."""
+        return self.advice.promise
 
     def save(self, folder: str | Path, command: str | None = None) -> tuple[Path, ...]:
-        """counterfactuals.csv, results.json and, where somebody was turned down, report.html: all of them, or none.
+        """counterfactuals.csv, results.json and report.html: all of them, or none.
 
         The report names the ``command`` that makes it again, where one did.
         """
-        folder = Path(folder)
+        folder, own = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
         texts = {
             "counterfactuals.csv": as_csv(self.counterfactuals, index=False),
             "results.json": json.dumps(self.rows, indent=2) + "\n",
+            "report.html": report_text(own, groups=GROUPS, title=f"{CARD.title}: advice for {len(own)} applicants"),
         }
-        if self.advice is not None:
-            title = f"{CARD.title}: advice for {len(self.advice)} applicants who were turned down"
-            own = replace(self.advice, decided={**self.advice.decided, "command": command})
-            texts[REPORT] = report_text(own, groups=GROUPS, title=title)
         with all_or_none(folder) as parts:
             for name, text in texts.items():
                 write_text(parts / name, text)
@@ -135,8 +131,9 @@ def demo(
         workers=workers,
         progress=progress,
     )
-    advice, seconds = _timed(lambda: _advice(explainer, asked.iloc[refused.numpy()], rate))
-    promised = None if advice is None or advice.promise is None else advice.promise.counterfactuals
+    people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
+    advice, seconds = _timed(lambda: explainer.explain(people, promise=rate, wishes=_wishes(people)))
+    promised = None if advice.promise is None else advice.promise.counterfactuals
     if promised is not None:
         everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)
         possible["promised"] = audit(everybody, family), seconds
@@ -226,14 +223,6 @@ def _explain(model: Model, question: Tensor, space: Space, radius: float, family
     found, search = _timed(lambda: PGD(radius=radius)(model, question, target, space))
     stable, extra = _timed(lambda: SNS(radius=SNS_SHARE * radius)(model, found, space))
     return {"pgd": (audit(found, family), search), "pgd+sns": (audit(stable, family), search + extra)}
-
-
-def _advice(explainer: Explainer, refused: pd.DataFrame, rate: float) -> Advice | None:
-    """What is promised to the applicants who were turned down; None if nobody was."""
-    if not len(refused):
-        return None
-    people = refused.assign(sex=[status.partition(",")[0] for status in refused["status_and_sex"]])
-    return explainer.explain(people, promise=rate, wishes=_wishes(refused))
 
 
 def _for_everybody(some: Counterfactuals, rows: Tensor, everybody: Counterfactuals) -> Counterfactuals:

@@ -51,6 +51,6 @@ def demo(
         result = run(rows=rows, members=members, seed=seed, workers=workers, progress=True)
         files = result.save(out, command_again(sys.argv))  # before showing: nothing on the terminal loses the work
         console(soft_wrap=False).print(demo_text(result))
-        told = zip(("every applicant", "every number", "the report"), files, strict=False)
+        told = zip(("every applicant", "every number", "the report"), files, strict=True)
         console().print(f"{time.perf_counter() - start:.0f} s")
         console().print("\n".join(f"{what:<15}  {path}" for what, path in told))
