@@ -472,8 +472,8 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
         hf.Feature("k", "real"),
     )
     changes = (Change(EVIL, 1.0, 2.0), Change("level", EVIL, CODES))
-    case = Case(EVIL, hf.Schema(features, "y", (0, 1)), (PersonPlan(1, changes, 1.0),))
-    own = letter_about(case, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
+    told = Case(EVIL, hf.Schema(features, "y", (0, 1)), (PersonPlan(1, changes, 1.0),))
+    own = letter_about(told, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
     for text in (own.text, own.html):
         assert not set("\x1b\u202e") & set(text)
         assert "\\x1b[31m\\u202egreen" in text
@@ -486,8 +486,8 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
 
 def test_braces_of_a_table_are_text():
     feature = hf.Feature("{now}", "categorical", levels=("{then}", "{x.__class__}"))
-    case = Case(1, hf.Schema((feature,), "y", (0, 1)), (PersonPlan(1, (Change("{now}", *feature.levels),), 1.0),))
-    own = letter_about(case, fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"})
+    told = Case(1, hf.Schema((feature,), "y", (0, 1)), (PersonPlan(1, (Change("{now}", *feature.levels),), 1.0),))
+    own = letter_about(told, fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"})
     assert "- {now}: from {then} to {x.__class__}\n" in own.text
     assert "until: {bank}." in own.text
     assert "{{ 1 + 1 }}" in words_of(own.text)
