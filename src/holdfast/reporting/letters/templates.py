@@ -63,9 +63,16 @@ class Template:
                 f"the template {self.name!r} has no language {code!r}{did_you_mean(code, self.languages)}; it has "
                 f"{', '.join(self.languages)}. A bank's own template may have more: docs/letter.md"
             )
-        shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
-        words = (_read(shared) if shared.is_file() else {}) | _read(own)
-        return language_of(code, words, str(own))
+        if code not in self._read_languages:
+            shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
+            words = (_read(shared) if shared.is_file() else {}) | _read(own)
+            self._read_languages[code] = language_of(code, words, str(own))
+        return self._read_languages[code]
+
+    @cached_property
+    def _read_languages(self) -> dict[str, Language]:
+        """Read once: a bank writes thousands of letters with one template."""
+        return {}
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """The text of letter.html or letter.txt."""
