@@ -1197,6 +1197,7 @@ def _explainers() -> Iterator[Misuse]:
             "saved to a number": (lambda: advised().save(3), TypeError, "folder"),
         },
     )
+    yield from _letters(functools.cache(advised))
     page = m().folder / "report.html"
     reported = lambda **given: hf.report(**{"advice": advised(), "path": page, **given})  # noqa: E731
     yield from each(
@@ -1210,6 +1211,38 @@ def _explainers() -> Iterator[Misuse]:
     roles = lambda **given: hf.Sizes(**given)  # noqa: E731
     least = {"rehearsal": (-1, 1.5, "3", True), "selection": (0, 1.5, "3", True), "audit": (0, -1, "3", True)}
     yield from each("Sizes", "Sizes", roles, least)
+
+
+def _letters(advised: Call) -> Iterator[Misuse]:
+    words = ("bank", "applicant", "decision", "good_until", "contact", "authority")
+    given = {name: f"the {name}" for name in words}
+
+    def letter(**other: Any) -> Any:
+        person = next(label for label, status in advised().status.items() if status != "has the class")
+        return hf.letter(**{"advice": advised(), "person": person, "fields": given, **other})
+
+    settings: dict[str, Values] = {
+        "advice": (None, 3, "advice"),
+        "template": ("uk", 3, None),
+        "language": ("fr", "", "english"),
+        "fields": (None, {}, "bank", [1], {**given, "bank": ""}, {**given, "bank": 3}, {**given, "banks": "x"}),
+        "reasons": ("nowhere", 3, [3], [""]),
+    }
+    yield from each("letter", "letter", letter, settings, says=" ")
+    yield from calls(
+        "letter",
+        {
+            "to a stranger": (lambda: letter(person="nobody"), KeyError, "nobody is labelled"),
+            "without reasons": (lambda: letter(template="us", fields={}), ValueError, "needs the field 'bank'"),
+        },
+    )
+    yield from calls(
+        "Letter",
+        {
+            "saved to a number": (lambda: letter().save(3), TypeError, ".html or .txt"),
+            "saved as another kind": (lambda: letter().save("letter.pdf"), ValueError, ".pdf"),
+        },
+    )
 
 
 def _intervals() -> Iterator[Misuse]:

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from holdfast.demo import CARD, demo
+from holdfast.demo import CARD, demo, demo_text
 
 KEYS = {"dataset", "method", "space", "change", "members", "rows", "found", "rate", "low", "high", "cost_l1", "cost_l2",
         "seconds", "spread", "found_and_held", "baseline_flips"}  # fmt: skip
@@ -80,11 +80,43 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
         )
 
 
+def test_a_rate_that_so_few_models_cannot_keep_is_refused_before_they_are_trained():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("holdfast.demo.train", lambda *_, **__: pytest.fail("networks were trained"))
+        with pytest.raises(
+            ValueError, match="rate=0.02 needs 49 calibration networks .* there are 20; ask for members=49"
+        ):
+            demo(rows=20, members=2, rate=0.02)
+
+
 @pytest.mark.slow
-def test_with_too_few_models_nothing_is_promised():
-    told = demo(rows=20, members=2, rate=0.02)
-    assert not told.promise.promised
+def test_where_nobody_was_turned_down_there_is_nothing_to_promise(tmp_path):
+    told = demo(rows=1, members=1)
+    assert told.advice.status.tolist() == ["has the class"]
+    assert told.promise is None
     assert "promised" not in set(told.counterfactuals["method"])
+    assert all(path.is_file() for path in told.save(tmp_path))
+    assert demo_text(told)
+
+
+def test_the_advice_is_for_those_who_were_turned_down_with_their_own_wishes(result):
+    advice, frame = result.advice, result.counterfactuals
+    now = frame[frame["method"] == "now"].set_index("applicant")
+    wanted = frame[frame["wanted"] == "good"]["applicant"]
+    assert set(advice.people.index) == set(now.index)
+    assert set(advice.status[advice.status != "has the class"].index) == set(wanted)
+    assert set(advice.people["sex"]) == {"man", "woman"}
+    assert advice.decided["wishes"] == len(advice)
+    assert advice.decided["retrained"] == {
+        "rehearsal": {"seeds": 32}, "selection": {"seeds": 20}, "audit": {"seeds": 4},
+    }  # fmt: skip
+    for label in advice.people.index:
+        low, high = advice.of(label).wish.ranges["credit_amount"]
+        assert (low, high) == (0.75 * now.loc[label, "credit_amount"], now.loc[label, "credit_amount"])
+    promised = frame[(frame["method"] == "promised") & frame["found"].eq(True)].set_index("applicant")
+    told = advice.wide().query("found").set_index("id").sort_index()
+    assert told.index.tolist() == promised.index.tolist()
+    assert told["credit_amount"].tolist() == promised["credit_amount"].tolist()
 
 
 @pytest.mark.slow
@@ -100,10 +132,13 @@ def test_the_promised_advice_is_told_beside_the_others():
 
 
 def test_the_files_hold_what_the_value_holds(result, tmp_path):
-    table, numbers = result.save(tmp_path / "out")
+    table, numbers, report = result.save(tmp_path / "out", "holdfast demo --rows 30")
     assert json.loads(numbers.read_text()) == result.rows
     assert len(pd.read_csv(table)) == 120
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["counterfactuals.csv", "results.json"]
+    assert sorted((tmp_path / "out").iterdir()) == [table, report, numbers]
+    page = report.read_text(encoding="utf-8")
+    assert "advice for 30 applicants" in page
+    assert "holdfast demo --rows 30" in page
 
 
 @pytest.mark.slow

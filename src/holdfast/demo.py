@@ -18,23 +18,28 @@ from torch import Tensor
 from holdfast import datasets
 from holdfast.auditing.audit import Audit, audit
 from holdfast.datasets.prepared import prepare
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.explainer import Explainer
+from holdfast.explaining.roles import Sizes
 from holdfast.families.changes import leave_one_out, seeds
 from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Retraining
 from holdfast.families.training import train
-from holdfast.guarantees.promises import Promise, promise
+from holdfast.guarantees.calibration import fewest_models
+from holdfast.guarantees.promises import Promise
 from holdfast.models.model import Model, predict
+from holdfast.reporting.html.page import report_text
 from holdfast.reporting.story import Story, tell
 from holdfast.reporting.tables import method_table, story_text
 from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.search.methods.pgd import PGD
-from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.stabilisers.sns import SNS
 from holdfast.studies.printed import printed
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.tabular.wishes import Wish
-from holdfast.utils.files import write_text
+from holdfast.utils.files import all_or_none, write_text
+from holdfast.utils.settings import check_share
 from holdfast.utils.spreadsheets import as_csv
 
 CARD = datasets.card("german")
@@ -46,7 +51,7 @@ SCHEMA_RADIUS = 10.0
 SNS_SHARE = 0.8
 RATE = 0.05  # that the promised advice is invalidated at most, on average
 REHEARSED, FEWEST_CALIBRATED = 32, 20
-CAUTIONS = (0.0, 0.2, 0.45, 0.7, 1.0)  # that may be chosen
+GROUPS = ("sex", "age")  # of applicants, that the report compares
 LEAST_AMOUNT = 0.75  # of the amount that an applicant asks for: with less they cannot do what they want to
 
 # Invalidation in the paper's tables, to show beside ours: by method and kind of change.
@@ -65,12 +70,28 @@ class Demo:
     accuracy: float  # of the deployed network, on the rows explained
     accuracy_retrained: tuple[float, float]  # least and greatest
     members: int  # retrained networks
-    promise: Promise  # for the applicants who were turned down, in the schema space; or why there is none
+    advice: Advice  # promised to those of the applicants who were turned down, in the schema space
 
-    def save(self, folder: str | Path) -> tuple[Path, Path]:
-        folder = Path(folder)
-        table = write_text(folder / "counterfactuals.csv", as_csv(self.counterfactuals, index=False))
-        return table, write_text(folder / "results.json", json.dumps(self.rows, indent=2) + "\n")
+    @property
+    def promise(self) -> Promise | None:
+        """What is promised of the advice, or why nothing is; None where nobody was turned down."""
+        return self.advice.promise
+
+    def save(self, folder: str | Path, command: str | None = None) -> tuple[Path, ...]:
+        """counterfactuals.csv, results.json and report.html: all of them, or none.
+
+        The report names the ``command`` that makes it again, where one did.
+        """
+        folder, own = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
+        texts = {
+            "counterfactuals.csv": as_csv(self.counterfactuals, index=False),
+            "results.json": json.dumps(self.rows, indent=2) + "\n",
+            "report.html": report_text(own, groups=GROUPS, title=f"{CARD.title}: advice for {len(own)} applicants"),
+        }
+        with all_or_none(folder) as parts:
+            for name, text in texts.items():
+                write_text(parts / name, text)
+        return tuple(folder / name for name in texts)
 
 
 def demo(
@@ -92,16 +113,29 @@ def demo(
         raise ValueError(f"rows is {rows}; the test split has {len(asked)}: choose from 1 to {len(asked)}")
     asked = asked.iloc[:rows]
     x, y = german.rows
-    deployed, family, rehearsed, calibration = _networks(x, y, members, seed, workers, progress)
+    _check_rate(rate, _calibrated(members))
+    deployed, family, front_door = _networks(x, y, members, seed, workers, progress)
 
     question, space = encoding.encode(asked), encoding.space_for(_wishes(asked))
     free = _explain(deployed, question, Space.free(x), FREE_RADIUS, family)
     possible = _explain(deployed, question, space, SCHEMA_RADIUS, family)
     refused = torch.nonzero(predict(deployed, question) != encoding.schema.classes.index("good")).flatten()
-    ask = _Ask(deployed, question[refused], space.of(refused), rehearsed, calibration, family[:members])
-    promised, seconds = _timed(lambda: ask(rate))
-    if promised.counterfactuals is not None:
-        everybody = _for_everybody(promised.counterfactuals, refused, next(iter(possible.values()))[0].counterfactuals)
+    explainer = Explainer(
+        deployed,
+        german.train,
+        want="good",
+        schema=german.schema,
+        scaling=encoding.scaling,
+        retrain=front_door,
+        sizes=Sizes(REHEARSED, _calibrated(members), members),
+        workers=workers,
+        progress=progress,
+    )
+    people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
+    advice, seconds = _timed(lambda: explainer.explain(people, promise=rate, wishes=_wishes(people)))
+    promised = None if advice.promise is None else advice.promise.counterfactuals
+    if promised is not None:
+        everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)
         possible["promised"] = audit(everybody, family), seconds
     right = (family.predict(question) == encoding.labels(asked)).double().mean(1)
     return Demo(
@@ -111,7 +145,7 @@ def demo(
         accuracy=float((predict(deployed, question) == encoding.labels(asked)).double().mean()),
         accuracy_retrained=(float(right.min()), float(right.max())),
         members=len(family),
-        promise=promised,
+        advice=advice,
     )
 
 
@@ -131,7 +165,7 @@ def demo_text(result: Demo) -> Group:
         style="dim",
     )
     table = method_table([row for row in result.rows if row["space"] == "free"], PAPER)
-    if result.story is None:
+    if result.story is None or result.promise is None:
         return Group(
             opening, table, spaces, Text("No applicant who was turned down is helped by all; try more --rows.")
         )
@@ -139,18 +173,38 @@ def demo_text(result: Demo) -> Group:
     return Group(opening, table, spaces, story, Text(result.promise.statement, style="dim"))
 
 
+def _calibrated(members: int) -> int:
+    """How many networks choose how careful the promised advice is."""
+    return max(members, FEWEST_CALIBRATED)
+
+
+def _check_rate(rate: float, calibrated: int) -> None:
+    """Raise where so few networks could promise nothing, before they are trained."""
+    check_share("rate", rate)
+    needed = fewest_models(rate)
+    if needed > calibrated:
+        raise ValueError(
+            f"rate={rate:g} needs {needed} calibration networks (1 / rate - 1), and there are {calibrated}; ask for "
+            f"members={needed}, or for a rate of {1 / (calibrated + 1):.3g} or more"
+        )
+
+
 def _networks(
     x: Tensor, y: Tensor, members: int, seed: int, workers: int | None, progress: bool
-) -> tuple[Model, Family, Family, Family]:
-    """The deployed network, those that audit, those that rehearse and those that calibrate: no two share a seed."""
+) -> tuple[Model, Family, Family]:
+    """The deployed network, those that audit, and those of the front door: the first rehearse, the next calibrate, and
+    the last audit. No two share a seed.
+
+    The front door gets new seeds only: of each kind of change it needs models to rehearse, to calibrate and to audit,
+    and of leave-one-out there are some to audit.
+    """
     base = Retraining(init_seed=seed, order_seed=seed)
     audits = seeds(members, start=seed + 1) + leave_one_out(members, len(x), base=base)
-    others = seeds(REHEARSED + max(members, FEWEST_CALIBRATED), start=seed + 1 + members)
+    others = seeds(REHEARSED + _calibrated(members), start=seed + 1 + members)
     recipe = PAPER_RECIPES[CARD.name]
     deployed = train(x, y, recipe, [base])[0]
     family = train(x, y, recipe, audits + others, workers=workers, progress=progress)
-    rest = family[len(audits) :]
-    return deployed, family[: len(audits)], rest[:REHEARSED], rest[REHEARSED:]
+    return deployed, family[: len(audits)], family.chosen([*range(len(audits), len(family)), *range(members)])
 
 
 def _wishes(asked: pd.DataFrame) -> list[Wish]:
@@ -169,22 +223,6 @@ def _explain(model: Model, question: Tensor, space: Space, radius: float, family
     found, search = _timed(lambda: PGD(radius=radius)(model, question, target, space))
     stable, extra = _timed(lambda: SNS(radius=SNS_SHARE * radius)(model, found, space))
     return {"pgd": (audit(found, family), search), "pgd+sns": (audit(stable, family), search + extra)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Ask:
-    """Who wants advice, and the families that search, choose and judge."""
-
-    model: Model
-    question: Tensor
-    space: Space
-    rehearsed: Family
-    calibration: Family
-    judges: Family
-
-    def __call__(self, rate: float) -> Promise:
-        asked = self.model, self.question, other_class(self.model, self.question), self.space, self.calibration
-        return promise(Rehearsed(self.rehearsed), *asked, rate=rate, audit=self.judges, knobs=CAUTIONS)
 
 
 def _for_everybody(some: Counterfactuals, rows: Tensor, everybody: Counterfactuals) -> Counterfactuals:

@@ -33,8 +33,10 @@ SLOW = {
         "external",
         "families",
         "intervals",
+        "letter",
         "mathematics",
         "models",
+        "plots",
         "promise",
         "rehearsal",
         "start",
@@ -61,6 +63,7 @@ PAPER = "--datasets german --methods pgd --rows 3 --members 2 --no-figures --wor
 SMALL = {
     "holdfast init": "holdfast init --help",
     "holdfast explain": "holdfast explain --help",
+    "holdfast letter": "holdfast letter --help",
     "holdfast demo": "holdfast demo --rows 12 --members 2 --workers 1",
     "holdfast paper": f"holdfast paper {PAPER}",
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
@@ -96,12 +99,14 @@ AUDIT = (
     "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
     "--retrain bootstrap:24 --counterfactuals advice"
 )
+LETTER = "holdfast letter advice --person 805 --language de --fields bank.toml --out letter.html"
 MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))
 FRONT_EXPLAIN, FRONT_AUDIT = (line.replace(*MORE[0]).replace(*MORE[1]) for line in (EXPLAIN, AUDIT))
 NEEDS = {
     INIT: (),
     EXPLAIN: (),
     AUDIT: (EXPLAIN,),
+    LETTER: (EXPLAIN,),
     FRONT_EXPLAIN: (INIT,),
     FRONT_AUDIT: (INIT, FRONT_EXPLAIN),
 }
@@ -237,10 +242,12 @@ def files(tmp_path_factory, german, family, advice) -> Path:
 
 @pytest.fixture(scope="module")
 def first_files(tmp_path_factory) -> Path:
-    """The folder that docs/start.md writes for its commands: by its first block, and the one that saves."""
-    parts = [code for language, code in FENCE.findall(PAGES["docs/start.md"]) if language == "python"]
+    """The folder that docs/start.md writes for its commands: by its first block, and the one that saves; and the file
+    of fields that docs/letter.md writes."""
+    pages = PAGES["docs/start.md"] + PAGES["docs/letter.md"]
+    parts = [code for language, code in FENCE.findall(pages) if language == "python"]
     folder = tmp_path_factory.mktemp("first")
-    run_code("\n".join([parts[0], *(code for code in parts if "to_csv" in code)]), folder)
+    run_code("\n".join([parts[0], *(code for code in parts if "to_csv" in code or "bank.toml" in code)]), folder)
     return folder / "empty"
 
 
@@ -281,7 +288,7 @@ def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_sho
 
 
 @pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=pytest.mark.slow if "--retrain" in line else ()) for line in NEEDS]
+    "line", [pytest.param(line, marks=pytest.mark.slow if "--retrain" in line or NEEDS[line] else ()) for line in NEEDS]
 )
 def test_a_command_of_the_first_page_runs_after_those_before_it(line, first_files, trained, tmp_path):
     folder = shutil.copytree(first_files, tmp_path / "here")

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
+from holdfast.explaining.answering import REASONS
 from holdfast.search.in_parts import FEW
 from loans import applicants, model, schema, train_rows
 
@@ -95,6 +96,17 @@ def test_a_wish_in_the_way_is_named(explainer):
     assert len(reasons) > 5
     assert all("the wish to keep" in reason for reason in reasons[:5])
     assert all("the constraints allow no change at all" in reason for reason in reasons[5:])
+
+
+def test_what_only_the_promise_is_too_careful_for_is_said_so(explainer):
+    """Whoever may earn only just enough for the deployed model finds nothing that its retrainings accept too."""
+    others = ("savings", "duration", "housing")
+    plain = explainer.explain(applicants(PEOPLE), wishes=hf.Wish(keep=others)).table().set_index("id")
+    tight = {label: hf.Wish(keep=others, ranges={"income": (0, then)}) for label, then in plain["then"].items()}
+    stuck = list(tight)[: REASONS + 2]  # some who are told the reason in full, and some by random points
+    advice = explainer.explain(applicants(PEOPLE), promise=0.4, wishes={label: tight[label] for label in stuck})
+    assert advice.promise.promised
+    assert {advice.of(label).why_not for label in stuck} == {"no plan was found at the caution that the promise needs"}
 
 
 def test_nobodys_wish_is_no_wish(explainer):

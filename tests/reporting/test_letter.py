@@ -14,7 +14,7 @@ import pytest
 import holdfast as hf
 from holdfast.explaining.advice import GIVEN
 from holdfast.explaining.person import Change, PersonPlan
-from holdfast.reporting.letters.cases import Case
+from holdfast.reporting.letters.cases import Case, case
 from holdfast.reporting.letters.languages import Language
 from holdfast.reporting.letters.letter import letter_about
 from holdfast.reporting.letters.templates import FOLDER, SHIPPED, template_of
@@ -127,8 +127,8 @@ def test_the_letter_says_what_the_advice_says(advice):
 
 def test_the_page_and_the_text_have_the_same_words():
     for template, fields in (("eu", EU), ("us", US)):
-        for case in (german(), german(plans=3), german(plans=0), german(plans=0, not_durable=True)):
-            own = letter_about(case, template, "en", fields, REASONS)
+        for one in (german(), german(plans=3), german(plans=0), german(plans=0, not_durable=True)):
+            own = letter_about(one, template, "en", fields, REASONS)
             page = Page(own.html.split("</title>")[1]).text
             text = words_of(re.sub(r"^([=-]{3,}|- )", "", own.text, flags=re.MULTILINE).replace(EU["bank"], ""))
             for word in set(text.split()):
@@ -268,9 +268,14 @@ def test_a_model_that_decides_about_nobody_makes_a_sample(advice):
     assert "Sample" not in hf.letter(advice, somebody(advice), fields=EU).text
 
 
-def test_three_plans_at_most():
-    text = letter_about(replace(german(plans=3), plans=german(plans=3).plans), fields=EU).text
-    assert "Plan 3" in text
+def test_three_plans_at_most_and_the_cheapest_ones():
+    many = german(plans=5)
+    own = case(1, many.plans, many.schema, {}, already=False, not_durable=False)
+    assert own.plans == many.plans[:3]
+    text = letter_about(own, fields=EU).text
+    assert "There are 3" in words_of(text)
+    assert "Plan 3\n" in text
+    assert "Plan 4" not in text
 
 
 # ---- reasons ----
@@ -433,8 +438,8 @@ def test_a_german_letter_has_no_english_in_it():
     }
     only_english = {word for word in english - german_words if len(word) > 2}
     assert {"the", "overdrawn", "would", "application"} <= only_english
-    for case in (german(plans=3, count=12), german(plans=0), german(plans=0, not_durable=True), german(audited=False)):
-        own = letter_about(case, "eu", "de", fields, ["Grund"])
+    for one in (german(plans=3, count=12), german(plans=0), german(plans=0, not_durable=True), german(audited=False)):
+        own = letter_about(one, "eu", "de", fields, ["Grund"])
         said = set(re.findall(r"\w+", own.text.lower())) | set(re.findall(r"\w+", Page(own.html).text.lower()))
         assert not said & only_english
         assert '<html lang="de">' in own.html
@@ -467,8 +472,8 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
         hf.Feature("k", "real"),
     )
     changes = (Change(EVIL, 1.0, 2.0), Change("level", EVIL, CODES))
-    case = Case(EVIL, hf.Schema(features, "y", (0, 1)), (PersonPlan(1, changes, 1.0),))
-    own = letter_about(case, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
+    told = Case(EVIL, hf.Schema(features, "y", (0, 1)), (PersonPlan(1, changes, 1.0),))
+    own = letter_about(told, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
     for text in (own.text, own.html):
         assert not set("\x1b\u202e") & set(text)
         assert "\\x1b[31m\\u202egreen" in text
@@ -481,8 +486,8 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
 
 def test_braces_of_a_table_are_text():
     feature = hf.Feature("{now}", "categorical", levels=("{then}", "{x.__class__}"))
-    case = Case(1, hf.Schema((feature,), "y", (0, 1)), (PersonPlan(1, (Change("{now}", *feature.levels),), 1.0),))
-    own = letter_about(case, fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"})
+    told = Case(1, hf.Schema((feature,), "y", (0, 1)), (PersonPlan(1, (Change("{now}", *feature.levels),), 1.0),))
+    own = letter_about(told, fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"})
     assert "- {now}: from {then} to {x.__class__}\n" in own.text
     assert "until: {bank}." in own.text
     assert "{{ 1 + 1 }}" in words_of(own.text)
@@ -601,6 +606,8 @@ def test_a_template_may_have_a_layout_and_a_language_of_its_own(folder):
     [
         ("{{ say.__globals__ }}", "unsafe"),
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ fields.clear() }}", "unsafe"),
+        ("{{ 1 / 0 }}", "division by zero"),
         ("{{ fields.nothing }}", "has no attribute 'nothing'"),
         ("{{ nothing }}", "'nothing' is undefined"),
         ("{% if %}", "line 1: "),

@@ -125,6 +125,14 @@ def test_advice_is_drawn_as_its_numbers(held, axes):
     assert top > max(100 * one.high for one in groups)
 
 
+def test_axes_that_are_shared_show_the_values_of_both(held, two_kinds):
+    left, right = Figure().subplots(1, 2, sharey=True)
+    draw_advice(left, two_kinds)
+    draw_advice(right, held)
+    assert left.get_ylim() == right.get_ylim()
+    assert left.get_ylim()[1] > 100 * max(two_kinds.audit.per_row.max(), held.audit.per_row.max())
+
+
 def test_what_was_not_asked_is_not_drawn(two_kinds, axes):
     draw_advice(axes, two_kinds)
     assert not [text for text in words(axes) if "asked" in text]

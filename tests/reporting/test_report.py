@@ -18,6 +18,7 @@ import loans
 from holdfast.explaining.advice import STATUS
 from holdfast.reporting.groups import LEAST, groupings
 from holdfast.reporting.html.page import report_text
+from holdfast.reporting.html.summary import reasons
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 
@@ -199,3 +200,16 @@ def test_a_schema_read_off_the_table_is_a_warning():
     text = report_text(own.explain(loans.applicants(10)))
     assert "Nobody said what people can change" in section(text, "warnings")
     assert "Nobody said what people can change" not in report_text(advice())
+
+
+def test_bands_of_numbers_are_large_enough_to_be_shown():
+    few = explainer().explain(loans.applicants(50), hold=0.9)
+    (by_age,) = groupings(few, ["age"])
+    assert len(by_age.groups) == 2
+    assert by_age.hidden == 0
+
+
+def test_reasons_that_differ_in_numbers_alone_are_counted_together():
+    why = tuple(f"the nearest is at {row}.5" if row < 3 else "no way" for row in range(len(advice())))
+    nobody = replace(advice(), why_not=why, given=advice().apart, now=("no",) * len(advice()))
+    assert reasons(nobody) == [("no way", len(advice()) - 3), ("the nearest is at …", 3)]

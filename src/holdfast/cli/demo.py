@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from holdfast.cli.options import (
     GERMAN_SPLIT,
     MOST_SEED,
     MOST_WORKERS,
+    command_again,
     errors_as_sentences,
     whole_number,
     writing_to,
@@ -36,15 +38,19 @@ def demo(
         int | None,
         typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv and results.json.")] = Path("holdfast-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv, results.json and report.html.")] = Path(
+        "holdfast-demo"
+    ),
 ) -> None:
-    """Show the whole package on German Credit: train, explain with PGD and PGD + SNS, retrain, audit."""
+    """Show the whole package on German Credit: train, explain, retrain, audit, and write the report."""
     with errors_as_sentences(), writing_to(out):
         from holdfast.demo import demo as run
         from holdfast.demo import demo_text
 
         start = time.perf_counter()
         result = run(rows=rows, members=members, seed=seed, workers=workers, progress=True)
-        table, numbers = result.save(out)  # before showing: nothing that happens to the terminal loses the work
+        files = result.save(out, command_again(sys.argv))  # before showing: nothing on the terminal loses the work
         console(soft_wrap=False).print(demo_text(result))
-        console().print(f"{time.perf_counter() - start:.0f} s\nevery applicant  {table}\nevery number     {numbers}")
+        told = zip(("every applicant", "every number", "the report"), files, strict=True)
+        console().print(f"{time.perf_counter() - start:.0f} s")
+        console().print("\n".join(f"{what:<15}  {path}" for what, path in told))

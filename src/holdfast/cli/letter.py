@@ -99,7 +99,8 @@ def letter(
             )
         letters = _letters(advice, chosen, template, language, _fields(fields))
         files = _written(letters, out)
-        text = "\n".join(one.text for one in letters.values()) if out is None else f"{len(letters)} letters"
+        told = "1 letter" if len(letters) == 1 else f"{len(letters)} letters"
+        text = told if out else "\n".join(one.text for one in letters.values())
         show({"letters": len(letters), "people": list(letters)}, text, files, as_json=json, quiet=quiet)
 
 

@@ -25,7 +25,7 @@ SCHEMA = "schema.toml"
 
 def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | None = None) -> list[Path]:
     """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, schema.toml, texts that are to be there
-    ``also`` (name of the file -> text), and summary.json, which has the checksums of all of them: all files, or none."""
+    ``also`` (name of the file -> text), and summary.json with the checksums of all these: every file, or none."""
     folder, own = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
     tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
     with all_or_none(folder) as parts:

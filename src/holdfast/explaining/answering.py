@@ -31,6 +31,7 @@ from holdfast.utils.messages import plain
 
 REASONS = 5  # people for whom every constraint is taken away in turn; of more, random points tell the reason
 ALONE = "explain this person alone to see which constraints are in the way"
+POSSIBLE = ("the constraints allow it", "such points exist")  # begin reasons why the deployed model is not in the way
 TWIN = "same values as another person"
 
 
@@ -149,7 +150,7 @@ class _InParts:
 def _in_words(reason: str | None, promised: bool) -> str:
     if reason is None:
         return "nothing was found"
-    if promised and reason.startswith("the constraints allow it"):
+    if promised and reason.startswith(POSSIBLE):
         return "no plan was found at the caution that the promise needs"
     return reason
 

@@ -39,6 +39,7 @@ from holdfast.explaining.wished import space_of, wished
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.families.judging import FEW, are_one, rather
+from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
@@ -521,4 +522,7 @@ def _check_features(people: pd.DataFrame, schema: Schema) -> None:
 
 
 def _about(model: Model) -> str:
+    if isinstance(model, Network):
+        sizes = "-".join(str(size) for size in model.sizes)
+        return f"a network of fully connected layers, {sizes} (inputs, hidden layers, classes)"
     return model.about if isinstance(model, Deployed) else repr(model)

@@ -41,9 +41,13 @@ class Network:
         if x.dtype != first.dtype:
             raise ValueError(f"the network's weights are {first.dtype} but the rows {x.dtype}; use x.to({first.dtype})")
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of its layers: inputs, hidden layers, classes."""
+        return (self.weights[0].shape[0], *(weight.shape[1] for weight in self.weights))
+
     def __repr__(self) -> str:
-        sizes = (self.weights[0].shape[0], *(weight.shape[1] for weight in self.weights))
-        return f"Network({'-'.join(map(str, sizes))}, {self.retraining})"
+        return f"Network({'-'.join(map(str, self.sizes))}, {self.retraining})"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from holdfast.explaining.person import in_words
 from holdfast.utils.messages import did_you_mean, some
 
 LEAST = 20  # people of a group that is shown: of fewer, a rate says little and may point at single persons
-BANDS = 4  # that the numbers of a column are sorted into
+BANDS = 4  # that the numbers of a column are sorted into, or fewer, so that each has people enough
 MOST_VALUES = 8  # different numbers that are groups by themselves
 UNKNOWN = "not known"
 Limits = tuple[float, float, float]  # a rate, and its 95 % limits
@@ -99,7 +99,8 @@ def _is_number(value: Any) -> bool:
 
 def _bands(values: pd.Series[float]) -> pd.Series[Any]:
     """Bands of about as many people each, called by the least and the greatest number in them."""
-    codes = pd.qcut(values, BANDS, labels=False, duplicates="drop")
+    bands = min(BANDS, max(2, int(values.notna().sum()) // LEAST))
+    codes = pd.qcut(values, bands, labels=False, duplicates="drop")
     ends = values.groupby(codes).agg(["min", "max"])
     called = {code: f"{in_words(low)} to {in_words(high)}" for code, low, high in ends.itertuples(name=None)}
     return pd.Series(pd.Categorical(codes.map(called), categories=list(called.values())), index=values.index)

@@ -46,7 +46,7 @@ class Wish:
         """In words: keep 'housing'; rather change 'savings'; 'duration_months' from 12 to 24."""
         parts = [f"keep {_listed(self.keep)}"] if self.keep else []
         parts += [f"rather change {_listed(self.prefer)}"] if self.prefer else []
-        parts += [f"'{name}' from {low} to {high}" for name, (low, high) in self.ranges.items()]
+        parts += [f"'{name}' from {_end(low)} to {_end(high)}" for name, (low, high) in self.ranges.items()]
         return "; ".join(parts) or "nothing"
 
 
@@ -125,6 +125,10 @@ def _one_for_each(wishes: Any, rows: int | None) -> list[Wish | None]:
     if rows is not None and rows != len(each):
         raise ValueError(f"there are {len(each)} wishes for {rows} rows; give one wish, or None, for each person")
     return each
+
+
+def _end(value: Level) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -42,8 +42,8 @@ def _values(feature: Feature, column: int, encoding: Encoding) -> str:
         step = f", in steps of {in_words(feature.grid)}" if feature.grid not in (None, 1.0) else ""
         return f"{low} to {high}{step}"
     levels = [in_words(level) for level in feature.values if level not in feature.avoid]
-    more = f", and {len(levels) - MOST_LEVELS} more" if len(levels) > MOST_LEVELS else ""
-    return ", ".join(levels[:MOST_LEVELS]) + more
+    more = f"; and {len(levels) - MOST_LEVELS} more" if len(levels) > MOST_LEVELS else ""
+    return "; ".join(levels[:MOST_LEVELS]) + more  # levels may have commas
 
 
 def _unit(feature: Feature, place: slice, encoding: Encoding) -> str:

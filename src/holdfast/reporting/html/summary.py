@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from holdfast.auditing.intervals import upper_limit
 from holdfast.explaining.advice import ALREADY, GIVEN, NOT_DURABLE, NOTHING, Advice
 
 SHOWN = 8  # of a long list
+NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 ROLES = {
     "rehearsal": "rehearse: the search asks them, and looks for plans that they accept too",
     "selection": "select: they decide which of the plans found are given",
@@ -126,10 +128,10 @@ def role_rows(retrained: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def reasons(advice: Advice, most: int = SHOWN) -> Sequence[tuple[str, int]]:
-    """Why people have no plan, the commonest first."""
-    told = [
-        reason
-        for reason, status in zip(advice.why_not, advice.status, strict=True)
-        if reason is not None and status == NOTHING
-    ]
-    return [(reason, told.count(reason)) for reason in sorted(set(told), key=told.count, reverse=True)][:most]
+    """Why people have no plan, the commonest first. Reasons that differ in their numbers alone are one."""
+    told: dict[str, list[str]] = {}
+    for reason, status in zip(advice.why_not, advice.status, strict=True):
+        if reason is not None and status == NOTHING:
+            told.setdefault(NUMBER.sub("…", reason), []).append(reason)
+    each = [(one if len(set(own)) > 1 else own[0], len(own)) for one, own in told.items()]
+    return sorted(each, key=lambda reason: -reason[1])[:most]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +12,19 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.promised import ADVICE, PLANS, SUMMARY
+from holdfast.explaining.advice_files import SCHEMA
 from holdfast.explaining.frames import as_text
 from holdfast.explaining.person import PersonPlan, changes_of
 from holdfast.reporting.letters.cases import Case, case
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.reading import read_table
 from holdfast.tabular.schema import Schema
+from holdfast.utils.digests import file_digest
 from holdfast.utils.files import as_path
 from holdfast.utils.messages import did_you_mean, plain, some
 from holdfast.utils.sealing import unsealed
 
-CHANGES, NOT_DURABLE, SCHEMA = "changes.csv", "not_durable.csv", "schema.toml"
+CHANGES, NOT_DURABLE = "changes.csv", "not_durable.csv"
 # The first columns of advice.csv. They are known by their places: one that a feature is called like has another name.
 ID, PLAN, FOUND, COST, HOLD, LOW, HIGH, WHY_NOT = range(8)
 HAS_THE_CLASS = re.compile(r"the deployed model says '.*' already", re.DOTALL)  # in why_not
@@ -119,7 +120,7 @@ class AdviceFolder:
 
 def _unchanged(path: Path, summary: Mapping[str, Any]) -> Path:
     known = summary["files"].get(path.name)
-    if not path.is_file() or (known and hashlib.sha256(path.read_bytes()).hexdigest() != known):
+    if not path.is_file() or (known and file_digest(path) != known):
         raise ValueError(
             f"{path} is not the file that {path.parent / SUMMARY} describes (missing, or changed later); make the "
             "advice again: holdfast explain"
@@ -134,7 +135,10 @@ def _schema(folder: Path, named: str | Path | None, summary: Mapping[str, Any]) 
         raise ValueError(
             f"there is no {SCHEMA} in {folder}; name the schema that the advice was made with: --schema FILE"
         )
-    return Schema.load(_unchanged(folder / SCHEMA, summary))
+    try:
+        return Schema.load(_unchanged(folder / SCHEMA, summary))
+    except ValueError as error:
+        raise ValueError(f"{error}; or name a schema with other phrases: --schema FILE") from error
 
 
 def _value(cell: Any, feature: Feature) -> Any:

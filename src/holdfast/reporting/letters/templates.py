@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from holdfast.reporting.letters.languages import Language, language_of
 from holdfast.utils.files import as_path
@@ -63,20 +63,29 @@ class Template:
                 f"the template {self.name!r} has no language {code!r}{did_you_mean(code, self.languages)}; it has "
                 f"{', '.join(self.languages)}. A bank's own template may have more: docs/letter.md"
             )
-        shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
-        words = (_read(shared) if shared.is_file() else {}) | _read(own)
-        return language_of(code, words, str(own))
+        if code not in self._read_languages:
+            shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
+            words = (_read(shared) if shared.is_file() else {}) | _read(own)
+            self._read_languages[code] = language_of(code, words, str(own))
+        return self._read_languages[code]
+
+    @cached_property
+    def _read_languages(self) -> dict[str, Language]:
+        """Read once: a bank writes thousands of letters with one template."""
+        return {}
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """The text of letter.html or letter.txt."""
         try:
             return self._environment.get_template(name).render(**values)
-        except TemplateError as error:
+        except ValueError:
+            raise
+        except Exception as error:  # whatever a template may do wrong
             raise ValueError(f"{self.folder / name}: {_told(error)}") from error
 
     @cached_property
-    def _environment(self) -> SandboxedEnvironment:
-        return SandboxedEnvironment(
+    def _environment(self) -> ImmutableSandboxedEnvironment:
+        return ImmutableSandboxedEnvironment(
             loader=FileSystemLoader([self.folder, SHARED]),
             autoescape=lambda name: name is None or name.endswith(".html"),
             undefined=StrictUndefined,
@@ -136,6 +145,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
 
 
-def _told(error: TemplateError) -> str:
-    line = getattr(error, "lineno", None)
-    return f"line {line}: {error.message}" if line else str(error.message or error)
+def _told(error: Exception) -> str:
+    told = error.message if isinstance(error, TemplateError) and error.message else str(error)
+    return f"line {error.lineno}: {told}" if isinstance(error, TemplateSyntaxError) else told

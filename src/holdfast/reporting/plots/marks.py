@@ -27,8 +27,11 @@ def as_text(words: object) -> str:
 
 
 def in_percent(axes: Axes, highest: float) -> None:
-    """A vertical axis from 0 that shows the highest value, in percent, and at least up to 5."""
-    top = min(max(1.1 * highest, 5.0), 100 / (1 - ROOM))
+    """A vertical axis from 0 that shows the highest value, in percent, and at least up to 5.
+
+    It never gets shorter: other axes may share it.
+    """
+    top = max(min(max(1.1 * highest, 5.0), 100 / (1 - ROOM)), axes.get_ylim()[1])
     axes.set_ylim(-ROOM * top, top)
 
 

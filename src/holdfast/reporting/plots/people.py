@@ -14,7 +14,7 @@ from holdfast.reporting.plots.marks import ink, legend_above, say
 from holdfast.utils.messages import printable
 
 LONGEST = 24  # letters of a value or a name that are shown
-LETTER, MARK = 0.018, 0.03  # of the width: about the room of a letter and of a mark
+LETTER, MARK = 0.02, 0.03  # of the width: about the room of a letter and of a mark
 MOST = 0.75  # of the width is for words
 HEADING = 0.35  # the room above a plan's heading
 
@@ -129,7 +129,7 @@ def _explain(axes: Axes, person: PersonAdvice) -> None:
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 7}
     axes.plot([], [], color=BLUE, markerfacecolor="none", label="now", **look)
     axes.plot([], [], color=VERMILLION, label="then", **look)
-    axes.set_xlabel("each number on a scale of its own from 0; squares are categories")
+    axes.set_xlabel("each number on a scale of its own from 0; squares are categories", fontsize="small")
     who = f"{person.person}: '{person.now}' now, '{person.wanted}' wanted"
     legend_above(axes, title=_cut(who, 2 * LONGEST))
 
