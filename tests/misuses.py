@@ -1168,6 +1168,7 @@ def _explainers() -> Iterator[Misuse]:
         {
             "people": (None, 3, "people.csv", [1]),
             "hold": (0, -1, 1.5, math.nan, "0.9", True),
+            "knobs": ((0.0, 1.0),),  # without a promise
             "wishes": ("housing", 3, {-1: hf.Wish()}, [hf.Wish()], {0: "housing"}, hf.Wish(keep=("nothing",))),
             "promise": (0, 1, -1, math.nan, "0.1", True),
             "plans": NO_COUNT,

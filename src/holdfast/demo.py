@@ -51,6 +51,7 @@ SCHEMA_RADIUS = 10.0
 SNS_SHARE = 0.8
 RATE = 0.05  # that the promised advice is invalidated at most, on average
 REHEARSED, FEWEST_CALIBRATED = 32, 20
+CAUTIONS = (0.0, 0.2, 0.45, 0.7, 1.0)  # that may be chosen
 GROUPS = ("sex", "age")  # of applicants, that the report compares
 LEAST_AMOUNT = 0.75  # of the amount that an applicant asks for: with less they cannot do what they want to
 
@@ -132,7 +133,8 @@ def demo(
         progress=progress,
     )
     people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
-    advice, seconds = _timed(lambda: explainer.explain(people, promise=rate, wishes=_wishes(people)))
+    told: dict[str, Any] = {"promise": rate, "knobs": CAUTIONS, "wishes": _wishes(people)}
+    advice, seconds = _timed(lambda: explainer.explain(people, **told))
     promised = None if advice.promise is None else advice.promise.counterfactuals
     if promised is not None:
         everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)

@@ -196,6 +196,15 @@ def test_a_promise_is_about_all_rows_together(explainer):
     assert advice.wide()["found"].sum() == int(advice.promise.promised_rows.sum())
 
 
+def test_a_promise_chooses_from_the_knobs_that_are_given(explainer):
+    advice = explainer.explain(applicants(PEOPLE), promise=0.3, knobs=(0.0, 0.4))
+    assert set(advice.promise.curve["knob"]) <= {0.0, 0.4}
+    with pytest.raises(ValueError, match="give promise= too"):
+        explainer.explain(applicants(PEOPLE), hold=HOLD, knobs=(0.0, 0.4))
+    with pytest.raises(ValueError, match="knobs must be one or more rising"):
+        explainer.explain(applicants(PEOPLE), promise=0.3, knobs=(0.4, 0.0))
+
+
 def test_a_promise_of_nothing_gives_no_plans(explainer):
     stuck = schema().revise("income", "savings", "duration", "housing", mutable=False)
     own = hf.Explainer(model(), train_rows(), want="yes", schema=stuck, retrain=explainer.family, workers=1)

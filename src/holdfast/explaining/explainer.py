@@ -43,6 +43,7 @@ from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
+from holdfast.guarantees.promises import checked_knobs
 from holdfast.models.adapting import as_model
 from holdfast.models.deployed import Deployed, Outputs, Takes
 from holdfast.models.files.reading import read_model
@@ -237,6 +238,7 @@ class Explainer:
         method: str | Method | None = None,
         want: Any = None,
         wishes: Any = None,
+        knobs: Sequence[float] | None = None,
         index: str | None = None,
     ) -> Advice:
         """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
@@ -252,6 +254,7 @@ class Explainer:
         want      in the place of the explainer's own
         wishes    what people ask for themselves, within what the schema allows: a `Wish` for everybody; a dictionary or
                   Series of wishes by the labels of people, of whom others have none; or a list with one, or None, each
+        knobs     with ``promise``: the values of the method's knob that are tried, in the place of the method's own
         index     the column of people that names the rows. Without it, a column that does so, such as id, or the
                   table's index; ``advice.decided["rows"]`` says which
         """
@@ -260,13 +263,15 @@ class Explainer:
             asked_for = "hold" if promise is None else "promise"
             raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
         check_method(method)
+        if knobs is not None:
+            _check_knobs(knobs, promise)
         if promise is not None:
             self._check_promise(promise)
         asked, said = self._asked(people, want, wishes, index)
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
             own = self._fitted(own)
-        outcome = _searched(asked, asked.question(plans, self.workers, self.progress), own, hold, promise)
+        outcome = _searched(asked, asked.question(plans, self.workers, self.progress), own, hold, promise, knobs)
         decided = {
             "method": rule,
             "settings": repr(own),
@@ -484,11 +489,18 @@ class Explainer:
         return "\n".join(lines)
 
 
-def _searched(asked: Asked, question: Question, method: Method, hold: float | None, rate: float | None) -> Outcome:
+def _searched(
+    asked: Asked,
+    question: Question,
+    method: Method,
+    hold: float | None,
+    rate: float | None,
+    knobs: Sequence[float] | None,
+) -> Outcome:
     if not len(question.x):
         return nobody_asks(question)
     if rate is not None and asked.roles is not None:
-        return search_promised(question, method, asked.roles, rate)
+        return search_promised(question, method, asked.roles, rate, knobs)
     if hold is not None and asked.roles is not None:
         return search_held(question, method, asked.roles.selection, hold)
     return search_plain(question, method)
@@ -509,6 +521,12 @@ def _check_question(hold: Any, promise: Any, plans: Any) -> None:
     check_whole("plans", plans, least=1)
     if plans > MOST_PLANS:
         raise ValueError(f"plans must be {MOST_PLANS} or fewer, got {plans}")
+
+
+def _check_knobs(knobs: Any, rate: float | None) -> None:
+    if rate is None:
+        raise ValueError("knobs= says which values a promise chooses from; give promise= too, or leave knobs= out")
+    checked_knobs(knobs)
 
 
 def _check_features(people: pd.DataFrame, schema: Schema) -> None:

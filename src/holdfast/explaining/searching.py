@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -177,7 +178,9 @@ def _said(method: Any, value: float) -> str:
     return "once" if math.isnan(value) else f"{knob_of(method)} {value:g}"
 
 
-def search_promised(question: Question, method: Method, roles: Roles, rate: float) -> Outcome:
+def search_promised(
+    question: Question, method: Method, roles: Roles, rate: float, knobs: Sequence[float] | None = None
+) -> Outcome:
     """The plans of everybody at the value of the knob that the selection models choose for the rate."""
     result = promise(
         method,
@@ -188,6 +191,7 @@ def search_promised(question: Question, method: Method, roles: Roles, rate: floa
         roles.selection,
         rate=rate,
         audit=roles.audit,
+        knobs=knobs,
         plans=question.plans,
         progress=question.progress,
         workers=question.workers or cores(),

@@ -381,14 +381,15 @@ def _tuned(method: Any, knobs: Any, rate: float) -> list[tuple[float, Method]]:
         )
     # Where less than 1 - rate of the rehearsals agree, others are as unlikely to: nobody needs to search there.
     usual = [value for value in getattr(method, "knobs", (0.0,)) if value >= -rate]
-    values = _checked_knobs(usual if knobs is None else knobs)
+    values = checked_knobs(usual if knobs is None else knobs)
     try:
         return [(value, turned(method, value)) for value in values]
     except (TypeError, ValueError) as error:
         raise ValueError(f"{method!r} does not take every one of the knobs {values} for {name}: {error}") from error
 
 
-def _checked_knobs(knobs: Any) -> list[float]:
+def checked_knobs(knobs: Any) -> list[float]:
+    """The values of a knob, if they are rising numbers."""
     try:
         values = list(knobs)
     except TypeError as error:
