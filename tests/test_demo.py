@@ -132,13 +132,15 @@ def test_the_promised_advice_is_told_beside_the_others():
 
 
 def test_the_files_hold_what_the_value_holds(result, tmp_path):
-    table, numbers, report = result.save(tmp_path / "out", "holdfast demo --rows 30")
+    table, numbers, report, letter = result.save(tmp_path / "out", "holdfast demo --rows 30")
     assert json.loads(numbers.read_text()) == result.rows
     assert len(pd.read_csv(table)) == 120
-    assert sorted((tmp_path / "out").iterdir()) == [table, report, numbers]
+    assert sorted((tmp_path / "out").iterdir()) == [table, letter, report, numbers]
     page = report.read_text(encoding="utf-8")
     assert "advice for 30 applicants" in page
     assert "holdfast demo --rows 30" in page
+    assert "The model is a network that holdfast trained" in page
+    assert "Example Bank" in letter.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

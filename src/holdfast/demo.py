@@ -29,6 +29,7 @@ from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import Promise
 from holdfast.models.model import Model, predict
 from holdfast.reporting.html.page import report_text
+from holdfast.reporting.letters.letter import letter
 from holdfast.reporting.story import Story, tell
 from holdfast.reporting.tables import method_table, story_text
 from holdfast.search.counterfactuals import Counterfactuals, other_class
@@ -55,6 +56,16 @@ CAUTIONS = (0.0, 0.2, 0.45, 0.7, 1.0)  # that may be chosen
 GROUPS = ("sex", "age")  # of applicants, that the report compares
 LEAST_AMOUNT = 0.75  # of the amount that an applicant asks for: with less they cannot do what they want to
 
+# What a bank would say in its letter; the bank is made up.
+LETTER = {
+    "bank": "Example Bank\nMain Street 1\n10115 Berlin",
+    "applicant": "Alex Example\nSide Street 2\n10117 Berlin",
+    "decision": "We declined your application for a loan.",
+    "good_until": "the next time that we train the model again",
+    "contact": "the credit desk of Example Bank",
+    "authority": "the authority of the state that the bank is in",
+}
+
 # Invalidation in the paper's tables, to show beside ours: by method and kind of change.
 CHANGES = {"iv_seeds": "seeds", "iv_loo": "leave-one-out"}
 PAPER = {
@@ -79,7 +90,7 @@ class Demo:
         return self.advice.promise
 
     def save(self, folder: str | Path, command: str | None = None) -> tuple[Path, ...]:
-        """counterfactuals.csv, results.json and report.html: all of them, or none.
+        """counterfactuals.csv, results.json, report.html, and letter.html where there is a story: all of them, or none.
 
         The report names the ``command`` that makes it again, where one did.
         """
@@ -89,6 +100,8 @@ class Demo:
             "results.json": json.dumps(self.rows, indent=2) + "\n",
             "report.html": report_text(own, groups=GROUPS, title=f"{CARD.title}: advice for {len(own)} applicants"),
         }
+        if self.story is not None:
+            texts["letter.html"] = letter(own, self.story.person, fields=LETTER).html
         with all_or_none(folder) as parts:
             for name, text in texts.items():
                 write_text(parts / name, text)
@@ -135,6 +148,7 @@ def demo(
     people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
     told: dict[str, Any] = {"promise": rate, "knobs": CAUTIONS, "wishes": _wishes(people)}
     advice, seconds = _timed(lambda: explainer.explain(people, **told))
+    advice = replace(advice, decided={**advice.decided, "model_is_ours": True})
     promised = None if advice.promise is None else advice.promise.counterfactuals
     if promised is not None:
         everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)

@@ -21,6 +21,12 @@ from holdfast.cli.options import (
 from holdfast.utils.terminal import console
 
 KNOWN, ASKED = GERMAN_SPLIT
+SAID = {
+    "counterfactuals.csv": "every applicant",
+    "results.json": "every number",
+    "report.html": "the report",
+    "letter.html": "a letter",
+}
 
 
 def demo(
@@ -38,11 +44,11 @@ def demo(
         int | None,
         typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for counterfactuals.csv, results.json and report.html.")] = Path(
-        "holdfast-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for counterfactuals.csv, results.json, report.html and letter.html.")
+    ] = Path("holdfast-demo"),
 ) -> None:
-    """Show the whole package on German Credit: train, explain, retrain, audit, and write the report."""
+    """Show the whole package on German Credit: train, explain, retrain, audit, write the report and a letter."""
     with errors_as_sentences(), writing_to(out):
         from holdfast.demo import demo as run
         from holdfast.demo import demo_text
@@ -51,6 +57,5 @@ def demo(
         result = run(rows=rows, members=members, seed=seed, workers=workers, progress=True)
         files = result.save(out, command_again(sys.argv))  # before showing: nothing on the terminal loses the work
         console(soft_wrap=False).print(demo_text(result))
-        told = zip(("every applicant", "every number", "the report"), files, strict=True)
         console().print(f"{time.perf_counter() - start:.0f} s")
-        console().print("\n".join(f"{what:<15}  {path}" for what, path in told))
+        console().print("\n".join(f"{SAID[path.name]:<15}  {path}" for path in files))

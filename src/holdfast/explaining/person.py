@@ -96,8 +96,8 @@ def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
 
 
 def in_words(value: Any) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, (str, bool)):
+        return str(value)
     if value is None or value != value:
         return "not known"
     if isinstance(value, float) and value.is_integer():
