@@ -112,7 +112,8 @@ def test_everybody_who_has_the_class_is_an_answer_too(explainer):
 def test_tables_have_the_ids_of_the_people(advice):
     ids = set(applicants(PEOPLE)["id"])
     assert list(advice.table().columns) == ["id", "plan", "feature", "now", "then"]
-    assert list(advice.wide().columns[:8]) == ["id", "plan", "found", "cost", "hold", "low", "high", "why_not"]
+    about = ["id", "plan", "found", "cost", "hold", "low", "high", "why_not", "status"]
+    assert list(advice.wide().columns[:9]) == about
     assert set(advice.wide()["id"]) == ids
     assert set(advice.table()["id"]) <= ids
     assert set(advice.audit.table().index) <= ids
@@ -450,7 +451,19 @@ def test_a_feature_that_is_called_like_a_column_of_ours_keeps_its_name():
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(table[["plan", "cost"]], table["approved"])
     own = hf.Schema((hf.Feature("plan", "integer"), hf.Feature("cost", "integer")), "approved", ("no", "yes"))
     wide = hf.Explainer(tree, table, schema=own, want="yes", workers=1).explain(table.iloc[:5]).wide()
-    assert list(wide.columns) == ["id", "plan_", "found", "cost_", "hold", "low", "high", "why_not", "plan", "cost"]
+    assert list(wide.columns) == [
+        "id",
+        "plan_",
+        "found",
+        "cost_",
+        "hold",
+        "low",
+        "high",
+        "why_not",
+        "status",
+        "plan",
+        "cost",
+    ]
 
 
 def test_people_who_are_alike_in_everything_are_reported(explainer):

@@ -20,7 +20,7 @@ ADVICE = Kind("advice", "summary of advice", format=1, unsealed=0)
 DESCRIPTION, POINTS = "promise.json", "counterfactuals.csv"
 SUMMARY, PLANS = "summary.json", "advice.csv"
 # Columns of these tables that are no features; one that a feature is called like has an underscore more.
-EXTRA = ("promised", "plan", "cost", "cost_l1", "cost_l2", "hold", "low", "high", "why_not")
+EXTRA = ("promised", "plan", "cost", "cost_l1", "cost_l2", "hold", "low", "high", "why_not", "status")
 
 
 @dataclass(frozen=True)

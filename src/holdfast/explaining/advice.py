@@ -125,15 +125,16 @@ class Advice:
         return as_it_came(self._changes(self.given), self.polars)
 
     def wide(self) -> Any:
-        """One row for each plan: id, plan, found, cost, hold, low, high, why_not, then every column of the schema in
+        """One row for each plan: id, plan, found, cost, hold, low, high, why_not, status, then every feature in
         the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
         left = np.setdiff1d(np.arange(len(self)), self.given.answers.place)
         nothing = np.full(len(left), np.nan)
         about = _below(
-            self._about(self.given).assign(why_not=None),
+            self._about(self.given).assign(why_not=None, status=GIVEN),
             pd.DataFrame(
                 {"id": self.people.index[left], "plan": 0, "found": False, "cost": nothing, "hold": nothing}
                 | {"low": nothing, "high": nothing, "why_not": [self.why_not[place] for place in left]}
+                | {"status": self.status.to_numpy()[left]}
             ),
         )
         features = _below(self._features(self.given), self.people[list(self.encoding.schema.names)].iloc[left])
@@ -141,8 +142,8 @@ class Advice:
         return as_it_came(self._beside(about.iloc[order], features.iloc[order]), self.polars)
 
     def not_durable(self) -> Any:
-        """The columns of `wide` but why_not, for people whose plans do not hold as was asked: the best that was found,
-        which is not advised."""
+        """The columns of `wide` but why_not and status, for people whose plans do not hold as was asked: the best that
+        was found, which is not advised."""
         return as_it_came(self._beside(self._about(self.apart), self._features(self.apart)), self.polars)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.promised import ADVICE, PLANS, SUMMARY
+from holdfast.explaining.advice import ALREADY
 from holdfast.explaining.advice_files import SCHEMA
 from holdfast.explaining.frames import as_text
 from holdfast.explaining.person import PersonPlan, changes_of
@@ -26,8 +26,7 @@ from holdfast.utils.sealing import unsealed
 
 CHANGES, NOT_DURABLE = "changes.csv", "not_durable.csv"
 # The first columns of advice.csv. They are known by their places: one that a feature is called like has another name.
-ID, PLAN, FOUND, COST, HOLD, LOW, HIGH, WHY_NOT = range(8)
-HAS_THE_CLASS = re.compile(r"the deployed model says '.*' already", re.DOTALL)  # in why_not
+ID, PLAN, FOUND, COST, HOLD, LOW, HIGH, WHY_NOT, STATUS = range(9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +75,12 @@ class AdviceFolder:
                 f"{some(self.labels)}"
             )
         rows = self._rows[person]
-        why_not = rows[0][WHY_NOT]
         return case(
             self.labels[person],
             tuple(self._plan(person, row) for row in rows if row[PLAN] > 0),
             self.schema,
             self.summary["decided"],
-            already=isinstance(why_not, str) and HAS_THE_CLASS.fullmatch(why_not) is not None,
+            already=rows[0][STATUS] == ALREADY,
             not_durable=person in self._not_durable,
         )
 
