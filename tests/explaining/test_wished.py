@@ -106,7 +106,8 @@ def test_what_only_the_promise_is_too_careful_for_is_said_so(explainer):
     stuck = list(tight)[: REASONS + 2]  # some who are told the reason in full, and some by random points
     advice = explainer.explain(applicants(PEOPLE), promise=0.4, wishes={label: tight[label] for label in stuck})
     assert advice.promise.promised
-    assert {advice.of(label).why_not for label in stuck} == {"no plan was found at the caution that the promise needs"}
+    (reason,) = {advice.of(label).why_not for label in stuck}
+    assert reason.startswith("no plan was found that is as cautious as the promise needs")
 
 
 def test_nobodys_wish_is_no_wish(explainer):

@@ -60,9 +60,10 @@ def test_each_card_says_what_the_advice_says():
             told = [
                 f"{names[place]}: {data['words'][place][row[4][place]]} → {data['words'][place][then]}"
                 + (" (follows)" if follows else "")
-                for place, then, follows in moved
+                for place, then, follows, _ in moved
             ]
             assert told == [str(change) for change in plan.changes]
+            assert sum(part for *_, part in moved) == pytest.approx(plan.cost, rel=1e-2)
         assert (data["reasons"][row[7]] if row[7] >= 0 else None) == person.why_not
 
 
@@ -144,16 +145,16 @@ def test_groups_count_what_the_advice_counts():
 
 
 def test_small_groups_are_not_shown():
-    rare = advice().people.assign(branch=["rare"] * (LEAST - 1) + ["common"] * (90 - LEAST + 1))
+    rare = advice().people.assign(branch=["few people"] * (LEAST - 1) + ["common"] * (90 - LEAST + 1))
     own = replace(advice(), people=rare)
     (by_branch,) = groupings(own, ["branch"])
     assert [group.name for group in by_branch.groups] == ["common"]
     assert (by_branch.hidden, by_branch.hidden_people) == (1, LEAST - 1)
     assert (by_branch.member[: LEAST - 1] == -1).all()
     text = report_text(own, groups=["branch"])
-    assert "rare" not in text
+    assert "few people" not in text
     assert f"Not shown: 1 group with {LEAST - 1} people together." in section(text, "groups")
-    enough = replace(advice(), people=rare.assign(branch=["rare"] * LEAST + ["common"] * (90 - LEAST)))
+    enough = replace(advice(), people=rare.assign(branch=["few people"] * LEAST + ["common"] * (90 - LEAST)))
     assert len(groupings(enough, ["branch"])[0].groups) == 2
 
 

@@ -151,7 +151,10 @@ def _in_words(reason: str | None, promised: bool) -> str:
     if reason is None:
         return "nothing was found"
     if promised and reason.startswith(POSSIBLE):
-        return "no plan was found at the caution that the promise needs"
+        return (
+            "no plan was found that is as cautious as the promise needs; a less safe plan may exist, but nothing can "
+            "be promised of it"
+        )
     return reason
 
 

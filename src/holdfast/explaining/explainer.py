@@ -23,6 +23,7 @@ from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
+from holdfast.explaining.saving import table_hash
 from holdfast.explaining.searching import (
     Outcome,
     Question,
@@ -281,6 +282,8 @@ class Explainer:
             "plans": plans,
             "wishes": sum(wish is not None for wish in asked.wishes),
             "rows": said,
+            "cost": f"l{norm_of(own)} distance in the encoded table (scaling '{self.scaling}')",
+            "people_sha256": table_hash(self.encoding, asked.people[list(self.encoding.schema.names)]),
             **self._decided(),
         }
         return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
@@ -317,7 +320,6 @@ class Explainer:
             "constraints": "on" if self.constrained else "off",
             "plausible": self.plausible if self.constrained else None,
             "retrained": {} if self.retrain is None else self.roles.counts(),
-            "cost": f"l1 distance in the encoded table (scaling '{self.scaling}'), unless the method has another norm",
             "confidence": 0.95,
             **self._provenance,
         }

@@ -31,7 +31,9 @@ class Group:
     name: str
     people: int
     refused: int  # who lack the class that they want
+    refusal: Limits  # share of the people
     planned: int  # of these, who have a plan
+    plans: int  # that they have together
     served: Limits | None  # share of the refused who have a plan
     cost: float | None  # median of their cheapest plans
     invalidated: Limits | None  # share of pairs of a plan and an audit model
@@ -122,7 +124,9 @@ def _group(advice: Advice, name: str, own: NDArray[np.bool_]) -> Group:
         name,
         int(own.sum()),
         refused,
+        _share(refused, int(own.sum())) or (0.0, 0.0, 1.0),
         planned,
+        int(mine.sum()),
         _share(planned, refused),
         float(np.median(costs)) if len(costs) else None,
         None if inside is None else (inside.rate, *inside.interval()),

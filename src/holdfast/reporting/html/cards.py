@@ -12,6 +12,7 @@ from holdfast.explaining.advice import STATUS, Advice, Audited
 from holdfast.explaining.person import Change, in_words
 from holdfast.reporting.groups import Grouping
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import plain, printable
 
 DIGITS = 4  # of a cost
@@ -70,7 +71,7 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
             given.get(row, []),
             apart.get(row, []),
             _place(advice.why_not[row], reasons),
-            _place(advice.wishes[row] if advice.wishes else None, wishes),
+            _place(_limits(advice, row), wishes),
         ]
         for row, (label, status) in enumerate(advice.status.items())
     ]
@@ -80,6 +81,8 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
         "classes": classes.list,
         "reasons": reasons.list,
         "wishes": wishes.list,
+        "hold": advice.decided.get("hold"),
+        "kinds": [] if advice.audit is None else list(advice.audit.by_kind),
         "members": 0 if advice.audit is None else len(advice.audit.kinds),
         "groups": [
             {
@@ -93,19 +96,48 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
     }
 
 
+def _limits(advice: Advice, row: int) -> str | None:
+    wish = advice.wishes[row] if advice.wishes else None
+    return None if wish is None else in_limits(wish)
+
+
 def _plans(
     advice: Advice, part: Audited, changes: list[tuple[Change, ...]], words: Sequence[_Words]
 ) -> dict[int, list[Any]]:
-    """The plans of each person: cost, held, low, high, and the changes: feature, then, follows."""
+    """The plans of each person: cost, held, low, high, and the changes: feature, then, follows, part of the cost."""
     names = {name: place for place, name in enumerate(advice.encoding.schema.names)}
-    costs = part.answers.counterfactuals.cost(advice.norm).double().tolist()
+    costs, parts = part.answers.counterfactuals.cost(advice.norm).double().tolist(), _cost_parts(advice, part)
     _, low, high = part.limits
     told: dict[int, list[Any]] = {}
     for row, (place, own) in enumerate(zip(part.answers.place.tolist(), changes, strict=True)):
-        moved = [[names[one.feature], words[names[one.feature]].place(one.after), int(one.follows)] for one in own]
+        places = [names[one.feature] for one in own]
+        moved = [
+            [place_of, words[place_of].place(one.after), int(one.follows), parts[row][place_of]]
+            for place_of, one in zip(places, own, strict=True)
+        ]
         held = [None] * 3 if part.held is None else [int(part.held[row]), _round(low[row]), _round(high[row])]
         told.setdefault(place, []).append([_significant(costs[row]), *held, moved])
     return told
+
+
+def _cost_parts(advice: Advice, part: Audited) -> list[list[float | None]]:
+    """What each feature adds to the cost of each plan: (m, features); None where a cost is no sum (l2)."""
+    answer = part.answers.counterfactuals
+    if advice.norm != 1:
+        return [[None] * len(advice.encoding.schema.names)] * len(part)
+    moved = (answer.point - answer.origin).abs().double().cpu().numpy()
+    each = np.stack([moved[:, place].sum(1) for _, place in advice.encoding.places], axis=1)
+    return [[_significant(value) for value in row] for row in each.tolist()]
+
+
+def in_limits(wish: Wish) -> str:
+    """What one person asked for, as a card says it."""
+    told = [f"{called(name)} {word(low)} to {word(high)}" for name, (low, high) in wish.ranges.items()]
+    if wish.keep:
+        told.append(f"keeps {', '.join(map(called, wish.keep))}")
+    if wish.prefer:
+        told.append(f"would rather change {', '.join(map(called, wish.prefer))}")
+    return "; ".join(told)
 
 
 def _place(told: object | None, words: _Words) -> int:

@@ -16,6 +16,7 @@ from holdfast.reporting.groups import LEAST, groupings
 from holdfast.reporting.html.cards import as_json, cards
 from holdfast.reporting.html.constraints import constraints
 from holdfast.reporting.html.summary import as_asked, cost_ends, counts, doubts, kept, reasons, role_rows
+from holdfast.reporting.html.verdicts import comparing, dearer, holding
 from holdfast.reporting.plots.advice import cost_groups
 from holdfast.reporting.plots.plotting import svg_of
 from holdfast.reporting.templates import environment
@@ -24,7 +25,7 @@ from holdfast.utils.files import as_path, write_text
 TEMPLATES = Path(__file__).parent / "templates"
 NOT_SAID: dict[str, Any] = {  # by advice that was put together by hand
     "data": None, "model_sha256": None, "model_sha256_of": "", "retrained_from": None, "kinds_of_change": {},
-    "accuracy": None, "wishes": 0, "versions": {}, "files": {}, "command": None,
+    "accuracy": None, "people_sha256": None, "wishes": 0, "versions": {}, "files": {}, "command": None,
 }  # fmt: skip
 
 
@@ -77,6 +78,11 @@ def report_text(
             relations=[str(relation) for relation in advice.encoding.schema.relations],
             figures=_figures(advice),
             cost_groups=cost_groups(advice),
+            holding=holding(advice),
+            comparing=comparing(compared),
+            dearer=dearer(cost_groups(advice)),
+            standard=advice.encoding.scaling == "standard",
+            several=bool((advice.given.answers.plan > 1).any()),
             people=Markup(as_json(cards(advice, compared))),  # has no character that HTML reads
             style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),

@@ -27,6 +27,8 @@ def draw_promise(axes: Axes, promise: Promise) -> None:
     for (kind, own), (colour, marker) in zip(curve.groupby("kind", sort=False), LOOKS, strict=False):
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
         axes.plot(own[cost], 100 * own["bound"], linestyle="-", label=f"{as_text(kind)}: could be promised", **look)
+        for at, bound, knob in zip(own[cost], own["bound"], own["knob"], strict=True):
+            axes.annotate(f"{knob:g}", (at, 100 * bound), (5, 5), textcoords="offset points", fontsize=7)
         own_loss = {"linestyle": ":", "markerfacecolor": "none", "label": f"{as_text(kind)}: calibration models"}
         axes.plot(own[cost], 100 * own["loss"], **look | own_loss)
         highest += [*(100 * own["bound"]), *(100 * own["loss"])]

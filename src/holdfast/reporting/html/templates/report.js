@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const PAGE = 50, PRINTED = 2000;
   const STATUS = ["plan", "not-durable", "has-the-class", "nothing-found"];
-  const WORDS = ["has a plan", "no plan holds as asked", "has the class already", "nothing found"];
+  const WORDS = ["has a plan", "not durable", "has the class already", "nothing found"];
   const RULES = { never: "never changes", any: "may change", up: "may only rise", down: "may only fall" };
   const by = (id) => document.getElementById(id);
   const list = by("people"), count = by("count"), more = by("more"), search = by("search");
@@ -36,14 +36,19 @@
   }
   function held(plan) {
     if (plan[1] === null) return "The deployed model accepts it. Whether a retrained model does is not known.";
-    const all = plan[1] === data.members;
-    return (all ? "Still accepted by " : "Accepted by ") + plan[1] + " of " + data.members +
-      " retrained models that chose nothing: at least " + percent(plan[2]) + " at 95\u00a0% confidence.";
+    const fewer = data.hold !== null && plan[1] < data.hold * data.members - 1e-9;
+    return "Still accepted by " + plan[1] + " of " + data.members + " retrained models" + (fewer ? ", which is fewer than was asked of the models that chose it" : "") +
+      "; at least " + percent(plan[2]) + " of such models accept it, at 95\u00a0% confidence.";
   }
   function planBox(person, plan, place, apart) {
     const box = make("div", { class: apart ? "plan-box apart" : "plan-box" });
-    box.append(make("h3", {}, apart ? "Not durable" : "Plan " + (place + 1), make("span", {}, "cost " + number(plan[0]))));
-    box.append(make("ul", {}, ...plan[4].map((moved) => make("li", {}, change(person, moved)))));
+    const title = apart ? "Not durable" : person.plans.length > 1 ? "Plan " + (place + 1) : "Plan";
+    box.append(make("h3", {}, title, make("span", {}, "cost " + number(plan[0]))));
+    if (plan[4].length > 1) box.append(make("p", { class: "soft" }, "All of these together:"));
+    box.append(make("ul", {}, ...plan[4].map(function (moved) {
+      const part = plan[4].length > 1 && moved[3] !== null ? [" ", make("span", { class: "soft part" }, "(cost " + number(moved[3]) + ")")] : [];
+      return make("li", {}, change(person, moved), ...part);
+    })));
     if (plan[1] !== null) {
       const bar = make("i");
       bar.style.width = (100 * plan[1] / data.members) + "%";
@@ -66,9 +71,14 @@
     const table = make("table", {}, make("caption", { class: "unseen" }, "All values of " + person.label), make("thead", {}, head), make("tbody", {}, ...rows));
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All values of " + person.label }, table);
   }
+  function note() {
+    const asked = data.kinds.length ? " The retrained models had no say in choosing the plans; they are of kind " + data.kinds.map((kind) => "“" + kind + "”").join(" and ") +
+      ", and of other ways to retrain nothing is known. What they say is a measurement, not a promise." : "";
+    return "A plan is good while everything that it does not name stays the same. No end date is known: ask again when the model, the data or the rules change." + asked;
+  }
   function kept(person) {
     const told = data.features.map(([called, rule], feature) => rule === "never" ? called + " (" + now(person, feature) + ")" : null).filter(Boolean);
-    return told.length ? "Not allowed to change: " + told.join(", ") + "." : "Every feature was allowed to change.";
+    return told.length ? "No plan was allowed to change: " + told.join(", ") + "." : "Every feature was allowed to change.";
   }
   function body(person) {
     const inside = make("div", { class: "body" });
@@ -76,14 +86,14 @@
     const already = STATUS[person.status] === "has-the-class";
     inside.append(make("p", {}, already ? "The deployed model says “" + has + "” already." : "Now refused: the deployed model says “" + has + "”; wanted is “" + wants + "”."));
     if (person.plans.length) inside.append(make("div", { class: "plans" }, ...person.plans.map((plan, place) => planBox(person, plan, place, false))));
-    if (person.plans.length) inside.append(make("p", { class: "soft" }, "A plan is good while everything else stays as it is, and for models like those that were asked."));
+    if (person.plans.length) inside.append(make("p", { class: "soft" }, note()));
     if (person.why >= 0 && !already) inside.append(make("p", {}, make("strong", {}, "No plan: "), data.reasons[person.why] + "."));
     if (person.apart.length) {
       inside.append(make("p", {}, "The best that was found. It does not hold as was asked, and is no advice to give:"));
       inside.append(make("div", { class: "plans" }, ...person.apart.map((plan, place) => planBox(person, plan, place, true))));
     }
     if (!already) inside.append(make("p", {}, kept(person)));
-    if (!already && person.wish >= 0) inside.append(make("p", {}, "Their own wish: " + data.wishes[person.wish] + "."));
+    if (!already && person.wish >= 0) inside.append(make("p", {}, "Limits for this person: " + data.wishes[person.wish] + "."));
     const all = make("details", {}, make("summary", {}, "All values"));
     all.addEventListener("toggle", function () { if (all.open && all.children.length === 1) all.append(valueTable(person)); });
     inside.append(all);
@@ -110,7 +120,7 @@
   function text(person) {
     if (person.text === undefined) {
       const told = [...person.plans, ...person.apart].flatMap((plan) => plan[4].map((moved) => change(person, moved)));
-      const own = person.values.map((_, feature) => name(feature) + " " + now(person, feature));
+      const own = person.values.map((_, feature) => now(person, feature));
       person.text = [person.label, WORDS[person.status], ...told, ...own, person.why < 0 ? "" : data.reasons[person.why]].join("\n").toLowerCase();
     }
     return person.text;
@@ -142,7 +152,7 @@
     shown += next.length;
     const left = matching.length - shown;
     count.textContent = matching.length.toLocaleString("en") + " of " + people.length.toLocaleString("en") + " people" +
-      (left > 0 ? ", the first " + shown.toLocaleString("en") + " shown" : "");
+      (left > 0 ? ", the first " + shown.toLocaleString("en") + " shown" : matching.length ? "" : ": nothing matches; change the search or the filters");
     more.hidden = left <= 0;
     more.textContent = "Show " + Math.min(PAGE, left) + " more";
   }
