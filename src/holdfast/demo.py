@@ -61,7 +61,7 @@ LETTER = {
     "bank": "Example Bank\nMain Street 1\n10115 Berlin",
     "applicant": "Alex Example\nSide Street 2\n10117 Berlin",
     "decision": "We declined your application for a loan.",
-    "good_until": "the next time that we train the model again",
+    "good_until": "three months after the date of this letter",
     "contact": "the credit desk of Example Bank",
     "authority": "the authority of the state that the bank is in",
 }

@@ -243,3 +243,15 @@ def test_an_explainer_of_the_same_files_says_the_same(files, done):
     advice = own.explain(pd.read_csv(files / "people.csv"), hold=0.75, plans=2)
     kept = pd.read_csv(folder / "advice.csv")
     pd.testing.assert_frame_equal(advice.wide()[FEATURES], kept[FEATURES])
+
+
+def test_a_page_that_cannot_be_written_loses_no_advice(given, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("the page is broken")
+
+    monkeypatch.setattr("holdfast.reporting.html.page.report_text", broken)
+    ran = invoke("explain", *given, *RETRAIN, "--rows", 3, "--out", "advice", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "the page is broken" in ran.stderr
+    assert "summary.json" in {path.name for path in (tmp_path / "advice").iterdir()}
+    assert len(pd.read_csv(tmp_path / "advice" / "advice.csv")) == 3

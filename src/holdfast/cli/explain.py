@@ -187,8 +187,13 @@ def explain(
         read = _digests([None if data in DATASETS else data, people, schema, model, *(retrained or ())])
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
+        try:
+            report = report_text(advice, groups=groups)
+        except Exception:
+            save_advice(advice, out)  # whatever is wrong with the page, hours of search are not lost by it
+            raise
         # Before showing: nothing that happens to the terminal loses the work.
-        files = save_advice(advice, out, also={REPORT: report_text(advice, groups=groups)})
+        files = save_advice(advice, out, also={REPORT: report})
         show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
