@@ -107,7 +107,7 @@ def test_what_only_the_promise_is_too_careful_for_is_said_so(explainer):
     advice = explainer.explain(applicants(PEOPLE), promise=0.4, wishes={label: tight[label] for label in stuck})
     assert advice.promise.promised
     (reason,) = {advice.of(label).why_not for label in stuck}
-    assert reason.startswith("no plan was found that is as cautious as the promise needs")
+    assert reason.startswith("no plan was found that is safe enough for the promise")
 
 
 def test_nobodys_wish_is_no_wish(explainer):

@@ -214,3 +214,13 @@ def test_reasons_that_differ_in_numbers_alone_are_counted_together():
     why = tuple(f"the nearest is at {row}.5" if row < 3 else "no way" for row in range(len(advice())))
     nobody = replace(advice(), why_not=why, given=advice().apart, now=("no",) * len(advice()))
     assert reasons(nobody) == [("no way", len(advice()) - 3), ("the nearest is at …", 3)]
+
+
+def test_a_card_shows_a_persons_limits_within_what_the_schema_allows():
+    wish = hf.Wish(keep=("housing",), prefer=("savings",), ranges={"income": (12.5, 500.0)})
+    own = hf.Explainer(loans.model(), loans.train_rows(), schema=loans.schema(), want="yes")
+    data = data_of(report_text(own.explain(loans.applicants(4), wishes=wish)))
+    highest = loans.train_rows()["income"].max()
+    assert data["wishes"] == [f"income 13 to {highest}; keeps housing; would rather change savings"]
+    assert {row[8] for row in data["people"]} == {0}
+    assert data_of(report_text(advice()))["people"][0][8] == -1

@@ -15,13 +15,13 @@ from holdfast.reporting.plots.advice import CostGroup
     ("rate", "low", "most", "says"),
     [
         (0.01, 0.005, 0.04, "confirm it"),
-        (0.036, 0.03, 0.065, "agree with it, and are too few to prove"),
-        (0.06, 0.045, 0.09, "do not agree with it, and are too few to prove"),
+        (0.036, 0.03, 0.065, "fits the promise, but 100 models prove neither"),
+        (0.06, 0.045, 0.09, "does not fit the promise, but 100 models prove neither"),
         (0.10, 0.06, 0.14, "contradict it"),
     ],
 )
 def test_a_promise_is_confirmed_only_by_its_limit(rate, low, most, says):
-    said = _promise_kept(Kept("seeds", 100, rate, low, most, most, 0, 0), 0.05)
+    said = _promise_kept(Kept("seeds", 100, rate, low, most, most, 0), 0.05)
     assert says in said
     assert "5\N{NO-BREAK SPACE}%" in said
 

@@ -152,8 +152,8 @@ def _in_words(reason: str | None, promised: bool) -> str:
         return "nothing was found"
     if promised and reason.startswith(POSSIBLE):
         return (
-            "no plan was found that is as cautious as the promise needs; a less safe plan may exist, but nothing can "
-            "be promised of it"
+            "no plan was found that is safe enough for the promise: too few retrained models would accept what is "
+            "within reach; a less safe plan may exist, but nothing can be promised of it"
         )
     return reason
 

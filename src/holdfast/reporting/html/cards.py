@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from holdfast.explaining.advice import STATUS, Advice, Audited
 from holdfast.explaining.person import Change, in_words
 from holdfast.reporting.groups import Grouping
-from holdfast.tabular.feature import Feature
+from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.feature import Feature, Level
 from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import plain, printable
 
@@ -98,7 +100,7 @@ def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
 
 def _limits(advice: Advice, row: int) -> str | None:
     wish = advice.wishes[row] if advice.wishes else None
-    return None if wish is None else in_limits(wish)
+    return None if wish is None else in_limits(wish, advice.encoding)
 
 
 def _plans(
@@ -130,14 +132,25 @@ def _cost_parts(advice: Advice, part: Audited) -> list[list[float | None]]:
     return [[_significant(value) for value in row] for row in each.tolist()]
 
 
-def in_limits(wish: Wish) -> str:
-    """What one person asked for, as a card says it."""
-    told = [f"{called(name)} {word(low)} to {word(high)}" for name, (low, high) in wish.ranges.items()]
+def in_limits(wish: Wish, encoding: Encoding) -> str:
+    """What one person asked for, as a card says it; a range within what the schema allows."""
+    told = [f"{called(name)} {word(low)} to {word(high)}" for name, low, high in _ranges(wish, encoding)]
     if wish.keep:
         told.append(f"keeps {', '.join(map(called, wish.keep))}")
     if wish.prefer:
         told.append(f"would rather change {', '.join(map(called, wish.prefer))}")
     return "; ".join(told)
+
+
+def _ranges(wish: Wish, encoding: Encoding) -> Iterable[tuple[str, Level, Level]]:
+    places = {feature.name: (feature, place.start) for feature, place in encoding.places}
+    for name, (low, high) in wish.ranges.items():
+        feature, column = places[name]
+        if not feature.is_numeric:
+            yield name, low, high
+            continue
+        least, most = max(float(low), float(encoding.lower[column])), min(float(high), float(encoding.upper[column]))
+        yield (name, math.ceil(least), math.floor(most)) if feature.kind == "integer" else (name, least, most)
 
 
 def _place(told: object | None, words: _Words) -> int:

@@ -79,6 +79,7 @@ def report_text(
             figures=_figures(advice),
             cost_groups=cost_groups(advice),
             holding=holding(advice),
+            weakest=None if advice.given.held is None or not len(advice.given) else int(advice.given.held.min()),
             comparing=comparing(compared),
             dearer=dearer(cost_groups(advice)),
             standard=advice.encoding.scaling == "standard",

@@ -61,7 +61,6 @@ class Kept:
     high: float
     most: float  # one-sided limit
     every: int  # plans that all these models accept
-    least: int  # plans that the fewest of them accept
 
 
 def kept(advice: Advice) -> list[Kept]:
@@ -69,14 +68,8 @@ def kept(advice: Advice) -> list[Kept]:
         return []
     told = []
     for kind, part in advice.audit.by_kind.items():
-        held = (1 - part.per_row) * len(part.kinds)
-        every = int((part.per_row == 0).sum())
-        told.append(
-            Kept(
-                kind, len(part.kinds), part.rate, *part.interval(), upper_limit(part.per_member), every,
-                round(float(held.min())),
-            )
-        )  # fmt: skip
+        limits = (*part.interval(), upper_limit(part.per_member))
+        told.append(Kept(kind, len(part.kinds), part.rate, *limits, every=int((part.per_row == 0).sum())))
     return told
 
 

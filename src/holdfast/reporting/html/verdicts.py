@@ -31,8 +31,9 @@ def _promise_kept(one: Kept, rate: float) -> str:
         return f"Promised was at most {asked(rate)}: these models confirm it."
     if one.low > rate:
         return f"Promised was at most {asked(rate)}: these models contradict it."
-    word = "agree with" if one.rate <= rate else "do not agree with"
-    return f"Promised was at most {asked(rate)} on average: these models {word} it, and are too few to prove either."
+    fits = "fits" if one.rate <= rate else "does not fit"
+    said = f"this {fits} the promise, but {one.models} models prove neither"
+    return f"Promised was at most {asked(rate)} on average: {said}."
 
 
 def comparing(groupings: Sequence[Grouping]) -> str:
