@@ -130,18 +130,6 @@ def test_a_group_that_is_no_column_is_told_before_any_long_work(given, tmp_path,
     assert not (tmp_path / "holdfast-advice").exists()
 
 
-def test_a_report_that_fails_leaves_no_file_at_all(given, tmp_path):
-    def failing(*_, **__):
-        raise ValueError("no room for the report")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.reporting.html.page.report_text", failing)
-        ran = invoke("explain", *given, cwd=tmp_path)
-    assert ran.returncode == 1
-    assert "no room for the report" in ran.stderr
-    assert not (tmp_path / "holdfast-advice").exists()
-
-
 def test_json_is_all_that_is_printed(given, tmp_path):
     ran = invoke("explain", *given, "--json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
