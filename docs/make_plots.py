@@ -1,4 +1,4 @@
-"""Make the pictures of docs/plots.md: run the page's own blocks, which save them, in docs/figures.
+"""Make the pictures of docs/howto/plots.md: run the page's own blocks, which save them, in docs/figures.
 
 python docs/make_plots.py
 """
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def main() -> None:
-    code = "\n".join(BLOCK.findall((DOCS / "plots.md").read_text(encoding="utf-8")))
+    code = "\n".join(BLOCK.findall((DOCS / "howto" / "plots.md").read_text(encoding="utf-8")))
     mpl.use("agg")
     os.chdir(DOCS / "figures")
     exec(compile(code, "plots.md", "exec"), {"__name__": "plots"})

@@ -23,27 +23,8 @@ import holdfast as hf
 from commands import HANG, invoke
 from holdfast.auditing.audit_files import Data, read_data
 
-# Pages whose blocks take much longer than ten seconds of one core.
-SLOW = {
-    f"docs/{page}.md"
-    for page in (
-        "advice",
-        "audit",
-        "changes",
-        "external",
-        "families",
-        "intervals",
-        "letter",
-        "mathematics",
-        "models",
-        "plots",
-        "promise",
-        "rehearsal",
-        "start",
-        "store",
-        "studies",
-    )
-}
+# Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
+FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search")}
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.
 AS_NAMED = (
@@ -88,7 +69,7 @@ SMALL = {
         "--retrain bootstrap:3"
     ),
 }
-# The commands of docs/start.md and of the front page. They run in the folder that the blocks of docs/start.md write,
+# The commands of docs/start/table.md and of the front page. They run in the folder that the blocks of docs/start/table.md write,
 # after the commands whose files they need.
 INIT = "holdfast init train.csv --label risk"
 EXPLAIN = (
@@ -158,7 +139,7 @@ def test_the_example_of_the_front_page_runs_as_pasted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in WITH_BLOCKS]
+    "page", [pytest.param(page, marks=() if page in FAST else pytest.mark.slow) for page in WITH_BLOCKS]
 )
 def test_the_blocks_of_a_page_run_as_pasted_and_print_what_it_shows(page, tmp_path):
     check_shown(page, run_as_pasted(page, tmp_path))
@@ -242,9 +223,9 @@ def files(tmp_path_factory, german, family, advice) -> Path:
 
 @pytest.fixture(scope="module")
 def first_files(tmp_path_factory) -> Path:
-    """The folder that docs/start.md writes for its commands: by its first block, and the one that saves; and the file
-    of fields that docs/letter.md writes."""
-    pages = PAGES["docs/start.md"] + PAGES["docs/letter.md"]
+    """The folder that docs/start/table.md writes for its commands: by its first block, and the one that saves; and the file
+    of fields that docs/howto/letter.md writes."""
+    pages = PAGES["docs/start/table.md"] + PAGES["docs/howto/letter.md"]
     parts = [code for language, code in FENCE.findall(pages) if language == "python"]
     folder = tmp_path_factory.mktemp("first")
     run_code("\n".join([parts[0], *(code for code in parts if "to_csv" in code or "bank.toml" in code)]), folder)

@@ -144,7 +144,7 @@ def _fields(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     if not path.is_file():
-        raise ValueError(f"there is no file {path} of fields; write one, such as bank.toml: docs/letter.md")
+        raise ValueError(f"there is no file {path} of fields; write one, such as bank.toml: docs/howto/letter.md")
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:

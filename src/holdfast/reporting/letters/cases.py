@@ -54,7 +54,7 @@ def case(
     if decided.get("schema") == "read off the table":
         warnings.warn(
             "the schema was read off the table, so the letter may tell people to change what nobody can change; write "
-            "a schema first: docs/schema.md",
+            "a schema first: docs/howto/schema.md",
             stacklevel=4,
         )
     doubted = bool(decided.get("warnings"))

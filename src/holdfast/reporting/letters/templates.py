@@ -61,7 +61,7 @@ class Template:
         if code not in self.languages:
             raise ValueError(
                 f"the template {self.name!r} has no language {code!r}{did_you_mean(code, self.languages)}; it has "
-                f"{', '.join(self.languages)}. A bank's own template may have more: docs/letter.md"
+                f"{', '.join(self.languages)}. A bank's own template may have more: docs/howto/letter.md"
             )
         if code not in self._read_languages:
             shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
@@ -103,7 +103,7 @@ def template_of(given: str | Path) -> Template:
     if not (folder / HEADER).is_file():
         raise ValueError(
             f"{given!s} is no template: there is no {folder / HEADER}; choose {' or '.join(SHIPPED)}, or name the "
-            "folder of your own, with letter.toml and the words of a language: docs/letter.md"
+            "folder of your own, with letter.toml and the words of a language: docs/howto/letter.md"
         )
     about = _read(folder / HEADER)
     unknown = [key for key in about if key not in ("fields", "page", "notes")]
