@@ -20,7 +20,7 @@ PEER_ENVS := .venv-art .venv-alibi .venv-dice
 APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/black_box.py \
          bench/attack.py
 
-.PHONY: demo test test-all pytest browser check format bench peers fidelity results listing dist sbom lock clean
+.PHONY: demo test test-all pytest browser docs check format bench peers fidelity results listing dist sbom lock clean
 
 demo: $(STAMP)  ## the whole package on German Credit
 	$(BIN)/holdfast demo
@@ -39,6 +39,11 @@ endif
 
 browser:  ## a browser for the tests of pages: Debian's Chromium, where there is none yet
 	$(PYTHON) tools/browsers.py
+
+docs: $(STAMP)  ## the site, in site/: strictly and offline
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python tools/reference.py
+	@echo "open site/index.html in a browser"
 
 check: $(STAMP)  ## format, lint, types
 	$(BIN)/ruff format --check .
@@ -83,7 +88,7 @@ lock:  ## make requirements.lock and torch.lock anew from pyproject.toml; torch 
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) dist holdfast-demo
+	rm -rf $(VENV) $(PEERS) $(PEER_ENVS) dist site holdfast-demo
 
 # The stamp is written last, so an install that was cut off is done again. pip refuses a file whose hash is not in
 # requirements.lock; torch comes after it and alone, since --require-hashes is for all packages of a call or for none.

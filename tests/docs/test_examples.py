@@ -8,9 +8,9 @@ import re
 import warnings
 
 import pytest
-from reference import ROOT, Name, names, shown
 
 import holdfast as hf
+from reference import ROOT, Name, names, shown
 
 FOUND = names()
 # Examples that take long: the whole package at work.

@@ -69,8 +69,8 @@ SMALL = {
         "--retrain bootstrap:3"
     ),
 }
-# The commands of docs/start/table.md and of the front page. They run in the folder that the blocks of docs/start/table.md write,
-# after the commands whose files they need.
+# The commands of the first page and of the front page. They run in the folder that the blocks of docs/start/table.md
+# write, after the commands whose files they need.
 INIT = "holdfast init train.csv --label risk"
 EXPLAIN = (
     "holdfast explain --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
@@ -223,8 +223,8 @@ def files(tmp_path_factory, german, family, advice) -> Path:
 
 @pytest.fixture(scope="module")
 def first_files(tmp_path_factory) -> Path:
-    """The folder that docs/start/table.md writes for its commands: by its first block, and the one that saves; and the file
-    of fields that docs/howto/letter.md writes."""
+    """The folder that docs/start/table.md writes for its commands: by its first block, and the one that saves; and the
+    file of fields that docs/howto/letter.md writes."""
     pages = PAGES["docs/start/table.md"] + PAGES["docs/howto/letter.md"]
     parts = [code for language, code in FENCE.findall(pages) if language == "python"]
     folder = tmp_path_factory.mktemp("first")

@@ -41,7 +41,7 @@ class Feature:
     difficulty  how hard a change is beside the same change of other features: 2 is twice as hard
     missing     True: the column may have missing values; they stay or get a value, and no one is told to lose one
     phrase      how a letter speaks of it: a text, or by language {"en": "shorten the loan from {now} to {then}"};
-                instead of a text also {"name": ..., "rise": ..., "fall": ..., "levels": {...}}: see docs/howto/letter.md
+                instead of a text also {"name": ..., "rise": ..., "fall": ..., "levels": {...}} (docs/howto/letter.md)
     """
 
     name: str
