@@ -38,8 +38,8 @@ def from_alibi(
 ) -> ImportedCounterfactuals:
     """Counterfactuals from alibi: what its CounterfactualProto or Counterfactual explained, row by row.
 
-    alibi need not be installed. Points are taken as they are, in encoded units: rows of ``encoding.encode``, with
-    ``ohe=True`` where alibi was told of categories.
+    alibi need not be installed. Points are judged exactly as given, in encoded units: rows of ``encoding.encode``,
+    with ``ohe=True`` where alibi was told of categories.
 
     Args:
         data: the table, or the encoded rows that were explained: alibi does not keep them
@@ -59,8 +59,7 @@ def from_alibi(
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> text = '{"data": {"cf": {"X": [[0.75]]}}}'  # as alibi's to_json() writes it
-        >>> imported = hf.from_alibi(table[:2], [text, None], encoding, model, target="yes")
-        >>> imported
+        >>> hf.from_alibi(table[:2], [text, None], encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; no counterfactual: 1)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Looveren et al.) and Appendix B.3, where

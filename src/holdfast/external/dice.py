@@ -52,7 +52,7 @@ def from_dice(
         ...     {
         ...         "feature_names_including_target": ["income", "approved"],
         ...         "test_data": [[[20, "no"]], [[30, "no"]]],
-        ...         "cfs_list": [[[70, "yes"], [80, "yes"]], None],  # two answers, and none
+        ...         "cfs_list": [[[70, "yes"], [80, "yes"]], None],  # two, and none
         ...         "data_interface": {"outcome_name": "approved"},
         ...     }
         ... )

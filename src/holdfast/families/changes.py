@@ -33,8 +33,8 @@ def seeds(n: int, start: int = 1) -> list[Retraining]:
 
     Examples:
         >>> import holdfast as hf
-        >>> hf.seeds(2)
-        [Retraining(init_seed=1, order_seed=1, kind='seeds'), Retraining(init_seed=2, order_seed=2, kind='seeds')]
+        >>> hf.seeds(1)
+        [Retraining(init_seed=1, order_seed=1, kind='seeds')]
         >>> hf.seeds(100, start=101)[0].init_seed  # 100 others
         101
 
@@ -105,8 +105,10 @@ def bootstrap(n: int, start: int = 0, base: Retraining = BASE) -> list[Retrainin
 
     Examples:
         >>> import holdfast as hf
-        >>> hf.changes.bootstrap(2)
-        [Retraining(redrawn=True, kind='bootstrap'), Retraining(redrawn=True, data_seed=1, kind='bootstrap')]
+        >>> hf.changes.bootstrap(1)
+        [Retraining(redrawn=True, kind='bootstrap')]
+        >>> hf.changes.bootstrap(1, start=7)  # another draw
+        [Retraining(redrawn=True, data_seed=7, kind='bootstrap')]
 
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
     the bootstrap is that of [Efron 1979](https://doi.org/10.1214/aos/1176344552).

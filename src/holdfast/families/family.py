@@ -60,7 +60,7 @@ class Family:
         (4, Family(61-8-2: 2 seeds))
         >>> family.predict(x).shape  # the class that every member gives every row
         torch.Size([4, 1000])
-        >>> own = hf.Family.from_models([family[0], family[3]], kind="ours")  # any models
+        >>> own = hf.Family.from_models([family[0], family[3]], kind="ours")
         >>> own.kinds
         ('ours', 'ours')
 
@@ -151,7 +151,7 @@ class Family:
 
     @property
     def biases(self) -> tuple[Tensor, ...]:
-        """(k, out) each."""
+        """Their biases: (k, out) each."""
         return self._layers("bias")
 
     def _layers(self, part: str) -> tuple[Tensor, ...]:

@@ -111,10 +111,10 @@ class Retraining:
         >>> import holdfast as hf
         >>> hf.Retraining()  # the deployed model
         Retraining()
-        >>> hf.leave_one_out(1, rows=700)[0].kind
-        'leave-one-out'
-        >>> hf.Retraining(left_out=17, kind="leave-one-out")  # what differs
-        Retraining(left_out=17, kind='leave-one-out')
+        >>> hf.seeds(1)[0]  # printing one shows what differs from it
+        Retraining(init_seed=1, order_seed=1, kind='seeds')
+        >>> hf.Retraining(window=(0, 500), kind="first half")  # one of your own
+        Retraining(window=(0, 500), kind='first half')
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Retraining Controls) and Appendix B.4,
     for seeds and one row left out.

@@ -38,14 +38,14 @@ def as_model(
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
     What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
-    holdfast trained and a `Merged` of them are models of encoded rows already, and come back as they are.
+    holdfast trained and a `Merged` of them are models of encoded rows already, and come back unchanged.
 
     Args:
         model: an estimator by scikit-learn's conventions, a pipeline, a model of XGBoost, LightGBM, Keras or ONNX, a
             torch module, or a function from a table to probabilities
         encoding: of the table that it was trained on
         takes: "table" (a DataFrame in the user's units), "encoded" (rows of the encoding) or "numbers" (the table's
-            columns as they are, one number each, in the order of the schema)
+            columns before encoding, one number each, in the order of the schema)
         outputs: what the model gives for a row: "probabilities", "logits" or "labels"
         classes: the class of each output, in order
 

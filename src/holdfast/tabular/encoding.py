@@ -146,7 +146,7 @@ class Encoding:
         )
 
     def encode(self, table: pd.DataFrame, dtype: torch.dtype = torch.float32) -> Tensor:
-        """(n, d). Other columns of the table, the label among them, are passed over.
+        """The rows of a table as numbers: (n, d). Other columns of the table, the label among them, are passed over.
 
         Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
         """
@@ -181,12 +181,12 @@ class Encoding:
         return x
 
     def labels(self, table: pd.DataFrame) -> Tensor:
-        """(n,) class indices, in the order of ``schema.classes``."""
+        """The class of each row as a number: (n,), the place of its label in ``schema.classes``."""
         self.schema.check(table, labelled=True)
         return torch.tensor(_codes(table[self.schema.label], self.schema.classes))
 
     def decode(self, x: Tensor) -> pd.DataFrame:
-        """Back to raw columns: whole numbers rounded, a group to the level that is most on.
+        """Encoded rows (n, d) as a table again: whole numbers rounded, a group to the level that is most on.
 
         A real number comes back as the shortest decimal that encodes to the same bits.
         """

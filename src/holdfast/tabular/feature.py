@@ -40,19 +40,20 @@ class Feature:
         zero_level: the level of a categorical column that is written as all zeros rather than as a column
         avoid: levels of a categorical column that some people have but no one is told to move to: "unknown"
         ranges: the parts of the line that a number may move to, in order: ``((0, 41310), (99999, 99999))``; what the
-            training rows show when left out, see `holdfast.tabular.ranges`
+            training rows show when left out, see "Where people are" of the page on schemas
         difficulty: how hard a change is beside the same change of other features: 2 is twice as hard
         missing: True if the column may have missing values; they stay or get a value, and no one is told to lose one
         phrase: how a letter speaks of it: a text, or by language ``{"en": "shorten the loan from {now} to {then}"}``;
-            instead of a text also ``{"name": ..., "rise": ..., "fall": ..., "levels": {...}}`` (docs/howto/letter.md)
+            instead of a text also ``{"name": ..., "rise": ..., "fall": ..., "levels": {...}}``, see the page on the
+            letter
 
     Examples:
         >>> import holdfast as hf
-        >>> savings = hf.Feature("savings", "integer", lower=0, direction="rise", step=100)
+        >>> savings = hf.Feature("savings", "integer", direction="rise", step=100)
         >>> savings.revised(upper=5000).upper
         5000
         >>> levels = ("rent", "own", "unknown")
-        >>> housing = hf.Feature("housing", "categorical", levels=levels, avoid=("unknown",))
+        >>> housing = hf.Feature("housing", "categorical", levels=levels, avoid=levels[2:])
         >>> savings.width, housing.width  # encoded columns
         (1, 3)
 

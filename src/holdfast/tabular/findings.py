@@ -61,7 +61,7 @@ class Finding:
         >>> print(finding.sentence)
         'age' has numbers from 19 to 75 and is called an age, which only rises: if that is so, say direction = "rise"
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which takes its datasets as they are (Appendix
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
     B.1).
     """
 

@@ -84,15 +84,15 @@ class Inspection:
         >>> import holdfast as hf
         >>> table, _ = hf.load("german")
         >>> inspection = hf.inspect(table, label="risk")
-        >>> inspection.schema["savings"].avoid  # a level that nobody is advised to move to
+        >>> inspection.schema["savings"].avoid  # nobody is advised to move there
         ('unknown or none',)
         >>> [finding.kind for finding in inspection.about("savings")]
         ['unknown']
-        >>> text = inspection.to_toml()  # a schema's file, with every finding as a comment
+        >>> text = inspection.to_toml()  # a schema's file, findings as comments
         >>> print(text.splitlines()[0])
         # Look this over: no table says what a person can change.
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which takes its datasets as they are (Appendix
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
     B.1).
     """
 
@@ -165,7 +165,7 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
         >>> [(finding.columns[0], finding.proposal) for finding in inspection.proposed]
         [('status_and_sex', 'mutable = false'), ('age', 'direction = "rise"')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which takes its datasets as they are (Appendix
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
     B.1).
     """
     if not isinstance(label, str):

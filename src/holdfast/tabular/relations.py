@@ -144,7 +144,7 @@ class Determines:
         return replace(self, rows=tuple(rows))
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         if not self.rows:
             raise ValueError(f"relation '{self}' has no rows yet; learn them with schema.learned(table)")
         _check_columns(table, self.columns)
@@ -186,7 +186,7 @@ class Implies:
         >>> relation = hf.Implies(when={"job": ("none",)}, then={"salary": (0, 0)})
         >>> print(relation)
         if job is none, then salary is 0
-        >>> table = pd.DataFrame({"job": ["none", "none", "nurse"], "salary": [0, 900, 900]})
+        >>> table = pd.DataFrame({"job": ["none", "none", "nurse"], "salary": [0, 9, 9]})
         >>> relation.holds(table).tolist()
         [True, False, True]
 
@@ -241,7 +241,7 @@ class Implies:
         return Between((numbers[0], numbers[-1]))
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         _check_columns(table, self.columns)
         return _or_missing(~_met(self.when, table) | _met(self.then, table), table, self.columns)
 
@@ -288,7 +288,7 @@ class Exclusive:
         return self
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         return _or_missing((_numbers(table, self.columns) > 0).sum(1) <= 1, table, self.columns)
 
     def explain(self, row: Mapping[str, Any]) -> str:
@@ -344,7 +344,7 @@ class Ordered:
         return replace(self, levels=first.levels)
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         numbers = self._places(table)
         right = (numbers[:, :-1] <= numbers[:, 1:] + _slack(numbers)[:, None]).all(1)
         return _or_missing(right, table, self.columns)
@@ -419,7 +419,7 @@ class Sums:
         return self
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         import numpy as np
 
         numbers = _numbers(table, self.columns)
@@ -525,7 +525,7 @@ class Follows:
         return np.ones(len(table), dtype=bool)
 
     def followed(self, table: pd.DataFrame, origin: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where the column has moved from origin as far as it must, and no further.
+        """For each row, whether the column has moved from origin as far as it must, and no further: (n,).
 
         Within half a unit, as a whole number is rounded; where a value is missing, it counts as holding.
         """

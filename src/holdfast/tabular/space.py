@@ -55,8 +55,8 @@ class Group:
         >>> import torch
         >>> group = hf.Group(columns=(0, 1, 2), avoid=(2,))
         >>> space = replace(hf.Space.box(torch.zeros(3), torch.ones(3)), groups=(group,))
-        >>> origin, point = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[0.2, 0.7, 0.9]])
-        >>> space.snap(point, origin)
+        >>> origin = torch.tensor([[1.0, 0.0, 0.0]])
+        >>> space.snap(torch.tensor([[0.2, 0.7, 0.9]]), origin)
         tensor([[0., 1., 0.]])
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.1, encodes categories one-hot; its
@@ -252,7 +252,7 @@ class Space:
 
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
-        """Bounds and nothing else."""
+        """Bounds (d,) and nothing else."""
         for name, bound in {"lower": lower, "upper": upper}.items():
             if not isinstance(bound, Tensor):
                 raise TypeError(f"{name} is a {type(bound).__name__}; expected a tensor with a number for each column")
@@ -261,7 +261,7 @@ class Space:
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
-        """The paper's setting: one [min, max] of the whole matrix for every column, nothing snapped."""
+        """The paper's setting: one [min, max] of the whole matrix x (n, d) for every column, nothing snapped."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x is a {type(x).__name__}; expected encoded rows: encoding.encode(table) makes them")
         if x.ndim != 2 or x.numel() == 0:
@@ -380,7 +380,7 @@ class Space:
             )
 
     def project(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The point of the convex hull nearest to x in the Euclidean norm."""
+        """The point nearest to x (Euclidean norm) in the convex hull of what a person at origin can do: (n, d)."""
         self._check_points(x, origin)
         space = self.to(x)
         low, high = space._hull(origin)
@@ -390,7 +390,7 @@ class Space:
         return torch.where(space.changeable, point, origin)
 
     def snap(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The valid point nearest to x; where staying is as near as moving, staying.
+        """The valid point nearest to x for a person at origin; where staying is as near as moving, staying: (n, d).
 
         Columns that relations join are completed then; where that cannot be, they stay as they are.
         """
