@@ -60,7 +60,7 @@ class Audit:
         >>> import holdfast as hf
         >>> x, found = torch.zeros(2, 1), torch.tensor([True, True])
         >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1, 1]), found)
-        >>> said = torch.tensor([[1, 1], [1, 0], [1, 0], [1, 1]])  # four models, two points
+        >>> said = torch.tensor([[1, 1], [1, 0], [1, 0], [1, 1]])  # four models, two rows
         >>> result = hf.Audit(said, answer, kinds=("seeds",) * 4)
         >>> result.rate, result.found_and_held
         (0.25, 0.75)
@@ -315,7 +315,8 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
         >>> x, y = encoding.encode(table), encoding.labels(table)
         >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
         >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
-        >>> family = hf.train(x, y, recipe, hf.seeds(5) + hf.leave_one_out(5, rows=len(x)))
+        >>> changes = hf.seeds(5) + hf.leave_one_out(5, rows=len(x))
+        >>> family = hf.train(x, y, recipe, changes)  # ten retrained models
         >>> target = hf.other_class(deployed, x[:10])
         >>> found = hf.PGD()(deployed, x[:10], target, hf.Space.free(x))
         >>> result = hf.audit(found, family)

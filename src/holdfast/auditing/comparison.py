@@ -30,7 +30,7 @@ class Comparison:
 
     Attributes:
         audits: The audits, by the name of their method.
-        norm: Of the cost.
+        norm: The norm of the cost.
 
     Examples:
         >>> import torch
@@ -40,12 +40,13 @@ class Comparison:
         >>> far = hf.Counterfactuals(x, x + 2, target, found)
         >>> yes = torch.ones(30, 1, dtype=torch.int64)  # what 30 retrained models say
         >>> kinds = ("seeds",) * 30
-        >>> audits = {"near": hf.Audit(1 - yes, near, kinds), "far": hf.Audit(yes, far, kinds)}
-        >>> hf.Comparison(audits)
-        Comparison on 1 rows that all 2 methods found:
-          * near                 cost    1.000  100.0% invalidated (88.4% to 100.0%)  found and held 0.0%
-          * far                  cost    2.000    0.0% invalidated (0.0% to 11.6%)  found and held 100.0%
-          * no method is both cheaper and invalidated less often
+        >>> near, far = hf.Audit(1 - yes, near, kinds), hf.Audit(yes, far, kinds)
+        >>> compared = hf.Comparison({"near": near, "far": far})
+        >>> compared.front  # no method is both cheaper and invalidated less often
+        ('near', 'far')
+        >>> compared.differences()[["method", "other", "difference", "significant"]]
+          method other  difference  significant
+        0   near   far         1.0         True
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R²; the
     differences with limits are not in it.
@@ -169,7 +170,7 @@ def compare(audits: Mapping[str, Audit], norm: float = 2) -> Comparison:
 
     Args:
         audits: The audits, by the name of their method.
-        norm: Of the cost: 1, 2 or infinity.
+        norm: The norm of the cost: 1, 2 or infinity.
 
     Examples:
         >>> import torch

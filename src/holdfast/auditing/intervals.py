@@ -27,7 +27,7 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95)
     Args:
         successes: How many of the members invalidate it: one number, or one for each of n counterfactuals.
         trials: How many members there are.
-        confidence: Of the limits.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
 
     Returns:
         The lower and the upper limits.
@@ -62,6 +62,10 @@ def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float,
     different ways are such draws, whatever their kind is called. The number of draws must be chosen beforehand; see
     `running_interval`.
 
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+
     Examples:
         >>> from holdfast.auditing.intervals import member_interval
         >>> low, high = member_interval([0.1, 0.2, 0.1, 0.0, 0.1] * 4)  # twenty members
@@ -79,6 +83,10 @@ def upper_limit(values: ArrayLike, confidence: float = 0.95) -> float:
 
     At least 95 of 100 such limits lie above the mean, or on it. What is proved is what is proved for `member_interval`,
     whose upper limit at 90 % this is.
+
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
 
     Examples:
         >>> from holdfast.auditing.intervals import upper_limit
@@ -104,6 +112,10 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
     draws does not matter.
 
     The number of draws must be chosen beforehand; to look again and again, see `running_interval`.
+
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
 
     Examples:
         >>> from holdfast.auditing.intervals import mean_interval, member_interval
@@ -132,6 +144,10 @@ def running_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[Float
     exceeds 2/α with probability at most α/2. Hence the intervals of all prefixes, which are those of `mean_interval`,
     hold at once with probability 1 − α, and so does the intersection of those so far, which is what is returned.
     `mean_interval` at a fixed number of draws allows draws of different means; this does not.
+
+    Args:
+        values: One number in [0, 1] for each member, in the order in which they came.
+        confidence: The share of such runs in which all intervals must hold: 0.95 is 95 of 100.
 
     Examples:
         >>> from holdfast.auditing.intervals import running_interval
@@ -164,9 +180,9 @@ def bootstrap_interval(
 
     Args:
         invalidated: Which member invalidates which row, such as ``audit.invalidated``.
-        confidence: Of the limits.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
         draws: How many tables are resampled.
-        seed: Of the resampling.
+        seed: The seed of the resampling.
 
     Returns:
         The limits, or None where there is too little to go on, which is a single member, or fewer than ten rows that
@@ -210,6 +226,11 @@ def rate_interval(rates: ArrayLike, kinds: Sequence[str], confidence: float = 0.
 
     Members of one kind are draws of one distribution. Pooled kinds have different means, which bets allow for.
 
+    Args:
+        rates: The rate of each member, such as ``audit.per_member``.
+        kinds: How each member was retrained, such as ``audit.kinds``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+
     Examples:
         >>> from holdfast.auditing.intervals import member_interval, rate_interval
         >>> rates = [0.1, 0.2, 0.1, 0.0] * 5
@@ -237,11 +258,11 @@ def members_needed(
     little wider.
 
     Args:
-        width: Of the interval: 0.05 is five percentage points.
+        width: The width of the interval: 0.05 is five percentage points.
         rate: The mean of the members' rates.
         spread: Their standard deviation. None is the worst case, members that invalidate all rows or none: √(rate·(1 −
             rate)).
-        confidence: Of the interval.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
         most: Give up beyond so many.
         running: Ask for the wider interval of `running_interval`, which `audit_until` looks at, instead of that of
             `member_interval`.

@@ -171,8 +171,8 @@ def what_predicts(
     Args:
         audits: The audits, by the name of their method.
         known: What `predictors` or `diagnostics` says of the same counterfactuals, by the same names.
-        confidence: Of the limits.
-        seed: Of the resampling.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+        seed: The seed of the resampling.
 
     Examples:
         >>> import pandas as pd

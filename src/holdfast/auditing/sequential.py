@@ -30,7 +30,7 @@ class Sequential:
         low: The lower limit after each member: (k,).
         high: The upper limit after each member: (k,).
         width: The width that was asked for.
-        confidence: Of the limits.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
 
     Examples:
         >>> import torch
@@ -39,8 +39,8 @@ class Sequential:
         >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1]), found)
         >>> # Retrained models that all agree, in families of ten.
         >>> agrees = lambda number: lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)
-        >>> members = [agrees(number) for number in range(90)]
-        >>> families = [hf.Family.from_models(members[i : i + 10]) for i in range(0, 90, 10)]
+        >>> parts = [[agrees(number) for number in range(10)] for part in range(9)]
+        >>> families = (hf.Family.from_models(part) for part in parts)
         >>> result = hf.audit_until(answer, families, width=0.25)
         >>> result.reached, result.members
         (True, 20)
@@ -97,7 +97,7 @@ def audit_until(
         counterfactuals: What a search found.
         families: The families, in a list or made one by one.
         width: Stop when the interval is at most so wide: 0.05 is five percentage points.
-        confidence: Of the interval.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
 
     Examples:
         >>> import torch

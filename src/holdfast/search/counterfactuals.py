@@ -36,16 +36,16 @@ class Counterfactuals:
     table.
 
     Attributes:
-        origin: Where each person is.
-        point: Where each person could be.
-        target: The class that each person wants.
-        found: Whether the point keeps the constraints and the model gives it the target class.
+        origin: Where each person is: (n, d).
+        point: Where each person could be: (n, d).
+        target: The class that each person wants: (n,).
+        found: Whether the point keeps the constraints and the model gives it the target class: (n,).
         classes: How many classes the model has.
         seen: The models that the search has asked, by their fingerprints. An audit by one of them is refused.
-        before: The class that the model gives each person now.
-        unlikeness: How far each person is from people of the target class, now and at the point; 1 is the usual limit.
-            None where the space knows no people.
-        implausible: Where the point is valid, but nobody is like that.
+        before: The class that the model gives each person now: (n,).
+        unlikeness: How far each person is from people of the target class, now and at the point: (n, 2). 1 is the usual
+            limit. None where the space knows no people.
+        implausible: Whether the point is valid, but nobody is like that: (n,).
         calls: How many rows a black box was asked about, for all people together; None for other models. Where several
             models are searched as one (`Rehearsed`), each was asked about so many rows.
         labels: Who the rows are, if known; see `labelled`.

@@ -43,7 +43,7 @@ def why_not(
         answer: What the search found.
         space: The space that was searched.
         tries: How many random points.
-        seed: Of the random points.
+        seed: The seed of the random points.
         encoding: What names the constraints; `Encoding.fit` makes it.
         method: Searches again without a constraint; `MinCost` in l1 where left out.
 
@@ -54,7 +54,8 @@ def why_not(
         >>> rows = [(20, 9, "no"), (30, 6, "no"), (40, 3, "yes"), (50, 0, "yes")]
         >>> table = pd.DataFrame(rows, columns=["income", "debt", "paid"])
         >>> income = hf.Feature("income", "integer", upper=30)
-        >>> schema = hf.Schema((income, hf.Feature("debt", "integer")), "paid", ("no", "yes"))
+        >>> features = (income, hf.Feature("debt", "integer"))
+        >>> schema = hf.Schema(features, "paid", classes=("no", "yes"))
         >>> encoding = hf.Encoding.fit(table, schema)
         >>> # A model that gives "yes" where the income is above its mean, 35.
         >>> model = lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)

@@ -32,7 +32,7 @@ class Holding:
         shares: The shares, rising.
         answers: ``answers[j]`` belongs to ``shares[j]``.
         agreement: The share of the models that accept each answer: (n, shares); NaN where nothing was found.
-        norm: That costs are in.
+        norm: The norm of the costs.
 
     Examples:
         >>> import torch
@@ -161,7 +161,7 @@ def price_of_holding(
         x: The rows, in encoded units: (n, d).
         target: The class that each wants: (n,).
         space: What is allowed.
-        shares: The shares of the family that must accept a counterfactual.
+        shares: The shares of the family that must accept a counterfactual; from 0.5 to 1 if not given.
         progress: Whether to show a bar.
 
     Examples:

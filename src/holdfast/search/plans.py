@@ -113,6 +113,14 @@ def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space,
     neither's changed features contain the other's; what only follows from other features does not count. Plans are
     ordered by the method's own norm if it has one, by l1 otherwise, with the weights of the space.
 
+    Args:
+        method: The search for every plan.
+        model: The deployed model.
+        x: The rows, in encoded units: (n, d).
+        target: The class that each wants: (n,).
+        space: What is allowed.
+        count: How many plans each row gets, at most.
+
     Examples:
         >>> import torch
         >>> import holdfast as hf

@@ -43,8 +43,8 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
         tensor([1.])
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109) compares counterfactuals on the data manifold (Section
-    2) and measures no distance to it; neighbours of the class are in [Pawelczyk et al.
-    2020](https://arxiv.org/abs/1910.09398).
+    2) and measures no distance to it; the nearest rows of a class are what guides [Van Looveren and Klaise
+    2019](https://arxiv.org/abs/1907.02584).
     """
 
     def measure(known: Array, asked: Array) -> Array:
@@ -78,8 +78,9 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
         >>> side = torch.linspace(1, 2, 5)
         >>> known = torch.cartesian_prod(side, side)  # rows that fill a square
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
-        >>> point = torch.tensor([[1.5, 1.5], [3.0, 3.0]])  # in the middle, and far from it
-        >>> found = hf.assess(model, torch.zeros(2, 2), point, torch.tensor([1, 1]), space)
+        >>> point = torch.tensor([[1.5, 1.5], [3.0, 3.0]])  # in the middle, and far
+        >>> x, target = torch.zeros(2, 2), torch.tensor([1, 1])
+        >>> found = hf.assess(model, x, point, target, space)
         >>> hf.outlier_factor(found, known, hf.predict(model, known), k=5) > 1.5
         tensor([False,  True])
 

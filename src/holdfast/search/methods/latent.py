@@ -82,16 +82,16 @@ class Latent:
     is the answer.
 
     Args:
-        radius: Of the ball around the code of a row.
+        radius: The radius of the ball around the code of a row.
         samples: How many points in the ball, and again in every further shell.
         shells: How often to go on: a row without an answer is sought between radius and 2·radius, then up to 3·radius,
             ... (the growing spheres of C-CHVAE). The first shell with an answer ends the search.
-        seed: Of the samples, which are the same for all rows.
+        seed: The seed of the samples, which are the same for all rows.
         sizes: The widths of the encoder's layers; the last is that of the code.
-        epochs: Of the autoencoder's training.
-        steps: Of its training, at most.
-        batch: Rows in each step.
-        learning_rate: Of its training.
+        epochs: How often the training of the autoencoder sees each row.
+        steps: How many steps its training takes, at most.
+        batch: How many rows each step sees.
+        learning_rate: The rate of its training (Adam).
         unit_codes: Scale codes so that their coordinates have a variance of 1 on average over the fitted rows;
             otherwise the length of the training decides what a radius means.
         autoencoder: What `fit` sets.

@@ -28,7 +28,7 @@ class Margin:
     valid point reaches the level. A higher level holds better and costs more. `promise` can choose it.
 
     Args:
-        level: The probability that the model must give the target class.
+        level: The probability that the model must give the target class; 0.75 if not given.
         search: The search for the cheapest such point.
         log_odds: Ask for log p/(1 − p) itself, in the place of a level: 4 is a level of 0.982. Beyond 16 a probability
             in float32 has no digits left, while log-odds have all of theirs.
@@ -41,7 +41,7 @@ class Margin:
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> found = hf.Margin(level=0.9)(model, x, target, space)
-        >>> print(f"{model(found.point).softmax(1)[0, 1].item():.2f}")  # no more than asked
+        >>> print(f"{model(found.point).softmax(1)[0, 1].item():.2f}")  # as asked
         0.90
 
     Paper: not a method of [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Section 4.2 says that confidence

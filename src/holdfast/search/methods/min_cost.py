@@ -45,18 +45,18 @@ class MinCost:
     by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero. Where the space has
     weights w, for how hard each feature is to change, w · δ stands for δ. A binary search finds the least c that works,
     row by row. The cheapest iterate of the class counts. It is then moved along the boundary to where no direction is
-    cheaper, or, where points are discrete, settled among valid ones. Columns that need not change do not change by a
-    bit.
+    cheaper, or, where points are discrete, settled among valid ones. Columns that need not change keep their exact
+    value.
 
     Models without a gradient are searched too: trees over the cells of their thresholds, black boxes by their answers.
 
     Args:
         norm: The cost that is minimised: 1 or 2.
-        learning_rate: Of the first step.
-        steps: Gradient steps for each c.
+        learning_rate: The rate of the first step; it falls to zero.
+        steps: How many gradient steps for each c.
         constants: How many c are tried.
         first: The first c.
-        calls: How many rows a model without a gradient is asked about for each person, at most.
+        calls: How many rows a model without a gradient is asked about for each person, at most; 2,000 if not given.
 
     Examples:
         >>> import torch
@@ -66,7 +66,7 @@ class MinCost:
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> near = hf.MinCost(norm=2)(model, x, target, space)
-        >>> print(f"{near.cost(2).item():.2f}")  # the distance to the line 3 x0 + 4 x1 = 5
+        >>> print(f"{near.cost(2).item():.2f}")  # the distance to 3 x0 + 4 x1 = 5
         1.00
         >>> sparse = hf.MinCost(norm=1)(model, x, target, space)
         >>> print(f"{sparse.cost(1).item():.2f}")  # 5 / 4, by the second column alone
@@ -101,7 +101,7 @@ class MinCost:
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
-        """The search with the arithmetic of ART's ElasticNet, which the paper used; its minimum is none."""
+        """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
         return ElasticNetART(norm=norm, **settings)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:

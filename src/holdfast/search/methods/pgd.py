@@ -37,9 +37,9 @@ class PGD:
             is 3. Where constraints hold, a step from one level to another may be longer than that: the ladder ends at 3
             first, and for rows that are not found it goes on to 6, 12, ... up to the diameter of the space.
         levels: How many radii are tried.
-        steps: Gradient steps in each ball.
+        steps: How many gradient steps in each ball.
         random_start: Whether to start at random in the ball, or at the row itself.
-        seed: Of the random start.
+        seed: The seed of the random start.
 
     Examples:
         >>> import torch

@@ -52,8 +52,8 @@ class Prototype:
         theta: How strongly the prototype pulls.
         beta: The weight of the l1 cost.
         nearest: Which of the nearest rows of the class is the prototype.
-        learning_rate: Of the first step.
-        steps: Gradient steps for each c.
+        learning_rate: The rate of the first step; it falls to zero.
+        steps: How many gradient steps for each c.
         constants: How many c are tried.
         first: The first c.
         categories: How far the levels of a category are apart. ``"abdm"``: by the other columns of the rows that have

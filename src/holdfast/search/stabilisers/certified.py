@@ -22,19 +22,17 @@ from holdfast.utils.settings import check_settings
 class Certified:
     """Moves a counterfactual x_c to the nearby point that holds best when the worst happens to all weights at once.
 
-    Over x in the space with ‖x − x_c‖ ≤ radius it maximises a proved lower bound of
-
-        the least margin of the target class at x by any network whose weights differ by delta or less
-
-    The bound is `theory.certificates.margin_bound`. Where it ends above 0, no network within delta invalidates the
+    Consider all networks whose weights differ by ``delta`` or less. The margin of the target class at x is smallest for
+    one of them. Over x in the space with ‖x − x_c‖ ≤ radius, the search maximises a lower bound of that margin, which
+    is proved (`theory.certificates.margin_bound`). Where the bound ends above 0, none of these networks invalidates the
     counterfactual. With delta 0 this is `Confidence` (of two classes). Networks trained from new seeds are much further
     away than any delta that can be proved, and hold no more of what this finds than of what `SNS` or `Confidence` find
     (bench/certificates.py). For perceptrons only.
 
     Args:
         radius: How far a point may move: one number for all rows, or one per row (n,).
-        steps: Gradient steps.
-        norm: Of the ball: 1, 2 or infinity.
+        steps: How many gradient steps.
+        norm: The norm of the ball: 1, 2 or infinity.
         delta: The change of every weight. It is best where a bound above 0 can just be reached; beyond, all that counts
             is to be small.
         change: What delta is measured in: `Absolute()` or `Relative()` of `theory.certificates`.

@@ -27,8 +27,8 @@ class Confidence:
 
     Args:
         radius: How far a point may move: one number for all rows, or one per row (n,).
-        steps: Gradient steps.
-        norm: Of the ball: 1, 2 or infinity.
+        steps: How many gradient steps.
+        norm: The norm of the ball: 1, 2 or infinity.
 
     Examples:
         >>> import torch

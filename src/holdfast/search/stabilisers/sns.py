@@ -46,12 +46,12 @@ class SNS:
 
     Args:
         radius: How far a point may move: one number for all rows, or one per row (n,).
-        steps: Gradient steps.
-        points: Points on the line.
+        steps: How many gradient steps.
+        points: How many points on the line.
         baseline: Where the line begins: ``"zero"``, ``"origin"`` (the row itself), or a point (d,) in encoded units,
             such as ``x.mean(0)``.
         objective: What is maximised; see above.
-        norm: Of the ball: 1, 2 or infinity.
+        norm: The norm of the ball: 1, 2 or infinity.
 
     Examples:
         >>> import torch

@@ -26,7 +26,7 @@ class Sparse:
     Args:
         objective: What must not get worse, such as ``SNS().value``; the class alone where left out.
         tolerance: How much of the objective may be given up.
-        norm: By which a change is dear: 1 or 2.
+        norm: The norm that says which change is dear: 1 or 2.
 
     Examples:
         >>> import torch
