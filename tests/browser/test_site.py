@@ -86,12 +86,14 @@ def test_every_page_fits_a_desktop_and_a_phone_and_causes_no_trouble(site, addre
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SAMPLE)
 def test_text_can_be_read(address, browser, name, scheme):
-    """By what axe-core says of contrast and of pictures without words."""
+    """By what axe-core says of contrast, of links in a text, and of pictures without words."""
     context = browser.new_context(viewport={"width": WIDE, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(f"{address}{name}.html", wait_until="load")
-    assert violations(page, "image-alt", "document-title", "html-has-lang") == []
+    assert (
+        violations(page, "color-contrast", "link-in-text-block", "image-alt", "document-title", "html-has-lang") == []
+    )
     context.close()
 
 
