@@ -109,7 +109,7 @@ def letter(
         >>> advice = hf.Explainer(model, table, schema=schema, want="yes").explain(people)
         >>> names = ("bank", "applicant", "decision", "contact", "authority", "good_until")
         >>> letter = hf.letter(advice, "Ada", fields={name: f"[{name}]" for name in names})
-        >>> "income" in letter.text, "[bank]" in letter.text
+        >>> "- Income: from 20 to" in letter.text, "[bank]" in letter.text
         (True, True)
 
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); what such a statement should tell a person is
