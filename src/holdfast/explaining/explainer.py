@@ -67,10 +67,6 @@ TRIED = 256  # rows of the table that the model is asked about at once, to see w
 class Explainer:
     """From a table and a model to advice that retrained models accept too.
 
-        explainer = hf.Explainer(model, table, label="risk", want="good", schema=schema, retrain=hf.seeds(96))
-        advice = explainer.explain(people, hold=0.9)
-        advice.table()
-
     Making an explainer checks what was given and asks the model about some rows. Nothing is retrained until `explain`,
     `audit`, `save` or ``family`` needs it; then it is kept for the next call.
 
