@@ -47,7 +47,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class Absolute:
-    """Every weight and bias moves by at most δ, times its layer's scale: 0 for a layer that stays as it is.
+    """Every weight and bias moves by at most δ, times its layer's scale: 0 for a layer that does not change.
 
     Attributes:
         scales: one per layer; 1 for all
