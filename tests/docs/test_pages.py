@@ -24,7 +24,7 @@ from commands import HANG, invoke
 from holdfast.auditing.audit_files import Data, read_data
 
 # Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
-FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search")}
+FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search", "reference/index")}
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.
 AS_NAMED = (
