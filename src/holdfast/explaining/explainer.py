@@ -162,6 +162,7 @@ class Explainer:
 
     @cached_property
     def encoding(self) -> Encoding:
+        """The schema and the table's scaling: rows of the table to numbers, and back."""
         schema = self.schema_given
         if not self.constrained:
             free = schema.revise(*schema.names, mutable=True, direction="any", avoid=())
