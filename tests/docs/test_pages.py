@@ -25,7 +25,7 @@ from commands import HANG, invoke
 from holdfast.auditing.audit_files import Data, read_data
 
 # Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
-FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search")}
+FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search", "reference/index")}
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.
 AS_NAMED = (
@@ -59,6 +59,7 @@ SMALL = {
     "holdfast families show 3f9a": "holdfast families show {family}",
     "holdfast families remove 3f9a": "holdfast families remove {family} --yes",
     "holdfast audit": "holdfast audit --help",
+    "holdfast audit --model": "holdfast audit --help",
     "holdfast audit --data train.csv --label risk --counterfactuals points.csv --train --hidden 64,32 "
     "--retrain seeds:50": (
         "holdfast audit --data train.csv --label risk --counterfactuals points.csv --train --hidden 8 --epochs 2 "
