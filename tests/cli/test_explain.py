@@ -243,3 +243,16 @@ def test_a_page_that_cannot_be_written_loses_no_advice(given, tmp_path, monkeypa
     assert "the page is broken" in ran.stderr
     assert "summary.json" in {path.name for path in (tmp_path / "advice").iterdir()}
     assert len(pd.read_csv(tmp_path / "advice" / "advice.csv")) == 3
+
+
+def test_the_folder_of_an_audit_is_not_taken_for_advice(given, done, tmp_path):
+    folder, _ = done
+    ran = invoke(
+        "audit", "--counterfactuals", folder, *given, "--retrain", "bootstrap:4", "--out", "audited", cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr
+    for words in (["letter", "audited", "--person", "3"], ["audit", "--counterfactuals", "audited", *given, *RETRAIN]):
+        ran = invoke(*words, cwd=tmp_path)
+        assert ran.returncode == 1
+        assert "is not a valid summary of advice" in " ".join(ran.stderr.split())
+        assert "Traceback" not in ran.stderr

@@ -16,7 +16,7 @@ from holdfast.utils.sealing import Kind, unsealed
 from holdfast.utils.sealing import sealed as with_checksum
 
 PROMISE = Kind("promise", "promise", format=1, unsealed=0)
-ADVICE = Kind("advice", "summary of advice", format=1, unsealed=0)
+ADVICE = Kind("advice", "summary of advice", format=1, unsealed=-1)
 DESCRIPTION, POINTS = "promise.json", "counterfactuals.csv"
 SUMMARY, PLANS = "summary.json", "advice.csv"
 # Columns of these tables that are no features; one that a feature is called like has an underscore more.

@@ -28,7 +28,7 @@ from holdfast.utils.sealing import Kind, sealed, unsealed
 if TYPE_CHECKING:
     from holdfast.explaining.explainer import Explainer
 
-EXPLAINER = Kind("explainer", "explainer", format=1, unsealed=0)
+EXPLAINER = Kind("explainer", "explainer", format=1, unsealed=-1)
 DESCRIPTION, SCHEMA, MODELS = "explainer.json", "schema.toml", "models"
 PLAIN = ("label", "constrained", "plausible", "scaling", "takes", "outputs")  # settings that JSON can say
 ASKED = 64  # rows whose answers tell one model from another

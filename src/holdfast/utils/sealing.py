@@ -40,7 +40,8 @@ def sealed(kind: Kind, value: Mapping[str, Any]) -> dict[str, Any]:
 def unsealed(kind: Kind, contents: bytes, place: str) -> dict[str, Any]:
     """The value as it was given to `sealed`. ``place`` says in errors where it was read."""
     value = _parsed(contents)
-    if value is None or value.pop("holdfast", kind.name) != kind.name:
+    nameless = kind.name if kind.unsealed >= 0 else None  # what had no checksum had no name either
+    if value is None or value.pop("holdfast", nameless) != kind.name:
         raise SealError(f"{place} is not a valid {kind.what} (damaged, edited, or written by another program)")
     form, checksum = value.pop("format", 0), value.pop("checksum", None)
     if type(form) is not int:
