@@ -227,8 +227,8 @@ def files(tmp_path_factory, german, family, advice) -> Path:
 
 @pytest.fixture(scope="module")
 def first_files(tmp_path_factory) -> Path:
-    """The folder that the blocks of docs/start/command_line.md write, with the file of fields of docs/howto/letter.md and
-    the folder of models of docs/howto/retrained.md."""
+    """The folder that docs/start/command_line.md writes for its commands, with the fields of docs/howto/letter.md and
+    the models of docs/howto/retrained.md."""
     pages = ("start/command_line", "howto/letter", "howto/retrained")
     text = "\n".join(PAGES[f"docs/{page}.md"] for page in pages)
     written = ("to_csv", '"bank.toml"', "skops.io.dump")
