@@ -68,8 +68,10 @@ fidelity: $(STAMP) $(PEERS)/.installed $(PEER_ENVS:%=%/.installed)  ## our searc
 results: $(STAMP)  ## docs/results.md and its figures, from results/
 	$(BIN)/python docs/make_results.py --figures
 
-listing: $(STAMP)  ## what `holdfast methods` shows, from the methods themselves
+listing: $(STAMP)  ## what `holdfast methods` shows, and the lists of the reference, asked of the package itself
 	$(BIN)/python tools/write_listing.py
+	$(BIN)/python tools/write_commands.py
+	$(BIN)/python tools/write_index.py
 
 dist: $(STAMP)  ## the wheel and the sdist, each installed into an empty environment and run there
 	rm -rf dist

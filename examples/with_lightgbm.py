@@ -9,19 +9,14 @@ import holdfast as hf
 table, schema = hf.load("german")
 levels = {feature.name: "category" for feature in schema.features if not feature.is_numeric}
 table = table.astype(levels)
-known, asked = table[:800], table[800:]
+known, asked = table[:800], table[800:820]
 
-booster = LGBMClassifier(n_estimators=100, num_leaves=8, verbose=-1)
+booster = LGBMClassifier(n_estimators=60, num_leaves=8, verbose=-1)
 booster.fit(known[list(schema.names)], known[schema.label])
 
-encoding = hf.Encoding.fit(known, schema)
-model = hf.as_model(booster, encoding)
-print(model)
-refused = asked[booster.predict(asked[list(schema.names)]) == "bad"]
-x, wanted = encoding.encode(refused), encoding.target("good", len(refused))
-choices = hf.plans(hf.MinCost(norm=1), model, x, wanted, encoding.space, count=2)
-print(choices)
-print(choices.changes(encoding).head(8))
-
-family = hf.refit(model, known, hf.changes.leave_out(20, share=0.1))
-print(hf.audit(choices.answers[0], family))
+retrain = hf.changes.leave_out(24, share=0.1)  # each time without a tenth of the rows
+explainer = hf.Explainer(booster, known, want="good", schema=schema, retrain=retrain)
+print(explainer)
+advice = explainer.explain(asked, hold=0.8, plans=2)
+print(advice)
+print(advice.table())

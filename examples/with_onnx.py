@@ -1,4 +1,4 @@
-"""A model that arrives as an ONNX file: asked by onnxruntime, searched by gradient."""
+"""Models that arrive as ONNX files: the one in use, and those of the last twelve months."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 import holdfast as hf
 
 table, schema = hf.load("german")
-known, asked = table[:800], table[800:]
+known, asked = table[:800], table[800:820]
 encoding = hf.Encoding.fit(known, schema)
 x, y = encoding.encode(known).numpy(), encoding.labels(known).numpy()
 
@@ -26,10 +26,11 @@ def exported(seed: int, folder: Path) -> Path:
 
 
 with TemporaryDirectory() as folder:
-    models = [hf.read_model(exported(seed, Path(folder)), encoding) for seed in range(5)]
-model = models[0]
-print(model)
-people = encoding.encode(asked)
-refused = people[hf.predict(model, people) == schema.classes.index("bad")]
-found = hf.MinCost(norm=1)(model, refused, encoding.target("good", len(refused)), encoding.space)
-print(hf.audit(found, hf.Family.from_models(models[1:], kind="seeds")))
+    now, *months = [hf.read_model(exported(seed, Path(folder)), encoding) for seed in range(13)]
+
+roles = hf.Sizes(rehearsal=4, selection=4, audit=4)  # which models search, choose and judge
+explainer = hf.Explainer(now, known, want="good", schema=schema, retrain=months, sizes=roles)
+print(explainer)
+advice = explainer.explain(asked, hold=0.75)
+print(advice)
+print(advice.table())

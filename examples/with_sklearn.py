@@ -1,4 +1,4 @@
-"""A scikit-learn pipeline: what it refuses, what would change its mind, and what it says after retraining."""
+"""A scikit-learn pipeline: what it refuses, and advice that it still accepts after it is fitted again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import holdfast as hf
 
 table, schema = hf.load("german")
-known, asked = table[:800], table[800:]
+known, asked = table[:800], table[800:820]
 
 # The model as you have it: fitted on your table, in your units.
 numbers = [feature.name for feature in schema.features if feature.is_numeric]
@@ -19,15 +19,8 @@ columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), level
 pipeline = make_pipeline(columns, LogisticRegression(max_iter=1000))
 pipeline.fit(known[list(schema.names)], known[schema.label])
 
-# Ask it for counterfactuals. It decides what is found; how it is searched is its `about`.
-encoding = hf.Encoding.fit(known, schema)
-model = hf.as_model(pipeline, encoding)
-print(model)
-refused = asked[pipeline.predict(asked[list(schema.names)]) == "bad"]
-found = hf.MinCost(norm=1)(model, encoding.encode(refused), encoding.target("good", len(refused)), encoding.space)
-print(found)
-print(found.to_frame(encoding, refused).head())
-
-# Retrain it: on other samples of the same customers.
-family = hf.refit(model, known, hf.changes.bootstrap(20))
-print(hf.audit(found, family))
+explainer = hf.Explainer(pipeline, known, want="good", schema=schema, retrain=hf.changes.bootstrap(24))
+print(explainer)  # how the model is asked, and how it is searched
+advice = explainer.explain(asked, hold=0.9)
+print(advice)
+print(advice.table())

@@ -59,8 +59,11 @@ def browser() -> Iterator[Browser]:
 # ---- the guard ----
 
 
-def watched(page: Page, file: Path) -> list[str]:
-    """Whatever a page does that it should not, as it happens."""
+def watched(page: Page, home: str) -> list[str]:
+    """Whatever a page does that it should not, as it happens.
+
+    It may ask for its ``home``, and for what is in it where that is a folder: ends in /.
+    """
     trouble: list[str] = []
 
     def said(message: Any) -> None:
@@ -69,7 +72,8 @@ def watched(page: Page, file: Path) -> list[str]:
 
     def asked(request: Any) -> None:
         address = request.url.partition("#")[0]
-        if address != file.as_uri() and not address.startswith(("data:", "blob:")):
+        own = address.startswith(home) if home.endswith("/") else address == home
+        if not own and not address.startswith(("data:", "blob:")):
             trouble.append(f"request: {address}")
 
     def dialog(one: Any) -> None:
@@ -96,7 +100,7 @@ def unguarded(browser: Browser) -> Iterator[Callable[..., tuple[Page, list[str]]
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
-        trouble = watched(page, file)
+        trouble = watched(page, file.as_uri())
         page.goto(file.as_uri() + at, wait_until="load")
         return page, trouble
 

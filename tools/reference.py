@@ -54,10 +54,10 @@ def shown() -> list[str]:
 
 
 def names() -> list[Name]:
-    return [_name(path) for path in shown()]
+    return [name_of(path) for path in shown()]
 
 
-def _name(path: str) -> Name:
+def name_of(path: str) -> Name:
     held = package()[path.removeprefix("holdfast.")]
     target = held.final_target if held.is_alias else held
     return Name(path, target.docstring.value if target.docstring else "")

@@ -99,6 +99,16 @@ if TYPE_CHECKING:
     from holdfast.tabular.wishes import Wish as Wish
 
 __version__ = "0.2.0.dev0"
+"""The version of holdfast, as text.
+
+Examples:
+    >>> import holdfast as hf
+    >>> hf.__version__
+    '0...'
+
+Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); versions follow
+[PEP 440](https://peps.python.org/pep-0440/).
+"""
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent, unless the program that uses it wants logs
 

@@ -25,9 +25,10 @@ REPLACED = {
 
 
 def anchors(text: str) -> set[str]:
-    """The parts of a page that a link can lead to, named as GitHub does."""
+    """The parts of a page that a link can lead to: headings, named as GitHub does, and names of the reference."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    names = re.findall(r"^::: (\S+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(names)
 
 
 def test_links_lead_somewhere():

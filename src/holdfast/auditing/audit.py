@@ -40,18 +40,46 @@ NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What every retrained model says of every counterfactual. Rows that were not found count for `success` alone.
+    """What every retrained model says of every counterfactual, and how sure that is.
 
-    Invalidation rate (the paper's IV): the share of pairs of a found counterfactual and a retrained model in which the
-    model's class is not the one the counterfactual was found for. Hold rate: 1 − invalidation rate.
+    The *invalidation rate* (the paper's IV) is the share of pairs of a found counterfactual and a retrained model in
+    which the model does not give the target class. The *hold rate* is 1 − the invalidation rate. Rows that were not
+    found count for `success` and `found_and_held` alone. `audit` makes this value; predictions alone are enough as
+    well.
+
+    Attributes:
+        predictions: The class that each of k members gives each of n points: (k, n).
+        counterfactuals: What is audited.
+        kinds: How each member was retrained: (k,).
+        before: The class that each member gives each row itself: (k, n).
+        surrogates: Why the members stand in for retrainings of the deployed model; empty where they are retrainings.
+        refitted: Whether the members are refits of an estimator, some of which may answer like the deployed model.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, found = torch.zeros(2, 1), torch.tensor([True, True])
+        >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1, 1]), found)
+        >>> said = torch.tensor([[1, 1], [1, 0], [1, 0], [1, 1]])  # four models, two rows
+        >>> result = hf.Audit(said, answer, kinds=("seeds",) * 4)
+        >>> result.rate, result.found_and_held
+        (0.25, 0.75)
+        >>> result.per_row.tolist()
+        [0.0, 0.5]
+        >>> low, high = result.interval()
+        >>> low < 0.25 < high
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, Definition 2 (invalidation rate), with its
+    spread as in Appendix B.5; it gives no limits, see `holdfast.auditing.intervals`.
     """
 
     predictions: Tensor  # (k, n)
     counterfactuals: Counterfactuals
     kinds: tuple[str, ...]  # (k,)
-    before: Tensor | None = None  # (k, n) what every member says of the rows themselves
-    surrogates: str = ""  # why the members stand in for retrainings of the deployed model, where they do
-    refitted: bool = False  # the members are refits of an estimator, some of which may answer like the deployed model
+    before: Tensor | None = None  # (k, n)
+    surrogates: str = ""
+    refitted: bool = False
 
     def __post_init__(self) -> None:
         check_answer(self.counterfactuals)
@@ -92,6 +120,7 @@ class Audit:
 
     @property
     def success(self) -> float:
+        """Share of rows for which a counterfactual was found."""
         return self.counterfactuals.success
 
     @property
@@ -129,7 +158,7 @@ class Audit:
         """Limits of the rate of *these* counterfactuals over future retrainings like the ones audited.
 
         Each member's rate is one independent draw in [0, 1]. Members of one kind are draws of one distribution
-        (`intervals.member_interval`); for several kinds together the limits are wider (`intervals.mean_interval`).
+        (`member_interval`); for several kinds together the limits are wider (`mean_interval`).
         """
         check_share("confidence", confidence)
         rates = self.per_member
@@ -138,7 +167,7 @@ class Audit:
     def interval_of_new_rows(self, confidence: float = 0.95) -> tuple[float, float] | None:
         """Approximate limits of the rate over future retrainings *and* new rows like these.
 
-        By a two-way bootstrap; None where fewer than ten were ever invalidated. See `intervals.bootstrap_interval`.
+        By a two-way bootstrap (`bootstrap_interval`); None where fewer than ten rows were ever invalidated.
         """
         return bootstrap_interval(self.invalidated, confidence)
 
@@ -155,6 +184,7 @@ class Audit:
         return {kind: self.of(kind) for kind in dict.fromkeys(self.kinds)}
 
     def of(self, kind: str) -> Audit:
+        """The audit by the members of one kind of change."""
         places = [place for place, member in enumerate(self.kinds) if member == kind]
         if not places:
             raise ValueError(f"no member of kind '{kind}'; there are {', '.join(dict.fromkeys(self.kinds))}")
@@ -197,9 +227,8 @@ class Audit:
     def table(self, network: Layers | None = None) -> pd.DataFrame:
         """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
 
-        Its index has the labels of the rows, where they are known. Given the deployed ``network``, a perceptron, also
-        how far all its weights may move before the class can change (`theory.certificates`), which is proved and not
-        sampled.
+        The index has the labels of the rows, where they are known. Given the deployed ``network``, a perceptron, also
+        how far all its weights may move before the class can change, which is proved and not sampled (``certified``).
         """
         if network is not None:
             check_layers(network)
@@ -272,8 +301,31 @@ class Audit:
 def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     """Ask every member of a family for the class of every counterfactual, and of every row itself.
 
-    `Family.from_models` and `Family.from_training` make a family of your own models. The family must not hold a model
-    that the search has seen: it would agree with itself. Rows are taken in the dtype of the members' weights.
+    The family must not hold a model that the search has seen: it would agree with itself, and the audit is refused.
+    Rows are taken in the dtype of the members' weights.
+
+    Args:
+        counterfactuals: What a search found, or what was imported.
+        family: The retrained models: of `train`, of `refit`, or your own by `Family.from_models`.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> changes = hf.seeds(5) + hf.leave_one_out(5, rows=len(x))
+        >>> family = hf.train(x, y, recipe, changes)  # ten retrained models
+        >>> target = hf.other_class(deployed, x[:10])
+        >>> found = hf.PGD()(deployed, x[:10], target, hf.Space.free(x))
+        >>> result = hf.audit(found, family)
+        >>> result.invalidated.shape == (10, int(found.found.sum()))
+        True
+        >>> list(result.by_kind)
+        ['seeds', 'leave-one-out']
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Methodology) and Section 2, Definition 2.
     """
     check_belong(counterfactuals, family)
     LOG.info("auditing %s with %s", counterfactuals, family)

@@ -26,11 +26,34 @@ class Comparison:
     """Audits of several methods over one set of rows and one family, and what can be said of their differences.
 
     Rates, costs and differences are those of the rows that every method found, so that none looks good by leaving out
-    the hard ones; `success` and `found_and_held` count all rows.
+    the hard ones; ``found`` and ``found_and_held`` count all rows. `compare` makes this value.
+
+    Attributes:
+        audits: The audits, by the name of their method.
+        norm: The norm of the cost.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, target, found = torch.zeros(1, 1), torch.tensor([1]), torch.tensor([True])
+        >>> near = hf.Counterfactuals(x, x + 1, target, found)
+        >>> far = hf.Counterfactuals(x, x + 2, target, found)
+        >>> yes = torch.ones(30, 1, dtype=torch.int64)  # what 30 retrained models say
+        >>> kinds = ("seeds",) * 30
+        >>> near, far = hf.Audit(1 - yes, near, kinds), hf.Audit(yes, far, kinds)
+        >>> compared = hf.Comparison({"near": near, "far": far})
+        >>> compared.front  # no method is both cheaper and invalidated less often
+        ('near', 'far')
+        >>> compared.differences()[["method", "other", "difference", "significant"]]
+          method other  difference  significant
+        0   near   far         1.0         True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R²; the
+    differences with limits are not in it.
     """
 
-    audits: Mapping[str, Audit]  # by method
-    norm: float = 2  # of the cost
+    audits: Mapping[str, Audit]
+    norm: float = 2
 
     def __post_init__(self) -> None:
         if not isinstance(self.audits, Mapping):
@@ -51,6 +74,7 @@ class Comparison:
 
     @property
     def on_common_rows(self) -> dict[str, Audit]:
+        """The audits of the rows that every method found, by method."""
         return {method: audit.of_rows(self.common) for method, audit in self.audits.items()}
 
     def table(self) -> pd.DataFrame:
@@ -142,7 +166,32 @@ class Comparison:
 
 
 def compare(audits: Mapping[str, Audit], norm: float = 2) -> Comparison:
-    """Audits of several methods, over the same rows and the same family, side by side."""
+    """Put audits of several methods side by side. They must be of the same rows, by the same family.
+
+    Args:
+        audits: The audits, by the name of their method.
+        norm: The norm of the cost: 1, 2 or infinity.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5, and stricter ones.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(more) for more in (0.2, 0.4, 1.0)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> methods = {"min-l2": hf.MinCost(norm=2), "margin": hf.Margin(level=0.9)}
+        >>> audits = {}
+        >>> for name, method in methods.items():
+        ...     audits[name] = hf.audit(method(model, x, target, space), family)
+        >>> hf.compare(audits).table()[["method", "cost", "rate", "front"]].round(2)
+           method  cost  rate  front
+        0  min-l2  1.00   1.0   True
+        1  margin  1.44   0.0   True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1.
+    """
     return Comparison(audits, norm)
 
 

@@ -22,7 +22,25 @@ AT_ONCE = 250  # resamples in memory together
 
 
 def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Exact binomial limits for each count of successes."""
+    """Exact binomial limits for each count of successes: the rate of *one* counterfactual.
+
+    Args:
+        successes: How many of the members invalidate it: one number, or one for each of n counterfactuals.
+        trials: How many members there are.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+
+    Returns:
+        The lower and the upper limits.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import clopper_pearson
+        >>> low, high = clopper_pearson([0, 5, 20], trials=20)
+        >>> low.round(2).tolist(), high.round(2).tolist()
+        ([0.0, 0.09, 0.83], [0.17, 0.49, 1.0])
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; they are those of
+    [Clopper and Pearson 1934](https://doi.org/10.1093/biomet/26.4.404).
+    """
     count, tail = _counts(successes, trials), _tail(confidence)
     # At 0 and at `trials` one Beta parameter is 0 and the limit is the end of [0, 1].
     low = np.where(count > 0, _beta_quantile(np.maximum(count, 1), trials - count + 1, tail), 0.0)
@@ -39,9 +57,23 @@ def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float,
 
     That at least 95 of 100 hold is *proved* for distributions on two points and for a single draw, and for many draws
     approximately. For all others it is a *conjecture* (Learned-Miller and Thomas 2019), to which we know no
-    counterexample. The bounds of Phan, Thomas and Learned-Miller (2021) are proved and wider; so is `mean_interval`,
-    which also allows draws with different means: members that were retrained in different ways are such draws,
-    whatever their kind is called. The number of draws must be chosen beforehand; see `running_interval`.
+    counterexample. The bounds of [Phan, Thomas and Learned-Miller 2021](https://arxiv.org/abs/2106.03163) are proved
+    and wider; so is `mean_interval`, which also allows draws with different means: members that were retrained in
+    different ways are such draws, whatever their kind is called. The number of draws must be chosen beforehand; see
+    `running_interval`.
+
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import member_interval
+        >>> low, high = member_interval([0.1, 0.2, 0.1, 0.0, 0.1] * 4)  # twenty members
+        >>> print(f"{low:.2f} to {high:.2f}")
+        0.07 to 0.25
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the interval is studied
+    in [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     return _gaffke(*np.unique(_draws(values), return_counts=True), _tail(confidence))
 
@@ -51,22 +83,49 @@ def upper_limit(values: ArrayLike, confidence: float = 0.95) -> float:
 
     At least 95 of 100 such limits lie above the mean, or on it. What is proved is what is proved for `member_interval`,
     whose upper limit at 90 % this is.
+
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import upper_limit
+        >>> rates = [0.0] * 100  # a hundred members that invalidate nothing
+        >>> print(f"{upper_limit(rates):.3f}")
+        0.030
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the limit is studied in
+    [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     check_share("confidence", confidence)
     return _upper(*np.unique(_draws(values), return_counts=True), 1 - confidence)
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    r"""Limits for the mean of independent draws in [0, 1], whatever their distribution; finite-sample.
+    """Limits for the mean of independent draws in [0, 1], whatever their distribution; finite-sample.
 
-    By betting (Waudby-Smith and Ramdas 2024) with constant bets, mixed as in Cover's universal portfolio: for
-    the true mean μ and any c in [0, 1], the product Π (1 − c + c·Xᵢ/μ) is non-negative with expectation at
-    most 1 (for draws of different means too, with μ their average, since a product of numbers is at most their
-    mean to the same power). So is its average over c, and by Markov it exceeds 2/α with probability at most α/2.
-    The lower limit is the smallest m that is not refuted so; the upper one comes from 1 − X.
-    Constant bets make the product symmetric: the order of the draws does not matter.
+    By betting (Waudby-Smith and Ramdas 2024) with constant bets, mixed as in Cover's universal portfolio: for the true
+    mean μ and any c in [0, 1], the product Π (1 − c + c·Xᵢ/μ) is non-negative with expectation at most 1 (for draws of
+    different means too, with μ their average, since a product of numbers is at most their mean to the same power). So
+    is its average over c, and by Markov it exceeds 2/α with probability at most α/2. The lower limit is the smallest m
+    that is not refuted so; the upper one comes from 1 − X. Constant bets make the product symmetric: the order of the
+    draws does not matter.
 
     The number of draws must be chosen beforehand; to look again and again, see `running_interval`.
+
+    Args:
+        values: One number in [0, 1] for each member, such as ``audit.per_member``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import mean_interval, member_interval
+        >>> rates = [0.1, 0.2, 0.1, 0.0, 0.1] * 4  # twenty members
+        >>> low, high = mean_interval(rates)
+        >>> high > member_interval(rates)[1]  # the price of allowing any distribution
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; betting is from
+    [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     draws = _draws(values)
     # Rates over n rows take n + 1 values at most; sorted, they give equal bits in any order.
@@ -74,7 +133,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
 
 
 def running_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    r"""Limits after each draw, (k,) and (k,), that hold for all of them at once: look after every draw, stop at will.
+    """Limits after each draw, (k,) and (k,), that hold for all of them at once: look after every draw, stop at will.
 
     For draws in [0, 1] in the order in which they came, all of one mean μ given what came before (independent
     retrainings of one kind are). Then a product of constant bets keeps its expectation from one draw to the next,
@@ -82,9 +141,22 @@ def running_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[Float
         E[Πₜ₊₁ | the past] = Πₜ · (1 − c + c·E[Xₜ₊₁ | the past]/μ) = Πₜ,
 
     so it is a non-negative martingale that starts at 1, and so is its average over c. By Ville's inequality it *ever*
-    exceeds 2/α with probability at most α/2. Hence the intervals of all prefixes, which are those of
-    `mean_interval`, hold at once with probability 1 − α, and so does the intersection of those so far, which is
-    what is returned. `mean_interval` at a fixed number of draws allows draws of different means; this does not.
+    exceeds 2/α with probability at most α/2. Hence the intervals of all prefixes, which are those of `mean_interval`,
+    hold at once with probability 1 − α, and so does the intersection of those so far, which is what is returned.
+    `mean_interval` at a fixed number of draws allows draws of different means; this does not.
+
+    Args:
+        values: One number in [0, 1] for each member, in the order in which they came.
+        confidence: The share of such runs in which all intervals must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import running_interval
+        >>> low, high = running_interval([0.0] * 100)  # members that invalidate nothing
+        >>> [f"{high[members - 1]:.2f}" for members in (10, 50, 100)]
+        ['0.39', '0.09', '0.05']
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; betting is from
+    [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     draws, tail = _draws(values), _tail(confidence)
     low, high = _rising_limit(draws, tail), 1 - _rising_limit(1 - draws, tail)
@@ -103,9 +175,32 @@ def bootstrap_interval(
     """Approximate limits of the rate over new rows *and* new members, from a (members, rows) table of booleans.
 
     The pigeonhole bootstrap (Owen 2007): rows and members are both drawn anew with replacement, and the limits are
-    quantiles of the mean over the resampled tables. Another seed or another order of rows or members moves them
-    within Monte Carlo error. None where the bootstrap has too little to go on: a single member, or fewer than
-    FEWEST_INVALIDATED rows that some member invalidated (or, at the other end, that some member did not).
+    quantiles of the mean over the resampled tables. Another seed or another order of rows or members moves them within
+    Monte Carlo error.
+
+    Args:
+        invalidated: Which member invalidates which row, such as ``audit.invalidated``.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+        draws: How many tables are resampled.
+        seed: The seed of the resampling.
+
+    Returns:
+        The limits, or None where there is too little to go on, which is a single member, or fewer than ten rows that
+            some member invalidated (or, at the other end, that some member did not).
+
+    Examples:
+        >>> import numpy as np
+        >>> from holdfast.auditing.intervals import bootstrap_interval
+        >>> invalidated = np.zeros((30, 40), dtype=bool)  # 30 members, 40 rows
+        >>> bootstrap_interval(invalidated) is None  # nothing to go on
+        True
+        >>> invalidated[:, ::2] = True  # every second row, by all members
+        >>> low, high = bootstrap_interval(invalidated)
+        >>> 0 < low < 0.5 < high < 1
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the bootstrap is that of
+    [Owen 2007](https://doi.org/10.1214/07-AOAS122).
     """
     table, tail = np.asarray(invalidated), _tail(confidence)
     check_whole("draws", draws)
@@ -130,6 +225,20 @@ def rate_interval(rates: ArrayLike, kinds: Sequence[str], confidence: float = 0.
     """Limits for the mean of members' rates: `member_interval` for one kind of members, `mean_interval` for several.
 
     Members of one kind are draws of one distribution. Pooled kinds have different means, which bets allow for.
+
+    Args:
+        rates: The rate of each member, such as ``audit.per_member``.
+        kinds: How each member was retrained, such as ``audit.kinds``.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> from holdfast.auditing.intervals import member_interval, rate_interval
+        >>> rates = [0.1, 0.2, 0.1, 0.0] * 5
+        >>> rate_interval(rates, ["seeds"] * 20) == member_interval(rates)
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; see [Learned-Miller and
+    Thomas 2019](https://arxiv.org/abs/1905.06208) and [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     return (member_interval if len(set(kinds)) == 1 else mean_interval)(rates, confidence)
 
@@ -142,14 +251,31 @@ def members_needed(
     most: int = 100_000,
     running: bool = False,
 ) -> int:
-    """How many members of one kind make the interval of an audit, `member_interval`, at most `width` wide.
+    """How many members of one kind make the interval of an audit at most ``width`` wide.
 
-    With ``running``, that of `running_interval`, which `audit_until` looks at and which is wider.
+    The members' rates are taken to follow a Beta law; a sample of n is its evenly spaced quantiles, each counted with
+    an equal share of n. So the answer is that of a typical sample: about half of all audits of this size come out a
+    little wider.
 
-    For members whose rates have the mean `rate` and the standard deviation `spread`; None is the worst case, members
-    that invalidate all rows or none: spread = √(rate·(1 − rate)). The members' rates are taken to follow a Beta law; a
-    sample of n is its evenly spaced quantiles, each counted with an equal share of n. So the answer is that of a
-    typical sample: about half of all audits of this size come out a little wider.
+    Args:
+        width: The width of the interval: 0.05 is five percentage points.
+        rate: The mean of the members' rates.
+        spread: Their standard deviation. None is the worst case, members that invalidate all rows or none: √(rate·(1 −
+            rate)).
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
+        most: Give up beyond so many.
+        running: Ask for the wider interval of `running_interval`, which `audit_until` looks at, instead of that of
+            `member_interval`.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.members_needed(0.1)  # the worst case, whatever the members say
+        402
+        >>> hf.members_needed(0.1, rate=0.1, spread=0.05)  # from a small audit
+        40
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the interval is
+    that of [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     tail = _tail(confidence)
     check_number("width", width)

@@ -37,12 +37,36 @@ DRAWS = 1000  # of the rows, with replacement, for the limits of a correlation
 def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> pd.DataFrame:
     """What can be known of each counterfactual before any retraining: one row each, NaN where none was found.
 
-    cost_l1, cost_l2   how far it is
-    confidence         log p/(1 − p) of the target's probability p, by the deployed model
-    path_integral      SNS's objective: the target's mean probability along the line from zero
-    gradient_norm      ‖∇‖₂ of the log-odds at the point: how fast they can fall
-    margin_distance    confidence / gradient_norm: how far off the boundary seems; infinite where the model is flat
-    neighbours         mean distance to the five nearest rows of x (m, d) that have the target's class in y (m,)
+    - ``cost_l1``, ``cost_l2``: how far it is
+    - ``confidence``: log p/(1 − p) of the target's probability p, by the deployed model
+    - ``path_integral``: SNS's objective, the target's mean probability along the line from zero
+    - ``gradient_norm``: ‖∇‖₂ of the log-odds at the point, or how fast they can fall
+    - ``margin_distance``: confidence / gradient_norm, or how far off the boundary seems; infinite where the model is
+      flat
+    - ``neighbours``: the mean distance to the five nearest known rows that have the target's class
+
+    Args:
+        model: The deployed model; it needs a gradient.
+        answer: The counterfactuals.
+        x: Known rows, such as the training rows: (m, d).
+        y: Their classes: (m,).
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> known = torch.tensor([[0.0, 0.0], [2.0, 2.0]])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> found = hf.assess(model, x, torch.tensor([[3.0, 1.0]]), target, space)
+        >>> table = hf.predictors(model, found, known, hf.predict(model, known))
+        >>> table[["confidence", "gradient_norm", "margin_distance"]].round(2)
+           confidence  gradient_norm  margin_distance
+        0         8.0            5.0              1.6
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109): cost is Section 3, confidence and flatness Section
+    4.2, the path integral Section 4.3, Definition 5.
     """
     check_answer(answer)
     check_rows(x)
@@ -69,16 +93,37 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
 def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) -> pd.DataFrame:
     """What theory says of each counterfactual of a perceptron: one row each, NaN where none was found.
 
-    region_boundary     distance to the decision boundary of the linear map that holds at the point
-    region_size         distance to the border of the region in which it holds
-    lipschitz_sampled   the steepest slope of the logits that was met within ``radius``: a lower bound
-    lipschitz_bound     the margin is nowhere steeper there: an upper bound
-    confident_and_flat  the paper's Eq. 1: the target's probability less the Lipschitz constant (sampled) of it
-    influence_norm      ‖χ‖₂ of the probability over the line from zero (Def. 4)
-    certified_absolute  every weight may move by this much before the class can change: proved
-    certified_relative  the same as a share of each weight
+    - ``region_boundary``: distance to the decision boundary of the linear map that holds at the point
+    - ``region_size``: distance to the border of the region in which it holds
+    - ``lipschitz_sampled``: the steepest slope of the logits that was met within ``radius``, a lower bound
+    - ``lipschitz_bound``: the margin is nowhere steeper there, an upper bound
+    - ``confident_and_flat``: the paper's Eq. 1, the target's probability less its Lipschitz constant (sampled)
+    - ``influence_norm``: ‖χ‖₂ of the probability over the line from zero (Def. 4)
+    - ``certified_absolute``: every weight may move by this much before the class can change; proved
+    - ``certified_relative``: the same as a share of each weight
 
     The class meant is the one that the network itself gives the point.
+
+    Args:
+        network: The deployed model, a perceptron.
+        answer: The counterfactuals.
+        radius: How far around a point slopes are looked for.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> y, recipe = (x.sum(1) > 1).long(), hf.Recipe(hidden=(8,), epochs=5)
+        >>> network = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> target = hf.other_class(network, x[:5])
+        >>> found = hf.PGD()(network, x[:5], target, hf.Space.free(x))
+        >>> table = hf.diagnostics(network, found)
+        >>> len(table), bool((table["certified_absolute"].dropna() > 0).all())
+        (5, True)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1 (regions, Definition 4), Section 4.2
+    (Lipschitz constants) and Section 4.3 (Eq. 1); certificates are not in it, see [Zhang et al.
+    2018](https://arxiv.org/abs/1811.00866).
     """
     check_answer(answer)
     check_layers(network, "a diagnosis")
@@ -119,8 +164,32 @@ def what_predicts(
 ) -> pd.DataFrame:
     """How each predictor goes with invalidation, over the found rows of all methods together: one row per predictor.
 
-    Spearman's rank correlation, with limits from resampling rows: all counterfactuals of one person go together, since
+    The columns are ``predictor``, ``rows``, ``spearman``, ``low``, ``high`` and ``r2``, the strongest predictor first.
+    Spearman's rank correlation has limits from resampling people: all counterfactuals of one person go together, since
     they are not independent. Rates are means over all members. R² is that of a straight line, as in the paper.
+
+    Args:
+        audits: The audits, by the name of their method.
+        known: What `predictors` or `diagnostics` says of the same counterfactuals, by the same names.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+        seed: The seed of the resampling.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, wanted = torch.zeros(4, 1), torch.ones(4, dtype=torch.int64)
+        >>> answer = hf.Counterfactuals(x, x + 1, wanted, wanted.bool())
+        >>> # Three models; they invalidate the four rows 3, 2, 1 and 0 times.
+        >>> said = torch.tensor([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]])
+        >>> audits = {"pgd": hf.Audit(said, answer, kinds=("seeds",) * 3)}
+        >>> known = {"pgd": pd.DataFrame({"confidence": [0.5, 1.0, 2.0, 4.0]})}
+        >>> hf.what_predicts(audits, known)[["predictor", "rows", "spearman"]].round(2)
+            predictor  rows  spearman
+        0  confidence     4      -1.0
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Metrics) and the last line of Table 1,
+    for cost and R² alone.
     """
     for name, given in {"audits": audits, "known": known}.items():
         if not isinstance(given, Mapping):

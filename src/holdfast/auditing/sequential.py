@@ -22,14 +22,37 @@ Floats = NDArray[np.float64]
 class Sequential:
     """An audit that looked at its interval after every batch of members, and may have stopped early.
 
-    ``low`` and ``high`` (k,) hold for all k at once (`intervals.running_interval`), so stopping on them is allowed;
-    `audit.interval()`, which is for a number of members that was chosen beforehand, is not.
+    Stopping on ``low`` and ``high`` is allowed, because they hold for all k at once (`running_interval`). Stopping on
+    `Audit.interval` is not: it is for a number of members that was chosen beforehand.
+
+    Attributes:
+        audit: The audit by all members that were asked.
+        low: The lower limit after each member: (k,).
+        high: The upper limit after each member: (k,).
+        width: The width that was asked for.
+        confidence: The share of such limits that must hold: 0.95 is 95 of 100.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, found = torch.zeros(1, 1), torch.tensor([True])
+        >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1]), found)
+        >>> # Retrained models that all agree, in families of ten.
+        >>> agrees = lambda number: lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)
+        >>> parts = [[agrees(number) for number in range(10)] for part in range(9)]
+        >>> families = (hf.Family.from_models(part) for part in parts)
+        >>> result = hf.audit_until(answer, families, width=0.25)
+        >>> result.reached, result.members
+        (True, 20)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
+    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
 
     audit: Audit
-    low: Floats
-    high: Floats
-    width: float  # asked for
+    low: Floats  # (k,)
+    high: Floats  # (k,)
+    width: float
     confidence: float
 
     def __post_init__(self) -> None:
@@ -41,15 +64,17 @@ class Sequential:
 
     @property
     def members(self) -> int:
+        """How many members were asked."""
         return len(self.low)
 
     @property
     def reached(self) -> bool:
-        """Not so where the limits have crossed: then no rate is left, whatever the width."""
+        """Whether the interval is as narrow as asked. Not so where its limits have crossed: then no rate is left."""
         return bool(0 <= self.high[-1] - self.low[-1] <= self.width)
 
     @property
     def interval(self) -> tuple[float, float]:
+        """The limits after the last member."""
         return float(self.low[-1]), float(self.high[-1])
 
     def __repr__(self) -> str:
@@ -62,14 +87,34 @@ class Sequential:
 def audit_until(
     counterfactuals: Counterfactuals, families: Iterable[Family], width: float = 0.05, confidence: float = 0.95
 ) -> Sequential:
-    """Audit with one family after another until the interval of the rate is at most ``width`` wide, or none is left.
+    """Audit with one family after another until the interval of the rate is narrow enough, or no family is left.
 
-    ``families`` may be made as they are asked for, so that no more is trained than is needed:
+    Families may be made as they are asked for, so that no more is trained than is needed. All members must be retrained
+    in one way, since the limits are those of one mean. `members_needed` with ``running=True`` says beforehand how many
+    it may take.
 
-        (train(x, y, recipe, seeds(20, start=1000 + 20 * part)) for part in range(50))
+    Args:
+        counterfactuals: What a search found.
+        families: The families, in a list or made one by one.
+        width: Stop when the interval is at most so wide: 0.05 is five percentage points.
+        confidence: The share of such intervals that must hold: 0.95 is 95 of 100.
 
-    All members must be retrained in one way, since the limits are those of one mean. `members_needed` with
-    ``running=True`` says beforehand how many it may take.
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> y, recipe = (x.sum(1) > 1).long(), hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> target = hf.other_class(deployed, x[:20])
+        >>> found = hf.PGD()(deployed, x[:20], target, hf.Space.free(x))
+        >>> changes = (hf.seeds(20, start=1000 + 20 * part) for part in range(10))
+        >>> families = (hf.train(x, y, recipe, change) for change in changes)
+        >>> result = hf.audit_until(found, families, width=0.5)
+        >>> result.reached, result.members % 20
+        (True, 0)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
+    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     check_answer(counterfactuals)
     check_number("width", width)

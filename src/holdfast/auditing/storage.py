@@ -43,7 +43,24 @@ SMALL = (np.int8, np.int16, np.int32, np.int64)
 
 
 def save_audit(audit: Audit, folder: str | Path) -> Path:
-    """Write an audit, in the place of the one that may be there; the description last, so that it is never by half."""
+    """Write an audit to a folder, in the place of the one that may be there, and return the folder.
+
+    The table opens with pandas (``audit-<digest>.parquet``, one row per counterfactual), and ``audit.json`` describes
+    it, with its checksum. The description is written last, so that an audit is never there by half.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, found = torch.zeros(1, 1), torch.tensor([True])
+        >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1]), found)
+        >>> said = torch.tensor([[1], [0]])  # the classes that two models give
+        >>> result = hf.Audit(said, answer, kinds=("seeds", "seeds"))
+        >>> folder = hf.save_audit(result, "audit of March")
+        >>> hf.load_audit(folder).rate
+        0.5
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109): its IV (Section 2, Definition 2), kept on disk.
+    """
     if not isinstance(audit, Audit):
         raise TypeError(f"expected an Audit, got {type(audit).__name__}; audit(counterfactuals, family) makes one")
     folder, contents = as_path(folder, "a folder"), _as_parquet(audit)
@@ -60,7 +77,22 @@ def save_audit(audit: Audit, folder: str | Path) -> Path:
 
 
 def load_audit(folder: str | Path) -> Audit:
-    """Read an audit back, on the CPU, after checking that both files are whole and belong together."""
+    """Read an audit back, on the CPU, after checking that both files are whole and belong together.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> x, found = torch.zeros(1, 1), torch.tensor([True])
+        >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1]), found)
+        >>> said = torch.tensor([[1], [0]])  # the classes that two models give
+        >>> result = hf.Audit(said, answer, kinds=("seeds", "bootstrap"))
+        >>> folder = hf.save_audit(result, "audit of March")
+        >>> hf.load_audit("audit of March").kinds
+        ('seeds', 'bootstrap')
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109): its IV (Section 2, Definition 2), read from
+    disk.
+    """
     folder = as_path(folder, "a folder that save_audit has written")
     about = _read_description(folder)
     path = folder / about["file"]

@@ -15,6 +15,22 @@ if TYPE_CHECKING:
 DATASETS: dict[str, Card] = {
     card.name: card for card in (german.CARD, seizure.CARD, ctg.CARD, warfarin.CARD, heloc.CARD, taiwan.CARD)
 }
+"""What is known about each of the paper's datasets, by name.
+
+Each entry has the ``schema``, the number of ``rows`` and of encoded columns (``features``), the paper's ``split`` into
+training and test rows and its ``scaling``, and the ``licence``, ``source`` and ``home`` of the file. ``load()`` reads
+the table, and ``state()`` says whether the file is there.
+
+Examples:
+    >>> import holdfast as hf
+    >>> list(hf.DATASETS)
+    ['german', 'seizure', 'ctg', 'warfarin', 'heloc', 'taiwan']
+    >>> german = hf.DATASETS["german"]
+    >>> german.rows, german.features, german.split, german.scaling
+    (1000, 61, (700, 200), 'standard')
+
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Data) and Appendix B.1.
+"""
 
 
 def card(name: str) -> Card:
@@ -24,5 +40,22 @@ def card(name: str) -> Card:
 
 
 def load(name: str) -> tuple[pd.DataFrame, Schema]:
-    """The whole table in readable units, and its schema."""
+    """One of the paper's six datasets: the whole table in readable units, and its schema.
+
+    German Credit comes with holdfast. The files of the others are read from the folder that the environment variable
+    ``HOLDFAST_DATA`` names. Where a file is missing, the error says how to get it.
+
+    Args:
+        name: "german", "seizure", "ctg", "warfarin", "heloc" or "taiwan"
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> table.shape  # 20 features and the label
+        (1000, 21)
+        >>> schema.label, schema.classes
+        ('risk', ('bad', 'good'))
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Data) and Appendix B.1.
+    """
     return card(name).load()

@@ -60,35 +60,73 @@ class Audited:
 class Advice:
     """What `Explainer.explain` answers: the plans of each person, and how well they hold.
 
-    table()        one row per change: id, plan, feature, now, then
-    wide()         one row per plan, with every feature, and one for everybody without a plan
-    of(label)      what one person is told, in words
-    status         plan, not durable, has the class, or nothing found: by label
-    not_durable()  the best that was found for people whose plans do not hold as was asked; it is not advised
-    summary()      counts, rates, and what was decided and why
-    audit          the `Audit` of the plans by the audit models
-    save(folder)   all of it as files
+    - `table()`: one row per change: id, plan, feature, now, then
+    - `wide()`: one row per plan, with every feature, and one for everybody without a plan
+    - `of(label)`: what one person is told, in words
+    - `status`: plan, not durable, has the class, or nothing found: by label
+    - `not_durable()`: the best that was found for people whose plans do not hold as was asked; it is not advised
+    - `summary()`: counts, rates, and what was decided and why
+    - `audit`: the `Audit` of the plans by the audit models
+    - `save(folder)`: all of it as files
 
     A person has one plan or more, or none, and then ``why_not`` says why. Nobody counts as found who has the class
     already. The columns hold, low and high come from retrained models that had no say in the advice; they are empty
     where there are no such models.
+
+    Attributes:
+        people: as they were given; the index has their labels
+        encoding: the table's encoding, with the schema that the plans keep to
+        goal: what was asked for
+        now: (n,) the class that the deployed model gives each person
+        wanted: (n,) the class that each person wants
+        given: the plans
+        apart: the best there is for people whose plans do not hold as was asked
+        why_not: (n,) None for people who have a plan
+        decided: what was decided, and why
+        had_a_say: the retrained models that an audit of this advice must pass over
+        norm: that costs are in
+        promise: the `Promise`, where one was asked for
+        problems: what is doubtful about single rows of the people
+        polars: tables go out as they came in
+        wishes: (n,) what each person asked for themselves; () where nobody did
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> advice = hf.Explainer(model, table, label="loan", want="yes").explain(people)
+        >>> advice.status.to_dict()
+        {'Ada': 'plan', 'Bo': 'plan'}
+        >>> advice.table()[["id", "feature", "now"]].to_dict("records")
+        [{'id': 'Ada', 'feature': 'income', 'now': 20}, {'id': 'Bo', 'feature': 'income', 'now': 24}]
+        >>> print(advice.of("Ada"))
+        Ada: the deployed model says 'no'; wanted is 'yes'.
+          Plan 1, at a cost of ...:
+            income: 20 → ...
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives points of the encoded space; one
+    row per person that is explained, found or not, is the counterfactual of Definition 1 (Section 2).
     """
 
-    people: pd.DataFrame  # as they were given; the index has their labels
+    people: pd.DataFrame
     encoding: Encoding
-    goal: Wanted  # what was asked for
-    now: tuple[str, ...]  # (n,) the class that the deployed model gives each person
-    wanted: tuple[str, ...]  # (n,) the class that each person wants
-    given: Audited  # the plans
-    apart: Audited  # the best there is for people whose plans do not hold as was asked
-    why_not: tuple[str | None, ...]  # (n,) None for people who have a plan
-    decided: Mapping[str, Any]  # what was decided, and why
+    goal: Wanted
+    now: tuple[str, ...]
+    wanted: tuple[str, ...]
+    given: Audited
+    apart: Audited
+    why_not: tuple[str | None, ...]
+    decided: Mapping[str, Any]
     had_a_say: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
-    norm: int = 1  # that costs are in
+    norm: int = 1
     promise: Promise | None = None
     problems: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "problem", "detail"]))
-    polars: bool = False  # tables go out as they came in
-    wishes: tuple[Wish | None, ...] = ()  # (n,) what each person asked for themselves; () where nobody did
+    polars: bool = False
+    wishes: tuple[Wish | None, ...] = ()
 
     # ---- who ----
 

@@ -67,39 +67,56 @@ TRIED = 256  # rows of the table that the model is asked about at once, to see w
 class Explainer:
     """From a table and a model to advice that retrained models accept too.
 
-        explainer = hf.Explainer(model, table, label="risk", want="good", schema=schema, retrain=hf.seeds(96))
-        advice = explainer.explain(people, hold=0.9)
-        advice.table()
-
     Making an explainer checks what was given and asks the model about some rows. Nothing is retrained until `explain`,
     `audit`, `save` or ``family`` needs it; then it is kept for the next call.
 
-    model       what decides now: a fitted model of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a function,
-                or the path of a model's file. Where there is no model yet, give a `Recipe`: holdfast trains a network,
-                and every output says so
-    table       the rows that the model was trained on, with their label: a DataFrame of pandas or polars
-    label       the table's column of classes; may be left out where a schema names it
-    want        the class that people want; a list of classes of which any will do; or a Series or dictionary with one
-                class for each person, by the label of their row. May be left out for two classes: then everybody wants
-                the other one
-    schema      what the columns mean and what people can change: a `Schema`, or the path of its file. If it is left
-                out, it is read off the table, which does not show what nobody can change
-    retrain     where retrained models come from. Changes, such as ``seeds(96)`` or ``changes.bootstrap(96)``; a
-                function (rows, seed) -> model, alone or with changes, ``(function, seeds(96))``; or models: a list, a
-                `Family`, or the folder of one. Without it, nobody knows whether advice holds
-    recipe      for changes: how a network is trained again, ``Recipe(network=module)``; or an estimator that is not
-                fitted. An estimator, or a booster, needs none
-    sizes       how many of the retrained models rehearse, select and audit; see `Sizes`
-    constrained False: any change of any feature will do, to values that the table has
-    plausible   how like real people of the wanted class an answer must be: this share of them would pass; None: it
-                need not be like them
-    scaling     how numbers are scaled for models of encoded rows, and for costs; see `Encoding.fit`
-    classes     the classes in the order of the model's outputs, where it does not name them and their order is not the
-                schema's (which, read off the table, is the alphabet's)
-    takes, outputs   how the model is asked, where that cannot be found out; see `as_model`
-    store       a folder that keeps what was retrained, so that interrupted work goes on from there
-    workers     processes that retrain and search; one per core if left out
-    progress    True: show progress bars
+    Args:
+        model: what decides now: a fitted model of scikit-learn, XGBoost, LightGBM, torch, Keras or ONNX, a
+            function, or the path of a model's file. Where there is no model yet, give a `Recipe`: holdfast trains a
+            network, and every output says so
+        table: the rows that the model was trained on, with their label: a DataFrame of pandas or polars
+        label: the table's column of classes; may be left out where a schema names it
+        want: the class that people want; a list of classes of which any will do; or a Series or dictionary with one
+            class for each person, by the label of their row. May be left out for two classes: then everybody wants
+            the other one
+        schema: what the columns mean and what people can change: a `Schema`, or the path of its file. If it is left
+            out, it is read off the table, which does not show what nobody can change
+        retrain: where retrained models come from. Changes, such as ``seeds(96)`` or ``changes.bootstrap(96)``; a
+            function (rows, seed) -> model, alone or with changes, ``(function, seeds(96))``; or models: a list, a
+            `Family`, or the folder of one. Without it, nobody knows whether advice holds
+        recipe: for changes: how a network is trained again, ``Recipe(network=module)``; or an estimator that is not
+            fitted. An estimator, or a booster, needs none
+        sizes: how many of the retrained models rehearse, select and audit; see `Sizes`
+        constrained: False: any change of any feature will do, to values that the table has
+        plausible: how like real people of the wanted class an answer must be: this share of them would pass; None:
+            it need not be like them
+        scaling: how numbers are scaled for models of encoded rows, and for costs; see `Encoding.fit`
+        classes: the classes in the order of the model's outputs, where it does not name them and their order is not
+            the schema's (which, read off the table, is the alphabet's)
+        takes: how the model is asked, where that cannot be found out; see `as_model`
+        outputs: how the model is asked, where that cannot be found out; see `as_model`
+        store: a folder that keeps what was retrained, so that interrupted work goes on from there
+        workers: processes that retrain and search; one per core if left out
+        progress: True: show progress bars
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> explainer = hf.Explainer(model, table, label="loan", want="yes", retrain=hf.changes.bootstrap(6), workers=1)
+        >>> advice = explainer.explain(people, hold=0.5)
+        >>> len(advice), advice.table().columns.tolist()
+        (2, ['id', 'plan', 'feature', 'now', 'then'])
+        >>> len(advice.audit.kinds)  # of the six, two audit: they had no say in the plans
+        2
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose methods explain networks that the authors
+    trained. What the plans are searched for is theirs: a counterfactual is Definition 1, and invalidation by retraining
+    is Definition 2 (Section 2).
     """
 
     model: Any
@@ -145,6 +162,7 @@ class Explainer:
 
     @cached_property
     def encoding(self) -> Encoding:
+        """The schema and the table's scaling: rows of the table to numbers, and back."""
         schema = self.schema_given
         if not self.constrained:
             free = schema.revise(*schema.names, mutable=True, direction="any", avoid=())
@@ -245,19 +263,22 @@ class Explainer:
         """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
         over.
 
-        hold      about each person: give only plans that at least this share of the selection models accept. For people
-                  without such a plan, the best that was found is shown apart, as not durable
-        promise   about all plans together: one more retrained model invalidates at most this share of them on average,
-                  or nothing is promised. Give ``hold``, ``promise`` or neither
-        plans     up to so many for each person, which change different features
-        method    a name, such as "min-l1+sns", or a method. Without one: the cheapest plan that the rehearsal models
-                  accept too where ``hold`` or ``promise`` is given, and else the cheapest plan ("min-l1")
-        want      in the place of the explainer's own
-        wishes    what people ask for themselves, within what the schema allows: a `Wish` for everybody; a dictionary or
-                  Series of wishes by the labels of people, of whom others have none; or a list with one, or None, each
-        knobs     with ``promise``: the values of the method's knob that are tried, in the place of the method's own
-        index     the column of people that names the rows. Without it, a column that does so, such as id, or the
-                  table's index; ``advice.decided["rows"]`` says which
+        Args:
+            hold: about each person: give only plans that at least this share of the selection models accept. For
+                people without such a plan, the best that was found is shown apart, as not durable
+            promise: about all plans together: one more retrained model invalidates at most this share of them on
+                average, or nothing is promised. Give ``hold``, ``promise`` or neither
+            plans: up to so many for each person, which change different features
+            method: a name, such as "min-l1+sns", or a method. Without one: the cheapest plan that the rehearsal
+                models accept too where ``hold`` or ``promise`` is given, and else the cheapest plan ("min-l1")
+            want: in the place of the explainer's own
+            wishes: what people ask for themselves, within what the schema allows: a `Wish` for everybody; a
+                dictionary or Series of wishes by the labels of people, of whom others have none; or a list with
+                one, or None, each
+            knobs: with ``promise``: the values of the method's knob that are tried, in the place of the method's
+                own
+            index: the column of people that names the rows. Without it, a column that does so, such as id, or the
+                table's index; ``advice.decided["rows"]`` says which
         """
         _check_question(hold, promise, plans)
         if (hold is not None or promise is not None) and self.retrain is None:

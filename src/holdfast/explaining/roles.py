@@ -20,13 +20,24 @@ NEEDED = 3  # models of each kind of change, one for each role
 class Sizes:
     """How many retrained models of each kind of change have which role. A number that is left out is worked out.
 
-    rehearsal   the search asks them: it looks for advice that they accept too. A third of the models, and 32 of all
-                kinds together at most; 0 for none
-    selection   they choose: `hold` is the share of them that accepts a plan, and a promise is calibrated by them. Half
-                of the others
-    audit       they choose nothing, and judge the advice: the columns hold, low and high. The rest
-
     No model has two roles, since a model that chose a plan cannot say whether it holds.
+
+    Args:
+        rehearsal: the search asks them: it looks for advice that they accept too. A third of the models, and 32 of
+            all kinds together at most; 0 for none
+        selection: they choose: `hold` is the share of them that accepts a plan, and a promise is calibrated by
+            them. Half of the others
+        audit: they choose nothing, and judge the advice: the columns hold, low and high. The rest
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.Sizes().of(96, "bootstrap", kinds=1)  # of 96 models of one kind: rehearse, select, audit
+        (32, 32, 32)
+        >>> hf.Sizes(rehearsal=0, selection=80).of(96, "bootstrap", kinds=1)
+        (0, 80, 16)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, retrains 100 models for each kind of
+    change, and all of them audit. Models that rehearse or select are not in the paper.
     """
 
     rehearsal: int | None = None

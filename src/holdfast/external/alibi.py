@@ -36,11 +36,35 @@ def from_alibi(
     target: Target = None,
     space: Space | None = None,
 ) -> ImportedCounterfactuals:
-    """What alibi's CounterfactualProto or Counterfactual explained, one explanation for each row of ``data`` in order.
+    """Counterfactuals from alibi: what its CounterfactualProto or Counterfactual explained, row by row.
 
-    An explanation is what ``explain`` returned or the text of its ``to_json()``; None is nothing found. alibi does not
-    keep the person, so pass ``data``: the table, or the encoded rows that were explained. Points are taken as they are,
-    in encoded units: rows of ``encoding.encode``, with ``ohe=True`` where alibi was told of categories.
+    alibi need not be installed. Points are judged exactly as given, in encoded units: rows of ``encoding.encode``,
+    with ``ohe=True`` where alibi was told of categories.
+
+    Args:
+        data: the table, or the encoded rows that were explained: alibi does not keep them
+        explanations: for each row of ``data``, in order, what ``explain`` returned, or the text of its ``to_json()``;
+            None if nothing was found
+        encoding: what the columns mean as numbers
+        model: the deployed model
+        target: as in `from_tables`
+        space: as in `from_tables`
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
+        >>> text = '{"data": {"cf": {"X": [[0.75]]}}}'  # as alibi's to_json() writes it
+        >>> hf.from_alibi(table[:2], [text, None], encoding, model, target="yes")
+        ImportedCounterfactuals(1 of 2 rows found; no counterfactual: 1)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Looveren et al.) and Appendix B.3, where
+    alibi's CounterfactualProto is one of the methods; alibi is
+    [Klaise et al. 2021](https://jmlr.org/papers/v22/21-0017.html).
     """
     check_inputs(encoding, model)
     question = question_of(data, encoding, model, target, space)

@@ -26,10 +26,41 @@ def from_dice(
     target: Target = None,
     space: Space | None = None,
 ) -> ImportedCounterfactuals:
-    """What DiCE's ``generate_counterfactuals(data, ...)`` returned, or the text of its ``to_json()``.
+    """Counterfactuals from DiCE: what its ``generate_counterfactuals(data, ...)`` returned.
 
-    ``data`` is the table DiCE was asked about: its own copy has lost the labels, has numbers in single precision, and
-    holds True where a person has False. Where there is a sparse answer, that is taken, as DiCE shows and saves it.
+    DiCE need not be installed. Where there is a sparse answer, that is taken, as DiCE shows and saves it.
+
+    Args:
+        data: the table DiCE was asked about: its own copy has lost the labels, has numbers in single precision, and
+            holds True where a person has False
+        result: DiCE's answer, or the text of its ``to_json()``
+        encoding: what the columns mean as numbers
+        model: the deployed model
+        target: as in `from_tables`
+        space: as in `from_tables`
+
+    Examples:
+        >>> import json
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
+        >>> text = json.dumps(  # as DiCE's to_json() writes it
+        ...     {
+        ...         "feature_names_including_target": ["income", "approved"],
+        ...         "test_data": [[[20, "no"]], [[30, "no"]]],
+        ...         "cfs_list": [[[70, "yes"], [80, "yes"]], None],  # two, and none
+        ...         "data_interface": {"outcome_name": "approved"},
+        ...     }
+        ... )
+        >>> hf.from_dice(table[:2], text, encoding, model, target="yes")
+        ImportedCounterfactuals(2 of 3 rows found; no counterfactual: 1)
+
+    Paper: named in [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, and not compared there; DiCE is
+    [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
     check_inputs(encoding, model, data)
     question, names = question_of(data, encoding, model, target, space), list(encoding.schema.names)

@@ -38,16 +38,38 @@ Target = Any  # a class for everybody, one for each row of the data, or a tensor
 
 @dataclass(frozen=True, eq=False)
 class ImportedCounterfactuals:
-    """Counterfactuals from elsewhere, and what is wrong with them.
+    """Counterfactuals from elsewhere, and what is wrong with them. `from_tables` and its siblings make one.
 
     Row i of the counterfactuals explains row i of the data, if no row has several; where one has, its row is repeated,
-    and ``labels`` says whose it is: ``data.loc[imported.labels]`` is the table beside
-    ``imported.counterfactuals``.
+    and ``labels`` says whose it is: ``data.loc[imported.labels]`` is the table beside ``imported.counterfactuals``.
+
+    Attributes:
+        counterfactuals: every row; one with a problem is not found
+        problems: a table with the columns row (its label; None for the whole table), problem and detail
+        labels: (n,) the label of every row of the counterfactuals
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
+        >>> points = pd.DataFrame({"income": [70, 80, 40]}, index=[0, 0, 1])
+        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported
+        ImportedCounterfactuals(2 of 3 rows found; not valid for the model: 1)
+        >>> imported.labels.tolist(), imported.counterfactuals.found.tolist()
+        ([0, 0, 1], [True, True, False])
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
+    found is its Definition 1.
     """
 
     counterfactuals: Counterfactuals
-    problems: pd.DataFrame  # row (its label; None for the whole table), problem (one of PROBLEMS), detail
-    labels: pd.Index[Any]  # (n,) label of every row of the counterfactuals
+    problems: pd.DataFrame
+    labels: pd.Index[Any]
 
     def __repr__(self) -> str:
         told = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"

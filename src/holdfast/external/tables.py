@@ -42,14 +42,39 @@ def from_tables(
     target: Target = None,
     space: Space | None = None,
 ) -> ImportedCounterfactuals:
-    """Two tables in the schema's units, matched by their index: where people are, and where they could be.
+    """Counterfactuals from two tables, matched by their index: where people are, and where they could be.
 
-    Several rows of ``points`` may share a label; then the answer has a row for each. One that repeats an earlier one
-    in every feature counts once, and is told among the problems. A feature that nobody can change
-    may be left out of ``points``. A column `found`, as `Counterfactuals.to_frame` writes it, says which rows to take.
+    Both tables are in the schema's units. Several rows of ``points`` may share a label; then the answer has a row for
+    each. One that repeats an earlier one in every feature counts once, and is told among the problems. Nothing is
+    rounded or moved.
 
-    Found is what the model gives the target class: one class, one for each row of ``data``, or a tensor of class
-    indices; left out, any class but the one the model gives the person. With a ``space``, found is what keeps it too.
+    Args:
+        data: the people, one row each
+        points: the counterfactuals. A feature that nobody can change may be left out. A column `found`, as
+            `Counterfactuals.to_frame` writes it, says which rows to take
+        encoding: what the columns mean as numbers
+        model: the deployed model; a counterfactual is found if it gives the target class
+        target: one class, one for each row of ``data``, or a tensor of class indices; left out, any class but the one
+            that the model gives the person
+        space: with a space, such as ``encoding.space``, a counterfactual must keep its constraints to be found
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
+        >>> points = pd.DataFrame({"income": [70, 40]})  # answers for rows 0 and 1
+        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported
+        ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
+        >>> imported.problems["detail"].tolist()
+        ["the model gives it class 'no', not 'yes'"]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
+    found is its Definition 1.
     """
     check_inputs(encoding, model, data, points)
     question = question_of(data, encoding, model, target, space)
@@ -96,10 +121,34 @@ def from_paired(
     target: Target = None,
     space: Space | None = None,
 ) -> ImportedCounterfactuals:
-    """One table with both: ``before`` and ``after`` say how a feature's columns are named, "{}" being the feature.
+    """Counterfactuals from one table that has both: a person and the counterfactual side by side in each row.
 
-    ``before="{}", after="new_{}"`` reads `age` and `new_age`. A feature without a column of the second kind did not
-    change. Labels may repeat: every row has its own person beside it.
+    A feature without a column of the second kind did not change. Labels may repeat: every row has its own person beside
+    it.
+
+    Args:
+        table: the people and their counterfactuals
+        encoding: what the columns mean as numbers
+        model: the deployed model
+        before: how the columns of people are named, "{}" being the feature
+        after: how those of counterfactuals are named; ``before="{}", after="new_{}"`` reads `age` and `new_age`
+        target: as in `from_tables`
+        space: as in `from_tables`
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
+        >>> pairs = pd.DataFrame({"income_before": [20, 30], "income_after": [70, 40]})
+        >>> hf.from_paired(pairs, encoding, model, target="yes")
+        ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
+    found is its Definition 1.
     """
     check_inputs(encoding, model, table)
     for name, pattern in {"before": before, "after": after}.items():

@@ -26,16 +26,43 @@ MOST = 10**6  # members of a family; their descriptions alone take a gigabyte
 def seeds(n: int, start: int = 1) -> list[Retraining]:
     """Trained again with other initial weights and another batch order (the paper's RS).
 
-    Seeds run from ``start``. The deployed model has seed 0, so it is never one of these; families that must
-    not share a member (to search, to calibrate, to audit) take ranges that do not overlap.
+    Args:
+        n: how many retrained models
+        start: the first seed. The deployed model has seed 0, so it is never one of these; families that must not share
+            a member (to search, to calibrate, to audit) take ranges that do not overlap
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.seeds(1)
+        [Retraining(init_seed=1, order_seed=1, kind='seeds')]
+        >>> hf.seeds(100, start=101)[0].init_seed  # 100 others
+        101
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Retraining Controls, RS) and Appendix
+    B.4.
     """
     return [Retraining(init_seed=seed, order_seed=seed, kind="seeds") for seed in _seeds(n, start)]
 
 
 def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> list[Retraining]:
-    """One customer asked to be forgotten: one of the ``rows`` training rows missing (the paper's LOO).
+    """One customer asked to be forgotten: one of the training rows missing (the paper's LOO).
 
     The n rows are drawn without replacement. The base's seeds draw the batches anew over the rows - 1 that are left.
+
+    Args:
+        n: how many retrained models
+        rows: how many training rows there are
+        seed: draws which ones are left out
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> changes = hf.leave_one_out(100, rows=700)
+        >>> len({change.left_out for change in changes})  # a different row each
+        100
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Retraining Controls, LOO) and Appendix
+    B.4.
     """
     _check_count(n)
     check_whole("rows", rows, least=1)
@@ -48,13 +75,44 @@ def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> 
 
 
 def leave_out(n: int, share: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
-    """Some customers are gone: a random share of the training rows missing."""
+    """Some customers are gone: a random share of the training rows missing.
+
+    Args:
+        n: how many retrained models
+        share: of the rows that are missing
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.changes.leave_out(1, share=0.1)
+        [Retraining(left_out_share=0.1, kind='leave-out')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which leaves out one row (Section 5.1); leaving
+    out several is measured in [Hamman et al. 2023](https://arxiv.org/abs/2305.11997).
+    """
     _check_share("share", share)
     return _drawn(n, start, base, kind="leave-out", left_out_share=share)
 
 
 def bootstrap(n: int, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
-    """Another sample of the same population: as many rows, drawn with replacement."""
+    """Another sample of the same population: as many rows, drawn with replacement.
+
+    Args:
+        n: how many retrained models
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.changes.bootstrap(1)
+        [Retraining(redrawn=True, kind='bootstrap')]
+        >>> hf.changes.bootstrap(1, start=7)  # another draw
+        [Retraining(redrawn=True, data_seed=7, kind='bootstrap')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    the bootstrap is that of [Efron 1979](https://doi.org/10.1214/aos/1176344552).
+    """
     return _drawn(n, start, base, kind="bootstrap", redrawn=True)
 
 
@@ -62,6 +120,24 @@ def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining
     """The population moves: rows drawn with replacement and probability ∝ exp(strength · encoded column).
 
     For a standardised, roughly normal column the mean moves by ``strength`` standard deviations.
+
+    Args:
+        n: how many retrained models
+        column: the number of an encoded column
+        strength: how far it moves; below 0 to smaller values
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> age = encoding.columns.index("age")
+        >>> hf.changes.shift(1, column=age, strength=0.5)  # an older population
+        [Retraining(tilt=(44, 0.5), kind='shift')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    what shifts of the data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
     """
     check_whole("column", column, least=0)
     check_number("strength", strength)
@@ -71,7 +147,22 @@ def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining
 
 
 def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Retraining]:
-    """Trained on another stretch of time: n windows of ``length`` rows, evenly spread over rows in order of time."""
+    """Trained on another stretch of time: windows evenly spread over rows in order of time.
+
+    Args:
+        n: how many windows, one retrained model each
+        length: of a window, in rows
+        rows: how many training rows there are
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> [change.window for change in hf.changes.windows(3, length=500, rows=1000)]
+        [(0, 500), (250, 750), (500, 1000)]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    what shifts over time do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
+    """
     _check_count(n)
     check_whole("rows", rows)
     check_whole("length", length)
@@ -85,13 +176,50 @@ def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Ret
 
 
 def append(n: int, share: float = 1.0, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
-    """New customers have come: a random share of the new rows (given to `train`) added to the old ones."""
+    """New customers have come: a random share of the new rows added to the old ones.
+
+    `train` needs the new rows: ``train(..., new=(x_new, y_new))``; so does `refit`: ``refit(..., new=table)``.
+
+    Args:
+        n: how many retrained models
+        share: of the new rows that are added
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table[:800], schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> old, new = (x[:800], y[:800]), (x[800:], y[800:])
+        >>> hf.train(*old, recipe, hf.changes.append(2, share=0.5), new=new)
+        Family(61-8-2: 2 append)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    what new data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
+    """
     _check_share("share", share, whole=True)
     return _drawn(n, start, base, kind="append", appended=share)
 
 
 def label_noise(n: int, rate: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
-    """Outcomes were recorded wrongly, or judged otherwise: each label turns into another with this probability."""
+    """Outcomes were recorded wrongly, or judged otherwise: each label turns into another with this probability.
+
+    Args:
+        n: how many retrained models
+        rate: the probability
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.changes.label_noise(1, rate=0.02)
+        [Retraining(label_noise=0.02, kind='label-noise')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    such noise is the uniform one of [Frénay and Verleysen 2014](https://doi.org/10.1109/TNNLS.2013.2292894).
+    """
     _check_share("rate", rate)
     return _drawn(n, start, base, kind="label-noise", label_noise=rate)
 
@@ -99,7 +227,19 @@ def label_noise(n: int, rate: float, start: int = 0, base: Retraining = BASE) ->
 def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) -> list[Retraining]:
     """The network was compressed or moved to other hardware: Gaussian noise on its weights after training.
 
-    ``scale`` is in standard deviations of each layer's weights.
+    Args:
+        n: how many retrained models
+        scale: of the noise, in standard deviations of each layer's weights
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.changes.weight_noise(1, scale=0.01)
+        [Retraining(weight_noise=0.01, kind='weight-noise')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
+    changed weights are also what [Upadhyay et al. 2021](https://arxiv.org/abs/2102.13620) guard against.
     """
     check_number("scale", scale)
     if not 0 < scale < math.inf:
@@ -116,10 +256,34 @@ def fine_tune(
     start: int = 0,
     base: Retraining = BASE,
 ) -> list[Retraining]:
-    """Brought up to date rather than retrained: the deployed network trained on, on a random share of the new rows.
+    """Updated rather than retrained: the deployed model trained further, on a random share of the new rows.
 
-    `train` needs the new rows and the deployed network (``new=..., base=...``). With ``top_only`` only the last layer
-    moves, the setting of the paper's Theorem 2. Each member sees its batches in an order of its own.
+    `train` needs the new rows and the deployed model: ``train(..., new=(x_new, y_new), base=deployed)``. Each member
+    sees its batches in an order of its own.
+
+    Args:
+        n: how many updated models
+        epochs: how often every new row is seen
+        share: of the new rows
+        learning_rate: the recipe's when left out
+        top_only: True if only the last layer moves, the setting of the paper's Theorem 2
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table[:800], schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> old, new = (x[:800], y[:800]), (x[800:], y[800:])
+        >>> deployed = hf.train(*old, recipe, [hf.Retraining()])[0]
+        >>> changes = hf.changes.fine_tune(2, epochs=3)
+        >>> hf.train(*old, recipe, changes, new=new, base=deployed)
+        Family(61-8-2: 2 fine-tune)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.2, Theorem 2, for ``top_only``; Section 5.1
+    names fine-tuning among the changes that it does not measure.
     """
     _check_share("share", share, whole=True)
     check_whole("epochs", epochs, least=1)
@@ -144,7 +308,26 @@ def hyperparameters(
     start: int = 0,
     base: Retraining = BASE,
 ) -> list[Retraining]:
-    """Somebody tuned the training: settings drawn from ranges (rates evenly on a log scale), batches from a list."""
+    """Somebody tuned the training: settings of the recipe drawn from ranges.
+
+    Args:
+        n: how many retrained models
+        epochs: from ... to ..., drawn evenly
+        learning_rate: from ... to ..., drawn evenly on a log scale
+        batch: a list of batch sizes
+        weight_decay: from ... to ..., drawn evenly on a log scale
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> changes = hf.changes.hyperparameters(20, epochs=(80, 120), batch=(16, 32))
+        >>> all(80 <= dict(change.settings)["epochs"] <= 120 for change in changes)
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models keep the
+    hyper-parameters of the base model (Section 2); Section 5.1 names others among the changes that it does not measure.
+    """
     if epochs is None and learning_rate is None and batch is None and weight_decay is None:
         raise ValueError("name a setting to vary: epochs=(80, 120), learning_rate=(5e-4, 2e-3), batch=(16, 32), ...")
     for name, limits in {"epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay}.items():
@@ -174,9 +357,25 @@ def parameters(
     """Somebody tuned the estimator that `refit` fits: its parameters drawn from what is given by their names.
 
     A tuple of two numbers is a range: whole numbers are drawn evenly, others evenly on a log scale where both ends are
-    above 0. A list is a choice: ``parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2), loss=["a", "b"])``.
-    A step of a pipeline has its name before two underscores, as in scikit-learn: ``logisticregression__C=(0.1, 10.0)``.
-    Members have seeds of their own, or two that draw the same would be one model.
+    above 0. A list is a choice. A step of a pipeline has its name before two underscores, as in scikit-learn:
+    ``logisticregression__C=(0.1, 10.0)``. Members have seeds of their own, or two that draw the same would be one
+    model.
+
+    Args:
+        n: how many retrained models
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+        **ranges: a range or a list for each parameter
+
+    Examples:
+        >>> import holdfast as hf
+        >>> criteria = ["gini", "entropy"]
+        >>> changes = hf.changes.parameters(20, max_depth=(3, 6), criterion=criteria)
+        >>> sorted({dict(change.parameters)["max_depth"] for change in changes})
+        [3, 4, 5, 6]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models keep the
+    hyper-parameters of the base model (Section 2); Section 5.1 names others among the changes that it does not measure.
     """
     if not ranges:
         raise ValueError("name a parameter to vary: parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2))")
@@ -220,11 +419,26 @@ def _check_choices(name: str, given: Any) -> None:
 def architecture(
     n: int, widths: Sequence[int], depths: Sequence[int] = (), start: int = 0, base: Retraining = BASE
 ) -> list[Retraining]:
-    """Somebody chose another network: as many hidden layers as drawn from ``depths``, each as wide as drawn from
-    ``widths``, from the widest to the narrowest.
+    """Somebody chose another network: other numbers and widths of hidden layers, from the widest to the narrowest.
 
-    Both are lists or ranges. Members have seeds of their own, or two of one shape would be one network. Those of one
-    shape are trained together, so few shapes are faster than many.
+    Members have seeds of their own, or two of one shape would be one network. Those of one shape are trained together,
+    so few shapes are faster than many.
+
+    Args:
+        n: how many retrained models
+        widths: a list or range; the width of each hidden layer is drawn from it
+        depths: a list or range; the number of hidden layers is drawn from it. 1, 2 or 3 when left out
+        start: the first seed of the draws; another one gives other draws
+        base: the deployed model's own `Retraining`, where its seeds are not 0
+
+    Examples:
+        >>> import holdfast as hf
+        >>> changes = hf.changes.architecture(20, widths=(32, 64), depths=(2,))
+        >>> sorted({dict(change.settings)["hidden"] for change in changes})
+        [(32, 32), (64, 32), (64, 64)]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models have the layers of the
+    base model; Section 5.1 names other architectures among the changes that it does not measure.
     """
     for name, given in {"widths": widths, "depths": depths}.items():
         _check_list(name, given)
@@ -241,7 +455,19 @@ def architecture(
 
 
 def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
-    """Two changes at once: member i has what first[i] changes and what second[i] changes."""
+    """Two changes at once: member i has what first[i] changes and what second[i] changes.
+
+    Args:
+        first: a list of changes
+        second: another one, as long, of another kind
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.changes.both(hf.seeds(1), hf.changes.bootstrap(1))
+        [Retraining(init_seed=1, order_seed=1, redrawn=True, kind='seeds & bootstrap')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which makes one change at a time (Section 5.1).
+    """
     for members in (first, second):
         if not isinstance(members, Sequence) or not all(isinstance(member, Retraining) for member in members):
             raise TypeError(f"both joins two lists of changes, such as seeds(3) and bootstrap(3), got {members!r}")

@@ -32,25 +32,66 @@ ROWS_AT_ONCE = 4096  # asked about at a time, so that memory does not grow with 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Family:
-    """k retrained networks, those of one shape stacked. Indexing gives a model, slicing a smaller Family."""
+    """Many retrained models as one value. Indexing gives a model, slicing a smaller Family.
+
+    `train` and `refit` make one, `Family.from_models` and `Family.from_training` take models made elsewhere.
+
+    Attributes:
+        stacks: the members; networks of one shape stacked
+        retrainings: what sets each member apart
+        places: of each member among all stacks, one after another
+        groups: classes merged, as `merged` does for one model
+        fingerprints: one per member, where they are known
+        accuracy: of each member on rows held out; `refit` without such: on its table
+        recipe: how networks were trained
+        data: fingerprint of the rows there were
+        failures: members that are not there because their training raised
+        surrogates: why members stand in for retrainings of the deployed model, where they do not resemble it
+        told: how the parameters that they were trained with are known, where `refit` had to find them out
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> family = hf.train(x, y, recipe, hf.seeds(4))
+        >>> len(family), family[:2]
+        (4, Family(61-8-2: 2 seeds))
+        >>> family.predict(x).shape  # the class that every member gives every row
+        torch.Size([4, 1000])
+        >>> own = hf.Family.from_models([family[0], family[3]], kind="ours")
+        >>> own.kinds
+        ('ours', 'ours')
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2: a sample of the distribution Θ of
+    Definition 2.
+    """
 
     stacks: tuple[Members, ...]
     retrainings: tuple[Retraining, ...]
-    places: tuple[int, ...]  # of each member among all stacks, one after another
-    groups: Groups | None = None  # classes merged, as `merged` does for one model
-    fingerprints: tuple[str, ...] = ()  # one per member, where they are known
-    accuracy: tuple[float, ...] | None = None  # of each member on rows held out; `refit` without such: on its table
+    places: tuple[int, ...]
+    groups: Groups | None = None
+    fingerprints: tuple[str, ...] = ()
+    accuracy: tuple[float, ...] | None = None
     recipe: Recipe | None = None
-    data: str | None = None  # fingerprint of the rows there were
-    failures: tuple[Failure, ...] = ()  # members that are not there because their training raised
-    surrogates: str = ""  # why members stand in for retrainings of the deployed model, where they do not resemble it
-    told: str = ""  # how the parameters that they were trained with are known, where `refit` had to find them out
+    data: str | None = None
+    failures: tuple[Failure, ...] = ()
+    surrogates: str = ""
+    told: str = ""
 
     @classmethod
     def from_models(
         cls, models: Sequence[Model | str | Path], kind: str | Sequence[str] = "own", like: nn.Module | None = None
     ) -> Family:
-        """Models that exist already: callables, modules, or safetensors files of weights for a module ``like`` this."""
+        """A family of models that exist already.
+
+        Args:
+            models: callables from rows to logits, torch modules, or safetensors files of weights for a module ``like``
+                this
+            kind: what an audit calls them: one word, or one for each model
+            like: the module that the weights of files belong to
+        """
         several = hasattr(models, "__iter__") or hasattr(models, "__getitem__")
         if isinstance(models, (str, Path)) or callable(models) or not several:
             raise TypeError(f"expected a list of models, got {type(models).__name__}; give Family.from_models([model])")
@@ -72,6 +113,13 @@ class Family:
 
         It runs in worker processes. A member whose training raises is reported in ``failures`` with its traceback; the
         others are kept. Only changes of rows and seeds can be handed to a function that reads the data itself.
+
+        Args:
+            function: trains one model
+            changes: what sets each member apart, such as ``hf.seeds(20)``
+            rows: how many training rows there are
+            workers: processes; by default one per core
+            progress: True shows a bar
         """
         _check_training(function, changes, rows, workers)
         members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
@@ -83,15 +131,17 @@ class Family:
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """The kind of change of every member."""
         return tuple(retraining.kind for retraining in self.retrainings)
 
     @property
     def classes(self) -> int | None:
-        """None for models that will say when asked."""
+        """How many classes the members have; None for models that will say when asked."""
         return self.stacks[0].classes if self.groups is None else len(self.groups)
 
     @property
     def features(self) -> int | None:
+        """How many columns the members take; None for models that will say when asked."""
         return self.stacks[0].features
 
     @property
@@ -101,7 +151,7 @@ class Family:
 
     @property
     def biases(self) -> tuple[Tensor, ...]:
-        """(k, out) each."""
+        """Their biases: (k, out) each."""
         return self._layers("bias")
 
     def _layers(self, part: str) -> tuple[Tensor, ...]:

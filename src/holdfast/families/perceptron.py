@@ -22,12 +22,34 @@ WIDTH_STEP = 4  # numbers in 16 bytes of memory
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """One perceptron, a Model."""
+    """One perceptron that `train` made, a `Model`: fully connected layers with rectifiers between them.
 
-    weights: tuple[Tensor, ...]  # (in, out) each
-    biases: tuple[Tensor, ...]  # (out,) each
+    Attributes:
+        weights: (in, out) of each layer
+        biases: (out,) of each layer
+        retraining: what set its training apart
+        fingerprint: a hash of all that decides its weights
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> network = hf.train(x, y, recipe, hf.seeds(1))[0]
+        >>> network
+        Network(61-8-2, Retraining(init_seed=1, order_seed=1, kind='seeds'))
+        >>> network(x).shape  # a logit for each row and class
+        torch.Size([1000, 2])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2 (Notation): all activations are rectifiers;
+    Appendix B.2 has the sizes of the layers.
+    """
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]
     retraining: Retraining
-    fingerprint: str | None = None  # of all that decides its weights
+    fingerprint: str | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         self._check(x)

@@ -20,11 +20,28 @@ RATES = frozenset({"epochs", "learning_rate", "weight_decay"})  # settings that 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A multi-layer perceptron and its training, with the defaults of Keras that the paper used.
+    """How one network is trained: a multi-layer perceptron, with the defaults of Keras that the paper used.
 
     Rectified hidden layers, Glorot-uniform weights, zero biases; Adam on the mean cross-entropy of a batch.
-    ``network`` puts a torch module in the perceptron's place: the module itself, whose weights are drawn anew for
-    every member by its parts' ``reset_parameters``, or a function that builds one.
+
+    Args:
+        hidden: the width of each hidden layer
+        epochs: how often every row is seen
+        batch: rows per step
+        learning_rate: of Adam
+        betas: of Adam
+        epsilon: of Adam
+        weight_decay: added to the gradient, as an l2 penalty
+        network: a torch module in the perceptron's place: the module itself, whose weights are drawn anew for every
+            member by its parts' ``reset_parameters``, or a function that builds one. Then ``hidden`` says nothing
+
+    Examples:
+        >>> import holdfast as hf
+        >>> recipe = hf.Recipe(hidden=(64, 16), epochs=20)
+        >>> recipe.sizes(features=61, classes=2)
+        (61, 64, 16, 2)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.2.
     """
 
     hidden: tuple[int, ...] = (128, 64, 16)
@@ -33,8 +50,8 @@ class Recipe:
     learning_rate: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-7
-    weight_decay: float = 0.0  # added to the gradient, as an l2 penalty
-    network: nn.Module | Callable[[], nn.Module] | None = None  # then ``hidden`` says nothing
+    weight_decay: float = 0.0
+    network: nn.Module | Callable[[], nn.Module] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.hidden, int):
@@ -67,28 +84,58 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Retraining:
-    """What sets one member apart. `families.changes` makes lists of them; the defaults are the deployed network.
+    """What sets one retrained model apart. The functions of `holdfast.changes` make lists of them.
 
-    Rows are chosen in the order of the fields: a window of them, without some, drawn anew, with new ones added.
-    ``data_seed`` draws which rows, labels and weights are meant.
+    The defaults are the deployed model. Rows are chosen in the order of the arguments: a window of them, without some,
+    drawn anew, with new ones added.
+
+    Args:
+        init_seed: draws the initial weights
+        order_seed: draws the order of the batches
+        window: the first row, and the one after the last
+        left_out: the row that is missing
+        left_out_share: the share of the rows that is missing
+        redrawn: True if as many rows are drawn with replacement
+        tilt: a column and a strength: redrawn with probability ∝ exp(strength · column)
+        continued: True if training goes on from the deployed model's weights, on new rows only
+        top_only: True if only the last layer is trained
+        appended: the share of the new rows that is added
+        label_noise: the share of labels that turn into another
+        weight_noise: in standard deviations of each layer's weights, after training
+        settings: of the recipe, where they differ: ``(("epochs", 80),)``
+        data_seed: draws which rows, labels and weights are meant
+        kind: the kind of change, as an audit names it
+        parameters: of an estimator, where they differ: ``(("max_depth", 3),)``
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.Retraining()  # the deployed model
+        Retraining()
+        >>> hf.seeds(1)[0]  # printing one shows what differs from it
+        Retraining(init_seed=1, order_seed=1, kind='seeds')
+        >>> hf.Retraining(window=(0, 500), kind="first half")  # one of your own
+        Retraining(window=(0, 500), kind='first half')
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Retraining Controls) and Appendix B.4,
+    for seeds and one row left out.
     """
 
     init_seed: int = 0
     order_seed: int = 0
-    window: tuple[int, int] | None = None  # first row, and the one after the last
+    window: tuple[int, int] | None = None
     left_out: int | None = None
     left_out_share: float = 0.0
-    redrawn: bool = False  # as many rows, with replacement
-    tilt: tuple[int, float] | None = None  # redrawn with probability ∝ exp(strength · column)
-    continued: bool = False  # from the base's weights, on new rows only
-    top_only: bool = False  # only the last layer is trained
-    appended: float = 0.0  # share of the new rows
-    label_noise: float = 0.0  # share of labels that turn into another
-    weight_noise: float = 0.0  # in standard deviations of each layer's weights, after training
-    settings: tuple[tuple[str, Any], ...] = ()  # of the recipe, where they differ: (("epochs", 80),)
+    redrawn: bool = False
+    tilt: tuple[int, float] | None = None
+    continued: bool = False
+    top_only: bool = False
+    appended: float = 0.0
+    label_noise: float = 0.0
+    weight_noise: float = 0.0
+    settings: tuple[tuple[str, Any], ...] = ()
     data_seed: int = 0
     kind: str = "base"
-    parameters: tuple[tuple[str, Any], ...] = ()  # of an estimator, where they differ: (("max_depth", 3),)
+    parameters: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -176,7 +223,6 @@ def counted(kinds: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
-# The paper's networks. HELOC's batch size is not given there; 128 works.
 PAPER_RECIPES: dict[str, Recipe] = {
     "german": Recipe((128, 64, 16), epochs=100, batch=32),
     "seizure": Recipe((128, 64, 16), epochs=100, batch=128),
@@ -185,3 +231,14 @@ PAPER_RECIPES: dict[str, Recipe] = {
     "heloc": Recipe((100, 32), epochs=50, batch=128),
     "taiwan": Recipe((32, 16), epochs=100, batch=512),
 }
+"""The paper's networks, a `Recipe` for each of its datasets by name.
+
+The paper does not give HELOC's batch size; 128 works.
+
+Examples:
+    >>> import holdfast as hf
+    >>> hf.PAPER_RECIPES["german"].hidden, hf.PAPER_RECIPES["heloc"].epochs
+    ((128, 64, 16), 50)
+
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.2.
+"""

@@ -73,20 +73,41 @@ def refit(
 ) -> Family:
     """Fit the user's own estimator again, once for every change, on the table that it was fitted on.
 
-    ``model`` is what `as_model` made of an estimator by scikit-learn's conventions (pipelines, XGBClassifier,
-    LGBMClassifier), or the estimator itself and its ``encoding``. Each member is a clone of it, never the estimator
-    itself. A bare booster of XGBoost or LightGBM, one of a file too, becomes an estimator with the parameters that it
-    was trained with, as far as it shows them; ``told`` says how each is known.
+    Each member is a clone of the estimator, never the estimator itself. A bare booster of XGBoost or LightGBM, one of a
+    file too, becomes an estimator with the parameters that it was trained with, as far as it shows them; ``told`` of
+    the family says how each is known.
 
     A seed s adds s to every ``random_state``, those of a pipeline's steps included; where it is None, it counts as 0.
-    Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters.
+    Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters. Members
+    whose fitting raises are left out and reported in ``failures``. If the members do not resemble the deployed model,
+    ``surrogates`` says why, and so does every audit with them.
 
-    ``table`` has the columns and the label; ``new`` rows are for changes that append some, ``held_out`` rows for the
-    accuracy of each member. With a ``store`` (a folder) the family is kept and found again, and after an interruption
-    only the rest is fitted. Members are fitted in ``workers`` processes, by default one per core where there is enough
-    to do. Those whose fitting raises are left out and reported in ``failures``.
+    Args:
+        model: what `as_model` made of an estimator by scikit-learn's conventions (pipelines, XGBClassifier,
+            LGBMClassifier), or the estimator itself and its ``encoding``
+        table: the rows that it was fitted on, with the label
+        changes: what sets each member apart, such as ``hf.changes.bootstrap(20)``
+        encoding: of the table, where ``model`` is the estimator itself
+        new: rows for changes that append some
+        held_out: rows that give the accuracy of each member
+        store: a folder in which the family is kept and found again; after an interruption only the rest is fitted
+        workers: processes; by default one per core where there is enough to do
+        progress: True shows a bar
 
-    If the members do not resemble the deployed model, ``surrogates`` says why, and so does every audit with them.
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> table = pd.DataFrame({"income": [20, 30, 50, 60, 90] * 9})
+        >>> table["approved"] = ["no", "no", "yes", "no", "yes"] * 9
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> estimator = LogisticRegression().fit(table[["income"]], table["approved"])
+        >>> hf.refit(hf.as_model(estimator, encoding), table, hf.changes.bootstrap(5))
+        Family(LogisticRegression: 5 bootstrap)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose models are networks; retrained linear
+    models and forests are those of [Pawelczyk et al. 2020](https://proceedings.mlr.press/v124/pawelczyk20a.html), which
+    its Section 2 names.
     """
     job = _job(model, encoding, table, new, changes)
     _check_options(held_out, store, workers, job)

@@ -64,15 +64,38 @@ def train(
     workers: int | None = None,
     progress: bool = False,
 ) -> Family:
-    """Train one network per Retraining on the rows x (n, d) and class indices y (n,).
+    """Train one network per `Retraining`, and return them as a `Family`.
 
-    ``new`` holds rows and labels that the deployed network never saw, for changes that append some of them, and
-    ``base`` the deployed network, for changes that continue from it.
-    ``held_out`` rows and labels give each member's accuracy. With a ``store`` (a folder) the family is kept there:
-    asked for again it is read, and after an interruption only what was not finished is trained.
-    ``classes`` defaults to the largest label + 1, or to what the recipe's module says. On a CPU the members are shared
-    out among ``workers`` single-threaded processes (default: one per core; in this process when there is little to do).
-    On a GPU those of one shape are one stack, or as many as fit its memory.
+    On a CPU the members are shared out among single-threaded processes. On a GPU (where x is) those of one shape are
+    one stack, or as many as fit its memory.
+
+    Args:
+        x: (n, d) the training rows, encoded
+        y: (n,) their class indices
+        recipe: how a network is trained
+        retrainings: what sets each member apart, such as ``hf.seeds(100)``; ``[hf.Retraining()]`` is the deployed model
+        new: rows and labels that the deployed model never saw, for changes that append some of them
+        base: the deployed model, for changes that continue from it
+        held_out: rows and labels that give each member's accuracy
+        store: a folder in which the family is kept: asked for again it is read, and after an interruption only what was
+            not finished is trained
+        classes: how many; the largest label + 1 by default, or what the recipe's module says
+        workers: processes on a CPU; by default one per core, or this process when there is little to do
+        progress: True shows a bar
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> family = hf.train(x, y, recipe, hf.seeds(3) + hf.changes.bootstrap(2))
+        >>> family
+        Family(61-8-2: 3 seeds, 2 bootstrap)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Methodology) and Appendix B.4: a base
+    model, and 100 more for each kind of change.
     """
     if isinstance(retrainings, Retraining):
         raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")

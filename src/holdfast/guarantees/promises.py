@@ -58,26 +58,58 @@ class Promise:
 
     What is bounded by ``rate`` is an expectation: the share of the ``promised_rows`` that one more model of a
     calibrated kind invalidates, over the draw of the calibration models and of that model, a refusal counting as 0.
-    `statement` says so in words, with what is not promised.
+    `statement` says so in words, with what is not promised. `promise` makes this value.
+
+    Attributes:
+        rate: The promised rate.
+        method: The method at the value chosen; as it was given where nothing is promised.
+        knob: The value chosen; None where nothing is promised.
+        promised_rows: Which rows are promised, those found at the value chosen: (n,).
+        calibrated: How many calibration models there are of each kind of change.
+        steps: What was found at every value that was searched.
+        calibrations: What the calibration models say of every value, one for each kind of change.
+        counterfactuals: What is promised: the counterfactuals at the value chosen.
+        plans: The plans at the value chosen, where several were asked for.
+        realised: The audit by the family that chose nothing. Of several plans, a row holds if all of them do.
+        refusal: Why nothing is promised, and what would do.
+        fingerprints: The deployed model, and those that rehearsed, calibrated and audited.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5, and nine stricter ones.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(part / 10) for part in range(1, 10)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> result = hf.promise(hf.Margin(), model, x, target, space, family, rate=0.05)
+        >>> result.promised
+        False
+        >>> print(result.refusal.partition(",")[0])
+        A rate of 0.05 needs 19 calibration models of each kind or more (1 / rate - 1)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures the invalidation rate (Section
+    2, Definition 2) afterwards; the bound is conformal risk control, [Angelopoulos et al.
+    2024](https://arxiv.org/abs/2208.02814), with models as the exchangeable units.
     """
 
     rate: float
-    method: Method  # at the value chosen; as it was given where nothing is promised
-    knob: float | None  # the value chosen
-    promised_rows: Tensor  # (n,) bool: found at the value chosen
+    method: Method
+    knob: float | None
+    promised_rows: Tensor  # (n,) bool
     calibrated: dict[str, int]  # kind of change -> calibration models
-    steps: tuple[Step, ...] = ()  # every value that was searched
-    calibrations: tuple[Calibration, ...] = ()  # one per kind of change
-    counterfactuals: Counterfactuals | None = None  # at the value chosen
-    plans: Plans | None = None  # at the value chosen, where several were asked for
-    realised: Audit | None = None  # by the family that chose nothing; of several plans, a row holds if all of them do
-    refusal: str = ""  # why nothing is promised, and what would do
-    fingerprints: dict[str, tuple[str, ...]] | None = (
-        None  # of the deployed model, and of those that rehearsed, calibrated and audited
-    )
+    steps: tuple[Step, ...] = ()
+    calibrations: tuple[Calibration, ...] = ()
+    counterfactuals: Counterfactuals | None = None
+    plans: Plans | None = None
+    realised: Audit | None = None
+    refusal: str = ""
+    fingerprints: dict[str, tuple[str, ...]] | None = None  # role -> members
 
     @property
     def promised(self) -> bool:
+        """Whether anything is promised."""
         return self.knob is not None
 
     @property
@@ -179,8 +211,10 @@ class Promise:
     # ---- as tables ----
 
     def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The counterfactuals in the table's own units, with `found` and `promised` beside them; with plans, as
-        `Plans.to_frame`."""
+        """The counterfactuals in the table's own units, with ``found`` and ``promised`` beside them.
+
+        With plans, as `Plans.to_frame`.
+        """
         if self.counterfactuals is None:
             raise ValueError(f"nothing was promised, so there is nothing to show: {self.refusal}")
         if self.plans is None:
@@ -241,18 +275,47 @@ def promise(
     """Promise that one more retrained model invalidates at most ``rate`` of the counterfactuals found, on average.
 
     The method is one with a knob, such as `Margin` or `Rehearsed`: the further it is turned, the better counterfactuals
-    hold and the more they cost. All rows are searched at each of the ``knobs`` (the method's own if left out) until
-    fewer are found than the share ``least_found`` of those that the first value finds. Then the models of
-    ``calibration`` choose the cheapest value that keeps the rate, each kind of change by itself; the largest value of
-    all kinds is taken. Where no value does, or there are fewer models than 1 / rate − 1, nothing is promised and
-    `Promise.refusal` says what would do; too few models are told before anything is searched.
+    hold and the more they cost. All rows are searched at each value of the knob. Then the calibration models choose the
+    cheapest value that keeps the rate, each kind of change by itself; the largest value of all kinds is taken. Where no
+    value does, or there are fewer models than 1 / rate − 1, nothing is promised and `Promise.refusal` says what would
+    do; too few models are told before anything is searched.
 
-    The members of ``calibration`` must be new to the search, and those of ``audit``, which shows the rate realised,
-    must be new to both. With several ``plans`` a row is invalidated if any of its plans is. ``exhaustive`` names kinds
-    of which the calibration family holds *every* model there can be, such as "leave-one-out" with all rows left out in
-    turn: then nothing is estimated, and members may have been rehearsed too.
+    Args:
+        method: A search with a knob.
+        model: The deployed model.
+        x: The rows, in encoded units: (n, d).
+        target: The class that each wants: (n,).
+        space: What is allowed.
+        calibration: Retrained models that choose the value. They must be new to the search.
+        rate: The rate to promise: 0.05 is one in twenty.
+        audit: Retrained models that show the rate realised. They must be new to the search and to the calibration.
+        knobs: The values to try, rising; the method's own where left out.
+        least_found: Stop where fewer rows are found than this share of those that the first value finds.
+        plans: How many plans each row gets. A row is invalidated if any of its plans is.
+        exhaustive: Kinds of change of which the calibration family holds *every* model there can be, such as
+            "leave-one-out" with all rows left out in turn. Then nothing is estimated, and members may have been
+            rehearsed too.
+        workers: How many processes share the rows; without a number, this one searches all rows at once.
+        progress: Whether to show a bar.
 
-    ``workers`` processes share the rows, see `search_in_parts`; without a number, this one searches all rows at once.
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5, and nine stricter ones.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(part / 10) for part in range(1, 10)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> question = (hf.Margin(), model, x, target, space)
+        >>> hf.promise(*question, calibration=family, rate=0.1, knobs=(0, 0.5, 1, 2))
+        Promise: on average at most 10% invalidated, for 1 of 1 rows
+          chosen by 9 own: log_odds = 1
+          promise.statement says what is promised and what is not
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures the invalidation rate (Section
+    2, Definition 2) afterwards; the bound is conformal risk control, [Angelopoulos et al.
+    2024](https://arxiv.org/abs/2208.02814), with models as the exchangeable units.
     """
     check_share("rate", rate)
     _check_least(least_found)

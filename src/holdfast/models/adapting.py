@@ -37,13 +37,34 @@ def as_model(
 ) -> Deployed:
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
-    takes     "table" (a DataFrame in the user's units), "encoded" (rows of the encoding) or "numbers" (the table's
-              columns as they are, one number each, in the order of the schema)
-    outputs   what the model gives for a row: "probabilities", "logits" or "labels"
-    classes   the class of each output, in order
-
     What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
-    holdfast trained and a `Merged` of them are models of encoded rows already, and come back as they are.
+    holdfast trained and a `Merged` of them are models of encoded rows already, and come back unchanged.
+
+    Args:
+        model: an estimator by scikit-learn's conventions, a pipeline, a model of XGBoost, LightGBM, Keras or ONNX, a
+            torch module, or a function from a table to probabilities
+        encoding: of the table that it was trained on
+        takes: "table" (a DataFrame in the user's units), "encoded" (rows of the encoding) or "numbers" (the table's
+            columns before encoding, one number each, in the order of the schema)
+        outputs: what the model gives for a row: "probabilities", "logits" or "labels"
+        classes: the class of each output, in order
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
+        >>> table["approved"] = ["no", "no", "yes", "yes"]
+        >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
+        >>> estimator = LogisticRegression().fit(table[["income"]], table["approved"])
+        >>> model = hf.as_model(estimator, encoding)
+        >>> model
+        Deployed(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
+        >>> hf.predict(model, encoding.encode(table)).tolist()
+        [0, 0, 1, 1]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose models are networks of Keras (Appendix
+    B.2).
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")

@@ -30,7 +30,25 @@ class Merged:
 
 
 def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
-    """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever model says 1 or 2."""
+    """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever the model says 1 or 2.
+
+    Args:
+        model: rows to logits
+        groups: the classes of the model, shared out among two groups or more
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import torch
+        >>> model = lambda x: x  # three columns as three logits
+        >>> x = torch.tensor([[5.0, 1.0, 0.0], [0.0, 1.0, 5.0]])
+        >>> hf.predict(model, x).tolist()
+        [0, 2]
+        >>> hf.predict(hf.merged(model, ((0,), (1, 2))), x).tolist()
+        [0, 1]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Data): of Warfarin's three classes, class
+    0 is wanted for the others, and any other for class 0.
+    """
     check_callable(model)
     return Merged(model, as_groups(groups))
 

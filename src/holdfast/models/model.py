@@ -12,12 +12,44 @@ from torch import Tensor, nn
 from holdfast.models.rows import check_rows
 
 Model = Callable[[Tensor], Tensor]  # (n, d) -> (n, c) logits
+"""A model: any callable from encoded rows (n, d) to logits (n, c), one score per class. The class is the largest.
+
+Networks of `train` are models, torch modules in evaluation mode too, and `as_model` makes one of any other.
+
+Examples:
+    >>> import holdfast as hf
+    >>> import torch
+    >>> model = lambda x: torch.cat([-x, x], 1)  # two logits for rows of one column
+    >>> hf.predict(model, torch.tensor([[-2.0], [3.0]]))
+    tensor([0, 1])
+
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2 (Notation): F(x; θ) = argmax f_i(x; θ), with
+logits f_i.
+"""
 
 NO_CLASS = -1  # of a row for which the model answers NaN
 
 
 def predict(model: Model, x: Tensor) -> Tensor:
-    """The class of each row: (n,). A model that answers NaN has none, which is an error."""
+    """The class that a model gives each row: (n,). A model that answers NaN has none, which is an error.
+
+    Args:
+        model: rows to logits
+        x: (n, d) encoded rows
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> classes = hf.predict(deployed, x)
+        >>> bool((classes == y).float().mean() > 0.6)  # better than a coin
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2 (Notation): F(x; θ) = argmax f_i(x; θ).
+    """
     return certain_classes_of(answer(model, x))
 
 

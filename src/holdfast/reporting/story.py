@@ -25,6 +25,7 @@ class MethodAdvice:
     members: int
     usual: float  # share of the networks that honour the method's advice to people like this one, on average
     cost: float  # l1, in the encoded space
+    usual_cost: float  # of the method's advice to people like this one, on average
 
 
 @dataclass(frozen=True)
@@ -70,4 +71,6 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
     advised = changes_of(changes, encoding.schema.relations)
-    return MethodAdvice(method, advised, held, len(audit.kinds), usual, float(counterfactuals.cost(1)[row]))
+    cost = counterfactuals.cost(1)
+    usual_cost = float(cost[alike].double().mean())
+    return MethodAdvice(method, advised, held, len(audit.kinds), usual, float(cost[row]), usual_cost)

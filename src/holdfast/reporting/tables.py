@@ -22,20 +22,22 @@ from holdfast.reporting.story import MethodAdvice, Story
 from holdfast.tabular.feature import Level
 
 
-def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], float] | None = None) -> Table:
-    """One row per method and kind of change, beside the paper's invalidation rate where it is known."""
+def method_table(
+    rows: Sequence[dict[str, Any]],
+    paper: dict[tuple[str, str], float] | None = None,
+    title: str = "Invalidation rate: how often a retrained model invalidates a counterfactual",
+) -> Table:
+    """One row per method and kind of change, beside the paper's invalidation rates where they are given."""
     needed = ("method", "change", "found", "rows", "rate", "low", "high", "cost_l1", "cost_l2")
     if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
         raise TypeError(f"expected rows as Audit.rows gives them, a list of dictionaries, got {type(rows).__name__}")
     missing = [name for name in needed if any(name not in row for row in rows)]
     if missing:
         raise ValueError(f"the rows lack {', '.join(missing)}; give those of Audit.rows")
-    paper = paper or {}
-    title = "Invalidation rate: how often a retrained model invalidates a counterfactual"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
     for name in ("method", "change"):
         table.add_column(name, no_wrap=True)
-    for name in ("found", "rate %", "95 % interval", "paper", "l1", "l2"):
+    for name in ("found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
@@ -44,7 +46,7 @@ def method_table(rows: Sequence[dict[str, Any]], paper: dict[tuple[str, str], fl
             f"{row['found']}/{row['rows']}",
             _percent(row["rate"]),
             f"{_percent(row['low'])} - {_percent(row['high'])}",
-            _percent(paper.get((row["method"], row["change"]))),
+            *([_percent(paper.get((row["method"], row["change"])))] if paper else []),
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
         )
@@ -173,10 +175,10 @@ def story_text(story: Story, chosen: str) -> Group:
             f"'{story.wanted}' as the limit for advice. The advice does not make them more unusual.\n",
             style="",
         )
-    usual = ", ".join(f"{advice.method} {advice.usual:.1%}" for advice in story.advice)
+    usual = ", ".join(f"{advice.method} {advice.usual:.1%} at {advice.usual_cost:.2f}" for advice in story.advice)
     closing = Text(
-        f"The share of the retrained models that accept the advice, on average over all {story.people} people who were "
-        f"turned down and helped by each: {usual}.\n"
+        f"The share of the retrained models that accept the advice, and its cost, on average over all {story.people} "
+        f"people who were turned down and helped by each: {usual}.\n"
     )
     return Group(opening, *(_advice_text(advice, story.wanted) for advice in story.advice), closing)
 

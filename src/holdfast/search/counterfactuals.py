@@ -28,23 +28,62 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """Row i of the answer explains row i of the question. A failed row is ``found[i] == False``."""
+    """What a search found. Row i of the answer is for row i of the question.
 
-    origin: Tensor  # (n, d) where a person is
-    point: Tensor  # (n, d) where they could be
-    target: Tensor  # (n,) the class they want
+    A row for which nothing was found keeps its place: ``found[i]`` is False and its cost is NaN. Every method returns
+    this value, a stabiliser takes one and returns another, and `audit` judges it. ``answer[rows]`` has some of the
+    rows, by their numbers or by a mask. Points are in encoded units; `changes` and `to_frame` give them in those of the
+    table.
+
+    Attributes:
+        origin: Where each person is: (n, d).
+        point: Where each person could be: (n, d).
+        target: The class that each person wants: (n,).
+        found: Whether the point keeps the constraints and the model gives it the target class: (n,).
+        classes: How many classes the model has.
+        seen: The models that the search has asked, by their fingerprints. An audit by one of them is refused.
+        before: The class that the model gives each person now: (n,).
+        unlikeness: How far each person is from people of the target class, now and at the point: (n, 2). 1 is the usual
+            limit. None where the space knows no people.
+        implausible: Whether the point is valid, but nobody is like that: (n,).
+        calls: How many rows a black box was asked about, for all people together; None for other models. Where several
+            models are searched as one (`Rehearsed`), each was asked about so many rows.
+        labels: Who the rows are, if known; see `labelled`.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import torch
+        >>> import holdfast as hf
+        >>> rows = [(20, 9, "no"), (30, 6, "no"), (40, 3, "yes"), (50, 0, "yes")]
+        >>> table = pd.DataFrame(rows, columns=["income", "debt", "paid"])
+        >>> features = (hf.Feature("income", "integer"), hf.Feature("debt", "integer"))
+        >>> schema = hf.Schema(features, "paid", classes=("no", "yes"))
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> # A model that gives "yes" where the income is above its mean, 35.
+        >>> model = lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)
+        >>> x, target = encoding.encode(table[:2]), encoding.target("yes", 2)
+        >>> found = hf.MinCost(norm=1)(model, x, target, encoding.space)
+        >>> found
+        Counterfactuals(2 of 2 found)
+        >>> found.changes(encoding)
+           row feature  before  after
+        0    0  income      20     36
+        1    1  income      30     36
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, Definition 1 (counterfactual example).
+    """
+
+    origin: Tensor  # (n, d)
+    point: Tensor  # (n, d)
+    target: Tensor  # (n,)
     found: Tensor  # (n,) bool
-    classes: int | None = None  # how many the model has, so that an audit can tell another kind of model
-    seen: frozenset[str] = frozenset()  # the models that the search has looked at, by their `identities`
-    before: Tensor | None = None  # (n,) the class that the model gives the person now
-    unlikeness: Tensor | None = None  # (n, 2) to people of the target class, now and at the point; 1 is the usual limit
-    implausible: Tensor | None = None  # (n,) bool: a valid point of the class, but nobody is like that
-    # Rows that a black box was asked about, for all people of the search; None for other models. Where several models
-    # are searched as one (`Rehearsed`), each of them was asked about all of these rows.
+    classes: int | None = None  # so that an audit can tell another kind of model
+    seen: frozenset[str] = frozenset()
+    before: Tensor | None = None  # (n,)
+    unlikeness: Tensor | None = None  # (n, 2)
+    implausible: Tensor | None = None  # (n,) bool
     calls: int | None = None
-    labels: pd.Index[Any] | None = (
-        None  # (n,) who the rows are, where a table says so; they repeat where one has several
-    )
+    labels: pd.Index[Any] | None = None  # (n,); they repeat where one has several
 
     def __post_init__(self) -> None:
         for name in ("origin", "point", "target", "found", *(() if self.before is None else ("before",))):
@@ -73,7 +112,7 @@ class Counterfactuals:
         return len(self.origin)
 
     def without_graph(self) -> Counterfactuals:
-        """The same without what gradients would need."""
+        """The same without what torch keeps for gradients."""
         return replace(self, origin=self.origin.detach(), point=self.point.detach())
 
     def labelled(self, labels: Iterable[Any]) -> Counterfactuals:
@@ -81,7 +120,7 @@ class Counterfactuals:
         return replace(self, labels=as_labels(labels))
 
     def called(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The labels of some rows by their numbers, or the numbers where there are no labels."""
+        """The labels of some rows, given their numbers; the numbers themselves where there are no labels."""
         return rows if self.labels is None else self.labels.to_numpy()[rows]
 
     def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
@@ -107,7 +146,7 @@ class Counterfactuals:
 
     @property
     def unusual(self) -> Tensor:
-        """Who is unlike the people of the target class as they are: (n,) bool. They need not become more usual."""
+        """Who is, without any change, unlike the people of the target class: (n,). They need not become more usual."""
         return torch.zeros_like(self.found) if self.unlikeness is None else self.unlikeness[:, 0] > 1
 
     @property
@@ -149,12 +188,12 @@ class Counterfactuals:
         return frame
 
     def costs(self, encoding: Encoding) -> pd.DataFrame:
-        """What each counterfactual costs, by four measures; NaN where nothing was found.
+        """What each counterfactual costs, one row each, by four measures; NaN where nothing was found.
 
-        l1, l2       distance in the encoded space
-        difficulty   l1 with each column times its feature's difficulty
-        percentile   the sum over changed features of the share of training rows between before and after, those that
-                     have one of the two counted half; a changed level counts 1
+        - ``l1``, ``l2``: the distance in encoded units
+        - ``difficulty``: l1, with each column times the difficulty of its feature
+        - ``percentile``: the sum over the changed features of the share of training rows between before and after; rows
+          at one of the two count half, and a changed level counts 1
         """
         _check_encoding(encoding)
         space = replace(encoding.space_by("percentile"), weight=None).to(self.point)
@@ -231,17 +270,71 @@ def one_after_another(answers: Sequence[Counterfactuals]) -> Counterfactuals:
 
 
 class Method(Protocol):
-    """Finds counterfactuals. `fit` hands over the data a method wants to know; most return themselves."""
+    """What every method is: a search for counterfactuals that you call with a model, rows, targets and a space.
 
-    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self: ...
+    A method of your own is any object with these two functions; a frozen dataclass shows its settings when printed.
 
-    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals: ...
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> import torch
+        >>> import holdfast as hf
+        >>> @dataclass(frozen=True)
+        ... class Straight:
+        ...     step: float = 1.0  # by which everybody moves in every column
+        ...
+        ...     def fit(self, x, y, space, seed=0):
+        ...         return self
+        ...
+        ...     def __call__(self, model, x, target, space):
+        ...         return hf.assess(model, x, x + self.step, target, space)
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> Straight()(model, torch.zeros(1, 2), torch.tensor([1]), space)
+        Counterfactuals(1 of 1 found)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, Definition 1; its methods are in Section
+    5.1.
+    """
+
+    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
+        """The method, knowing training rows x (m, d) and their classes y (m,). Most need none and return themselves."""
+        ...
+
+    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
+        """A counterfactual for each row of x (n, d) towards its target class (n,), within the space."""
+        ...
 
 
 class Stabiliser(Protocol):
-    """Moves counterfactuals that were found to places where they hold better."""
+    """What every stabiliser is: it moves counterfactuals that were found to places where they hold better.
 
-    def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals: ...
+    You call it with a model, `Counterfactuals` and a space. Rows that were not found stay as the search left them.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> def further(model, start, space):
+        ...     # a tenth further than what was found
+        ...     point = start.point + 0.1 * (start.point - start.origin)
+        ...     origin, target, found = start.origin, start.target, start.found
+        ...     return hf.assess(model, origin, point, target, space, also=found)
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> found = hf.MinCost(norm=2)(model, x, target, space)
+        >>> moved = further(model, found, space)
+        >>> bool(moved.cost() > found.cost())
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3: a search that starts from a
+    counterfactual.
+    """
+
+    def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
+        """The same rows, with those that were found moved within the space."""
+        ...
 
 
 @runtime_checkable
@@ -254,9 +347,32 @@ class Fitted(Stabiliser, Protocol):
 def assess(
     model: Model, origin: Tensor, point: Tensor, target: Tensor, space: Space, also: Tensor | None = None
 ) -> Counterfactuals:
-    """Snap the points to what is possible; found is what then keeps the space and has the target class.
+    """Judge points, wherever they come from: is each a valid counterfactual?
 
-    ``also`` (n,) says of which rows whatever else a method asks for is true; only those can be found.
+    Each point is moved to the nearest possible one. It is found if it then keeps the constraints of the space and the
+    model gives it the target class. Every method ends with this function.
+
+    Args:
+        model: The deployed model.
+        origin: Where each person is, in encoded units: (n, d).
+        point: Where each person could be: (n, d).
+        target: The class that each person wants: (n,).
+        space: What is allowed.
+        also: Which rows may count as found: (n,); all of them where left out.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> origin, target = torch.zeros(2, 2), torch.tensor([1, 1])
+        >>> point = torch.tensor([[1.0, 1.0], [1.0, 0.2]])  # 7 is enough, 3.8 is not
+        >>> hf.assess(model, origin, point, target, space).found
+        tensor([ True, False])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, Definition 1, asks for the class alone; to
+    keep what people can change is as in [Ustun et al. 2019](https://arxiv.org/abs/1809.06514).
     """
     if not isinstance(model, Asked):  # else a search asks, which has checked its question
         check_rows(origin, "origin")
@@ -404,7 +520,19 @@ def _check_same_rows(table: pd.DataFrame, counterfactuals: Counterfactuals) -> N
 
 
 def other_class(model: Model, x: Tensor) -> Tensor:
-    """For a model of two classes: the one it does not give each row."""
+    """For a model of two classes: the class that it does not give each row, as a target (n,).
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> hf.other_class(model, torch.tensor([[0.0, 0.0], [2.0, 2.0]]))
+        tensor([1, 0])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Data): all its datasets but one have two
+    classes, and a counterfactual has the other one.
+    """
     logits = answer(model, x)
     if logits.shape[1] != 2:
         raise ValueError(

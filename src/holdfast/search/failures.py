@@ -31,15 +31,42 @@ def why_not(
     encoding: Encoding | None = None,
     method: Method | None = None,
 ) -> tuple[str | None, ...]:
-    """A sentence for each row that was not found, None for the others, in the order of the rows.
+    """Say why nothing was found: a sentence for each such row, None for the others, in the order of the rows.
 
-    Where the answer has labels, ``pd.Series(why_not(...), answer.labels).dropna()`` shows whose reason each is.
+    Without an ``encoding``, it tries ``tries`` random valid points and says what they show. Given the encoding, it
+    names the constraints that stand in the way instead: each is taken away, and the rows are searched again by
+    ``method``. The five cheapest that help are named; where no single one does, a set of which none can be left out.
+    Bounds are widened to what the data has and by the width of that beyond.
 
-    By itself it tries ``tries`` random valid points. Given the encoding, it names the constraints that stand in the way
-    instead: "possible if 'duration_months' may fall below 6, or if 'housing' may change". Each constraint is taken away
-    and the rows are searched again by the method, `MinCost` in l1 where none is given. The cheapest five that help are
-    named; where no single one does, a set of which none can be left out. Bounds are widened to what the data has and
-    by the width of that beyond.
+    Args:
+        model: The deployed model.
+        answer: What the search found.
+        space: The space that was searched.
+        tries: How many random points.
+        seed: The seed of the random points.
+        encoding: What names the constraints; `Encoding.fit` makes it.
+        method: Searches again without a constraint; `MinCost` in l1 where left out.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import torch
+        >>> import holdfast as hf
+        >>> rows = [(20, 9, "no"), (30, 6, "no"), (40, 3, "yes"), (50, 0, "yes")]
+        >>> table = pd.DataFrame(rows, columns=["income", "debt", "paid"])
+        >>> income = hf.Feature("income", "integer", upper=30)
+        >>> features = (income, hf.Feature("debt", "integer"))
+        >>> schema = hf.Schema(features, "paid", classes=("no", "yes"))
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> # A model that gives "yes" where the income is above its mean, 35.
+        >>> model = lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)
+        >>> x, target = encoding.encode(table[:1]), encoding.target("yes", 1)
+        >>> found = hf.MinCost(norm=1)(model, x, target, encoding.space)
+        >>> hf.why_not(model, found, encoding.space, encoding=encoding)
+        ("possible if 'income' may rise above 30",)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which reports only how many were found
+    (Appendix B.3, Table 2); when there is no way to the class is the question of [Ustun et al.
+    2019](https://arxiv.org/abs/1809.06514).
     """
     check_answer(answer)
     check_space(space, answer.origin)

@@ -26,14 +26,39 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 class Holding:
     """For each person and each share of the rehearsed models, the cheapest counterfactual that so many accept.
 
-    ``answers[j]`` belongs to ``shares[j]``. No person pays more for a smaller share: what more models accept is an
-    answer for fewer too.
+    No person pays more for a smaller share: what more models accept is an answer for fewer too.
+
+    Attributes:
+        shares: The shares, rising.
+        answers: ``answers[j]`` belongs to ``shares[j]``.
+        agreement: The share of the models that accept each answer: (n, shares); NaN where nothing was found.
+        norm: The norm of the costs.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> # Retrained models that ask for more: 3 x0 + 4 x1 > 5.2, 5.4 and 6.
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(more) for more in (0.2, 0.4, 1.0)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
+        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price
+        Holding(1 people; found by share of models: 60% 1, 100% 1)
+        >>> [f"{cost:.2f}" for cost in price.cost[0].tolist()]  # 5.4 / 4 and 6 / 4
+        ['1.35', '1.50']
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2, finds that stable counterfactuals cost
+    more; what more agreement costs each person is not in it.
     """
 
     shares: tuple[float, ...]
     answers: tuple[Counterfactuals, ...]
-    agreement: Tensor  # (n, shares) the share of the models that accept each answer; NaN where nothing was found
-    norm: int = 1  # that costs are in
+    agreement: Tensor  # (n, shares)
+    norm: int = 1
 
     def __post_init__(self) -> None:
         for answer in self.answers:
@@ -129,6 +154,35 @@ def price_of_holding(
 
     The deployed model always has to agree. Shares are those of the family that the search sees: how far advice holds
     with other retrainings is for an audit to say.
+
+    Args:
+        method: The search, with its family.
+        model: The deployed model.
+        x: The rows, in encoded units: (n, d).
+        target: The class that each wants: (n,).
+        space: What is allowed.
+        shares: The shares of the family that must accept a counterfactual; from 0.5 to 1 if not given.
+        progress: Whether to show a bar.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> # Retrained models that ask for more: 3 x0 + 4 x1 > 5.2, 5.4 and 6.
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(more) for more in (0.2, 0.4, 1.0)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
+        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price.table().round(2)
+           row  share  found  cost  agreement
+        0    0    0.6   True  1.35       0.67
+        1    0    1.0   True  1.50       1.00
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2, finds that stable counterfactuals cost
+    more; what more agreement costs each person is not in it.
     """
     if not isinstance(method, Rehearsed):
         raise TypeError(f"expected a Rehearsed search, such as Rehearsed(family), got {method!r}")

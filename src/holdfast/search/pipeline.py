@@ -35,7 +35,21 @@ class Then:
 
 
 def named(name: str) -> Method:
-    """The method of that name with its defaults; ``+`` adds stabilisers: ``named("pgd+sns")``."""
+    """Make a method from its name, with its defaults; ``+`` adds stabilisers.
+
+    The names are those of `METHODS` and `STABILISERS`; ``holdfast methods`` lists them.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> hf.named("margin").level
+        0.75
+        >>> both = hf.named("pgd+sns")  # a method too: it searches, then stabilises
+        >>> both.method
+        PGD(radius=None, levels=10, steps=100, random_start=True, seed=0)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Baselines) and Table 1, whose lines are
+    ``min-l1``, ``min-l1+sns``, ``min-l2``, ``min-l2+sns``, ``pgd``, ``pgd+sns``, ``prototype`` and ``latent``.
+    """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a method, such as 'pgd+sns', got {name!r}")
     first, *rest = name.split("+")

@@ -27,10 +27,30 @@ class Plans:
 
     No plan of a person changes all the features that another plan of theirs changes. Where a person has fewer plans,
     the later answers are not found. Each answer can be audited, shown and moved by a stabiliser like any other.
+
+    Attributes:
+        answers: The plans, one `Counterfactuals` for each rank.
+        cost: What each plan costs, by which they are ordered: (n, k); NaN where there is no such plan.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.plans(hf.MinCost(norm=1), model, x, target, space, count=2)
+        >>> found.count
+        tensor([2])
+        >>> found.answers[1]
+        Counterfactuals(1 of 1 found)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which finds one for each row; several at once
+    are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
 
     answers: tuple[Counterfactuals, ...]
-    cost: Tensor  # (n, k) that they are ordered by; NaN where there is no such plan
+    cost: Tensor  # (n, k)
 
     def __post_init__(self) -> None:
         for answer in self.answers:
@@ -85,13 +105,36 @@ class Plans:
 
 
 def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space, count: int = 3) -> Plans:
-    """Up to ``count`` counterfactuals for each row that change different features, all by the same method.
+    """Find up to ``count`` counterfactuals for each row that change different features, all by the same method.
 
     The first is what the method finds. For the next, a person keeps every feature that an earlier plan of theirs
     changes, so that the plans have no feature in common. Where nothing is found so, they keep the dearest half of each
     earlier plan's changed features instead, then the dearest one alone, then the second. Two plans differ when
     neither's changed features contain the other's; what only follows from other features does not count. Plans are
     ordered by the method's own norm if it has one, by l1 otherwise, with the weights of the space.
+
+    Args:
+        method: The search for every plan.
+        model: The deployed model.
+        x: The rows, in encoded units: (n, d).
+        target: The class that each wants: (n,).
+        space: What is allowed.
+        count: How many plans each row gets, at most.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.plans(hf.MinCost(norm=1), model, x, target, space, count=2)
+        >>> # 5 / 4 by the second column alone, 5 / 3 by the first alone.
+        >>> [f"{cost:.2f}" for cost in found.cost[0].tolist()]
+        ['1.25', '1.67']
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which finds one for each row; several at once
+    are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
     check_whole("count", count, least=1)
     if not callable(method):

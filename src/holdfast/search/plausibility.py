@@ -18,9 +18,33 @@ Array = NDArray[Any]
 
 
 def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5) -> Tensor:
-    """Mean l2 distance of each point to the k nearest rows x (m, d) of its target class: (n,), NaN if not found.
+    """How near each counterfactual is to real rows of its class: the mean l2 distance to the nearest ``k`` of them.
 
-    ``y`` are the classes of the rows: labels, or what a model says of them.
+    Args:
+        answer: The counterfactuals.
+        x: Known rows, such as the training rows: (m, d).
+        y: Their classes: labels, or what a model says of them: (m,).
+        k: How many neighbours count.
+
+    Returns:
+        One distance per row (n,), NaN where nothing was found.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> known = torch.tensor([[-1.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> found = hf.assess(model, x, torch.tensor([[2.0, 1.0]]), target, space)
+        >>> # Both rows of class 1, (1, 1) and (2, 2), are at a distance of 1.
+        >>> hf.neighbour_distance(found, known, hf.predict(model, known), k=2)
+        tensor([1.])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109) compares counterfactuals on the data manifold (Section
+    2) and measures no distance to it; the nearest rows of a class are what guides [Van Looveren and Klaise
+    2019](https://arxiv.org/abs/1907.02584).
     """
 
     def measure(known: Array, asked: Array) -> Array:
@@ -33,9 +57,35 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
 
 
 def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -> Tensor:
-    """Local outlier factor (Breunig et al. 2000) of each point among the rows of its target class: (n,).
+    """How unusual each counterfactual would be among the rows of its class: the local outlier factor.
 
     About 1 where the rows lie as densely around it as around its neighbours, well above 1 for an outlier.
+
+    Args:
+        answer: The counterfactuals.
+        x: Known rows, such as the training rows: (m, d).
+        y: Their classes: labels, or what a model says of them: (m,).
+        k: How many neighbours count.
+
+    Returns:
+        One factor per row (n,), NaN where nothing was found.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> side = torch.linspace(1, 2, 5)
+        >>> known = torch.cartesian_prod(side, side)  # rows that fill a square
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> point = torch.tensor([[1.5, 1.5], [3.0, 3.0]])  # in the middle, and far
+        >>> x, target = torch.zeros(2, 2), torch.tensor([1, 1])
+        >>> found = hf.assess(model, x, point, target, space)
+        >>> hf.outlier_factor(found, known, hf.predict(model, known), k=5) > 1.5
+        tensor([False,  True])
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the factor is that of [Breunig et al.
+    2000](https://doi.org/10.1145/342009.335388).
     """
 
     def measure(known: Array, asked: Array) -> Array:

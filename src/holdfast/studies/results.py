@@ -31,7 +31,27 @@ RENAMED = {"undone": "invalidated", "end_to_end": "found_and_held", "clean": "ba
 
 
 def join(parts: Sequence[str | Path], file: str | Path) -> Path:
-    """One file of several, written by as many processes: of the same study, or they are not joined."""
+    """One file of several, written by as many processes: of the same study, or they are not joined.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.results import frame, join
+        >>> from holdfast.studies.runner import run
+        >>> from holdfast.studies.study import Study
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> file = run(study, "tiny.jsonl", store="families", workers=1)
+        >>> len(frame(join([file, file], "whole.jsonl")))  # a cell counts once
+        1
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); it is for a study that several processes share.
+    """
     if isinstance(parts, (str, Path)) or not isinstance(parts, Sequence):
         raise TypeError(f"expected a list of files to join, got {parts!r}")
     missing = [str(part) for part in parts if not Path(part).exists()]
@@ -54,7 +74,30 @@ def read(file: str | Path, study: Study | None = None) -> list[dict[str, Any]]:
 
 
 def frame(file: str | Path, study: Study | None = None) -> pd.DataFrame:
-    """The same as a table."""
+    """One row per dataset, deployed network, method and kind of change of a study's file, also while it runs.
+
+    Where a setting was changed in between, the newer line of a cell counts; given the ``study``, only its own cells do.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.results import frame
+        >>> from holdfast.studies.runner import run
+        >>> from holdfast.studies.study import Study
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> file = run(study, "tiny.jsonl", store="families", workers=1)
+        >>> frame(file)[["dataset", "method", "change", "members", "rows"]].to_dict("records")
+        [{'dataset': 'german', 'method': 'pgd', 'change': 'seeds', 'members': 2, 'rows': 4}]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2, Table 1: invalidation and cost for each
+    dataset, method and kind of change.
+    """
     return pd.DataFrame(read(file, study))
 
 
@@ -62,6 +105,26 @@ def each(file: str | Path, study: Study | None = None) -> pd.DataFrame:
     """One row per counterfactual: its cost, and for every kind of change the share of members that invalidate it.
 
     NaN where nothing was found.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.results import each
+        >>> from holdfast.studies.runner import run
+        >>> from holdfast.studies.study import Study
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> file = run(study, "tiny.jsonl", store="families", workers=1)
+        >>> each(file).columns.tolist()
+        ['dataset', 'base_seed', 'method', 'row', 'found', 'cost_l1', 'cost_l2', 'invalidated_seeds']
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Metrics": the paper regresses the
+    invalidation of each counterfactual on its cost (R² in Table 1).
     """
     parts = [_each(line) for line in _newest(checked_path(file), study)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -43,6 +43,24 @@ def run(
 
     ``only`` names datasets and methods to compute now. Families are trained once and kept in the ``store``, a folder
     (default: the user's own).
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.runner import run
+        >>> from holdfast.studies.study import Study
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> run(study, "tiny.jsonl", store="families", workers=1).name  # again: nothing is left to compute
+        'tiny.jsonl'
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology". That a run can be resumed
+    is not in the paper.
     """
     check_study(study)
     path = checked_path(file)

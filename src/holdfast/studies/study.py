@@ -53,20 +53,53 @@ class Study:
 
     A method is a name with its defaults ("pgd+sns"), or a name and a value, or a name and a function of the dataset's
     name that gives the value, where settings differ. Recipes and scalings are the paper's but where named.
+
+    Attributes:
+        name: of the study
+        datasets: names of `holdfast.DATASETS`
+        methods: names, or pairs of a name and a method, or of a name and a function of the dataset's name
+        changes: kinds, and members of each
+        rows: of the test split to explain, the first ones; None for all
+        base_seeds: one deployed network each
+        space: "free", where every number may take any value, or "schema", what a person can do
+        settings: what to call these settings in the rows: "text", "release"
+        scalings: by dataset, where not its own
+        recipes: by dataset, where not the paper's
+        splits: training and test rows, where not its own
+        untargeted: datasets where a search may end in any other class, also one of the same group
+        device: "cpu" or "cuda"
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.study import Study
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> [(cell.dataset, cell.base_seed, cell.method) for cell in study.cells]
+        [('german', 0, 'pgd')]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology" and "Retraining Controls":
+    every method on every dataset, with 100 retrained networks for each kind of change. The paper's own study is
+    `holdfast.studies.paper.PAPER`.
     """
 
     name: str
     datasets: tuple[str, ...]
     methods: tuple[Entry, ...]
-    changes: tuple[tuple[str, int], ...] = (("seeds", 100), ("leave-one-out", 100))  # kinds, and members of each
-    rows: int | None = None  # of the test split to explain, the first ones; None for all
-    base_seeds: tuple[int, ...] = (0,)  # one deployed network each
+    changes: tuple[tuple[str, int], ...] = (("seeds", 100), ("leave-one-out", 100))
+    rows: int | None = None
+    base_seeds: tuple[int, ...] = (0,)
     space: Literal["free", "schema"] = "free"
-    settings: str = "own"  # what to call these settings in the rows: "text", "release"
-    scalings: Mapping[str, Scaling] = field(default_factory=dict)  # by dataset, where not its own
-    recipes: Mapping[str, Recipe] = field(default_factory=dict)  # by dataset, where not the paper's
-    splits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # training and test rows, where not its own
-    untargeted: tuple[str, ...] = ()  # datasets where a search may end in any other class, also one of the same group
+    settings: str = "own"
+    scalings: Mapping[str, Scaling] = field(default_factory=dict)
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    splits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    untargeted: tuple[str, ...] = ()
     device: str = "cpu"
 
     def __post_init__(self) -> None:

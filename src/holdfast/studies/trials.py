@@ -38,14 +38,44 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One deployed network of a study, the families that audit it, and what was found for it so far."""
+    """One deployed network of a study, the families that audit it, and what was found for it so far.
+
+    Attributes:
+        data: the dataset's encoded rows, the rows to explain, and the space
+        seed: of the deployed network
+        model: the deployed network
+        target: None where any other class will do
+        families: by kind of change
+        groups: of classes that count as the same in the families, if the model does not say so itself
+        answers: what was found so far, by method
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.study import Study
+        >>> from holdfast.studies.trials import trial
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> one = trial(study, "german", store="families", workers=1)
+        >>> found, seconds = one.answer(hf.Margin(level=0.6))
+        >>> len(found), seconds > 0
+        (4, True)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology": a base network, and the
+    networks that are retrained to judge it.
+    """
 
     data: Data
     seed: int
     model: Model
-    target: Tensor | None  # None where any other class will do
-    families: Mapping[str, Family]  # by kind of change
-    groups: Groups | None  # of classes that count as the same in the families, if the model does not say so itself
+    target: Tensor | None
+    families: Mapping[str, Family]
+    groups: Groups | None
     answers: dict[str, tuple[Counterfactuals, float]] = field(default_factory=dict)
 
     def answer(self, method: Method) -> tuple[Counterfactuals, float]:
@@ -112,7 +142,27 @@ def data_of(study: Study, dataset: str) -> Data:
 def trial(
     study: Study, dataset: str, base_seed: int = 0, *, store: str | Path | None = None, workers: int | None = None
 ) -> Trial:
-    """One deployed network of a study and its families, to ask more of than the study's rows tell."""
+    """One deployed network of a study and its families, to ask more of than the study's rows tell.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> from holdfast.studies.study import Study
+        >>> from holdfast.studies.trials import trial
+        >>> study = Study(
+        ...     name="tiny",
+        ...     datasets=("german",),
+        ...     methods=(("pgd", hf.PGD(levels=2, steps=5)),),
+        ...     changes=(("seeds", 2),),
+        ...     rows=4,
+        ...     recipes={"german": hf.Recipe(hidden=(4,), epochs=1)},
+        ... )
+        >>> one = trial(study, "german", store="families", workers=1)
+        >>> {kind: len(family) for kind, family in one.families.items()}, tuple(one.data.question.shape)
+        ({'seeds': 2}, (4, 61))
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology": a base network, and the
+    networks that are retrained to judge it.
+    """
     check_study(study)
     if dataset not in study.datasets or base_seed not in study.base_seeds:
         raise ValueError(

@@ -43,7 +43,7 @@ BLOCK = 1024  # encoded columns that are worked on at a time: a categorical colu
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
-    """Raw columns ↔ numbers: encoded = (number − shift) / scale, one-hot for categories.
+    """Raw columns ↔ numbers: encoded = (number − shift) / scale, one-hot for categories. `Encoding.fit` makes one.
 
     Scalings: "standard" (zero mean, unit variance, one-hot columns too, as in the paper), "standard-numeric"
     (numbers only, 0/1 columns left alone), "minmax" (each column to [0, 1]), "minmax-global" (one minimum and
@@ -51,19 +51,47 @@ class Encoding:
 
     Missing values, where the schema allows them, are a group with no level on, or else a number near the mean that no
     row has (``fill``); they decode to missing values again. Means, spreads and ranges are those of the other rows.
+
+    Attributes:
+        schema: the columns, with the rows of every `Determines` learned
+        scaling: one of the scalings above
+        shift: (d,)
+        scale: (d,)
+        lower: (d,) the smallest raw number that a person may move to
+        upper: (d,) the largest
+        ranges: for each feature, where a number may move to; () for levels
+        fill: (d,) the raw number that a missing value is encoded as; NaN in columns that have none
+        known: training rows with their label, 20,000 of them if there are more
+        plausible: the share of real people who pass for one; None if nobody need do
+        percentiles: (101, d) the 0, 1, ..., 100 % quantiles; of a 0/1 column, off to on
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> encoding
+        Encoding(20 features -> 61 columns, standard)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> x.shape, y.shape
+        (torch.Size([1000, 61]), torch.Size([1000]))
+        >>> encoding.decode(x).equals(table[list(schema.names)])  # nothing is lost
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.1: one-hot columns, and the scaling of each
+    dataset. The paper has neither missing values nor constraints.
     """
 
     schema: Schema
     scaling: Scaling
-    shift: Matrix  # (d,)
-    scale: Matrix  # (d,)
-    lower: Matrix  # (d,) in raw numbers
-    upper: Matrix  # (d,)
-    ranges: tuple[Ranges, ...]  # for each feature, where a number may move to; () for levels
-    fill: Matrix  # (d,) the raw number that a missing value is encoded as; NaN in columns that have none
-    known: pd.DataFrame | None = None  # training rows with their label, MOST_KNOWN of them if there are more
-    plausible: float | None = None  # the share of real people who pass for one, None if nobody need do
-    percentiles: Matrix | None = None  # (101, d) the 0, 1, ..., 100 % quantiles; of a 0/1 column, off to on
+    shift: Matrix
+    scale: Matrix
+    lower: Matrix
+    upper: Matrix
+    ranges: tuple[Ranges, ...]
+    fill: Matrix
+    known: pd.DataFrame | None = None
+    plausible: float | None = None
+    percentiles: Matrix | None = None
 
     @classmethod
     def fit(
@@ -71,8 +99,12 @@ class Encoding:
     ) -> Encoding:
         """Learn scales and ranges from a table, and, where it has the label, who the people of each class are.
 
-        ``plausible`` is the share of real people who pass for one. With None, an answer may be a person who does not
-        exist.
+        Args:
+            table: the training rows, with or without the label
+            schema: what its columns mean
+            scaling: how numbers are scaled, see `Encoding`
+            plausible: the share of real people who pass for one. With None, an answer may be a person who does not
+                exist
         """
         if scaling not in SCALINGS:
             raise ValueError(f"scaling is {scaling!r}; choose one of {', '.join(SCALINGS)}")
@@ -97,6 +129,7 @@ class Encoding:
 
     @property
     def width(self) -> int:
+        """How many encoded columns there are, d."""
         return len(self.shift)
 
     @property
@@ -113,7 +146,7 @@ class Encoding:
         )
 
     def encode(self, table: pd.DataFrame, dtype: torch.dtype = torch.float32) -> Tensor:
-        """(n, d). Other columns of the table, the label among them, are passed over.
+        """The rows of a table as numbers: (n, d). Other columns of the table, the label among them, are passed over.
 
         Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
         """
@@ -148,12 +181,12 @@ class Encoding:
         return x
 
     def labels(self, table: pd.DataFrame) -> Tensor:
-        """(n,) class indices, in the order of ``schema.classes``."""
+        """The class of each row as a number: (n,), the place of its label in ``schema.classes``."""
         self.schema.check(table, labelled=True)
         return torch.tensor(_codes(table[self.schema.label], self.schema.classes))
 
     def decode(self, x: Tensor) -> pd.DataFrame:
-        """Back to raw columns: whole numbers rounded, a group to the level that is most on.
+        """Encoded rows (n, d) as a table again: whole numbers rounded, a group to the level that is most on.
 
         A real number comes back as the shortest decimal that encodes to the same bits.
         """

@@ -24,24 +24,42 @@ LEVELS_ARE = "a level or class is text, a finite number, or True or False"
 
 @dataclass(frozen=True)
 class Feature:
-    """One raw column: its kind, and what a person may do about it.
+    """One column of a table: its kind, and what a person may do about it.
 
-    kind        "real" or "integer" (one number), "binary" (two levels, one 0/1 column), "ordinal" (levels
-                in their order, one column that counts them) or "categorical" (one column per level)
-    mutable     False: no counterfactual ever changes it
-    lower/upper of a number; what the training rows show when left out
-    ranges      the parts of the line that a number may move to, in order: ((0, 41310), (99999, 99999)); what the
-                training rows show when left out, see `holdfast.tabular.ranges`
-    levels      what a binary, ordinal or categorical column can hold, in order
-    direction   "rise" or "fall" when a person can only move it one way; of levels, along the order they are listed in
-                (a level to avoid has no place in that order: from there a person may move to any other)
-    step        the grid of a number: 100 for "in hundreds"; an integer has 1 unless told otherwise
-    zero_level  the level of a categorical column that is written as all zeros rather than as a column
-    avoid       levels of a categorical column that some people have but no one is told to move to: "unknown"
-    difficulty  how hard a change is beside the same change of other features: 2 is twice as hard
-    missing     True: the column may have missing values; they stay or get a value, and no one is told to lose one
-    phrase      how a letter speaks of it: a text, or by language {"en": "shorten the loan from {now} to {then}"};
-                instead of a text also {"name": ..., "rise": ..., "fall": ..., "levels": {...}} (docs/howto/letter.md)
+    Args:
+        name: the name of the column
+        kind: "real" or "integer" (one number), "binary" (two levels, one 0/1 column), "ordinal" (levels in their order,
+            one column that counts them) or "categorical" (one column per level)
+        mutable: False if no counterfactual may ever change it
+        lower: the smallest number that a person may move to; what the training rows show when left out
+        upper: the largest number, likewise
+        levels: what a binary, ordinal or categorical column can hold, in order
+        direction: "rise" or "fall" when a person can only move it one way; of levels, along the order they are listed
+            in. A level to avoid has no place in that order: from there a person may move to any other
+        step: the grid of a number: 100 for "in hundreds"; an integer has 1 unless told otherwise
+        zero_level: the level of a categorical column that is written as all zeros rather than as a column
+        avoid: levels of a categorical column that some people have but no one is told to move to: "unknown"
+        ranges: the parts of the line that a number may move to, in order: ``((0, 41310), (99999, 99999))``; what the
+            training rows show when left out, see "Where people are" of the page on schemas
+        difficulty: how hard a change is beside the same change of other features: 2 is twice as hard
+        missing: True if the column may have missing values; they stay or get a value, and no one is told to lose one
+        phrase: how a letter speaks of it: a text, or by language ``{"en": "shorten the loan from {now} to {then}"}``;
+            instead of a text also ``{"name": ..., "rise": ..., "fall": ..., "levels": {...}}``, see the page on the
+            letter
+
+    Examples:
+        >>> import holdfast as hf
+        >>> savings = hf.Feature("savings", "integer", direction="rise", step=100)
+        >>> savings.revised(upper=5000).upper
+        5000
+        >>> levels = ("rent", "own", "unknown")
+        >>> housing = hf.Feature("housing", "categorical", levels=levels, avoid=levels[2:])
+        >>> savings.width, housing.width  # encoded columns
+        (1, 3)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, names features that cannot be changed; its
+    own searches may change every feature. The constraints are those of
+    [Ustun et al. 2019](https://arxiv.org/abs/1809.06514).
     """
 
     name: str
@@ -203,6 +221,7 @@ class Feature:
 
     @property
     def is_numeric(self) -> bool:
+        """Whether it is a number: "real" or "integer"."""
         return self.kind in NUMERIC
 
     @property

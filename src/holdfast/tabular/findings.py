@@ -43,12 +43,32 @@ _NUMBER = re.compile(r"[+-]?\d[\d., _]*([eE][+-]?\d+)?%?")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about one or more columns that a person should know before using the schema."""
+    """Something about one or more columns that a person should know before using the schema. `inspect` makes them.
+
+    Attributes:
+        columns: the columns that it is about
+        kind: of a column that is no feature "key", "text", "date" or "empty"; of one that nobody is told to change
+            "constant", "weight" or "leak"; else "missing", "unknown", "personal", "code", "gap" or "spike"; of two
+            columns "determines", "exclusive", "ordered" or "never together"
+        sentence: what was found, with its evidence
+        proposal: a relation or a setting as a schema file has it, for a person to take over or not; empty if there is
+            none
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, _ = hf.load("german")
+        >>> finding = hf.inspect(table, label="risk").about("age")[0]
+        >>> print(finding.sentence)
+        'age' has numbers from 19 to 75 and is called an age, which only rises: if that is so, say direction = "rise"
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
+    B.1).
+    """
 
     columns: tuple[str, ...]
     kind: str
     sentence: str
-    proposal: str = ""  # a relation or a setting as a schema file has it, for a person to take over or not
+    proposal: str = ""
 
 
 @dataclass(frozen=True, eq=False)

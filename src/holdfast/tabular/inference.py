@@ -74,7 +74,27 @@ __all__ = ["Finding", "Inspection", "inspect"]
 
 @dataclass(frozen=True)
 class Inspection:
-    """The schema of a table, and what was found on the way: ``print(inspect(table, "approved").to_toml())``."""
+    """The schema of a table, and what was found on the way. `inspect` makes one.
+
+    Attributes:
+        schema: what is certain enough
+        findings: what a person should know or decide, each with its evidence
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, _ = hf.load("german")
+        >>> inspection = hf.inspect(table, label="risk")
+        >>> inspection.schema["savings"].avoid  # nobody is advised to move there
+        ('unknown or none',)
+        >>> [finding.kind for finding in inspection.about("savings")]
+        ['unknown']
+        >>> text = inspection.to_toml()  # a schema's file, findings as comments
+        >>> print(text.splitlines()[0])
+        # Look this over: no table says what a person can change.
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
+    B.1).
+    """
 
     schema: Schema
     findings: tuple[Finding, ...]
@@ -131,6 +151,22 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
 
     What is certain enough is taken into the schema, and what only a person can tell is a finding alone. Look it over:
     no table says what a person can change.
+
+    Args:
+        table: one row per person, with the label
+        label: the column that holds the classes
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, _ = hf.load("german")
+        >>> inspection = hf.inspect(table, label="risk")
+        >>> len(inspection.schema.features)
+        20
+        >>> [(finding.columns[0], finding.proposal) for finding in inspection.proposed]
+        [('status_and_sex', 'mutable = false'), ('age', 'direction = "rise"')]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
+    B.1).
     """
     if not isinstance(label, str):
         raise TypeError(f"label must be the name of a column, got {type(label).__name__}; pass label='...'")

@@ -24,10 +24,28 @@ _EXACT: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__
 def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
     """A table from a .csv or .parquet file, numbers to their last digit.
 
-    ``index`` names the column of row labels; a first column without a name, as pandas writes it, is taken for them.
     Text such as "NA" or "none" stays text: it may be a level. An empty cell is missing, and so are cells that a line
     lacks at its end. Where holdfast writes CSV, text that a spreadsheet would compute has an apostrophe before it
-    ('=1+1): that one is taken away.
+    ('=1+1): that one is taken away. A file that would be read wrongly is refused, and the error says where it is wrong.
+
+    Args:
+        path: the file
+        index: the column of row labels. A first column without a name, as pandas writes it, is taken for them.
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"id": [7, 8], "age": [31, 54]})
+        >>> people["housing"] = ["NA", "own"]
+        >>> people.to_csv("people.csv", index=False)
+        >>> hf.read_table("people.csv", index="id")
+            age housing
+        id
+        7    31      NA
+        8    54     own
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose only tables are its six datasets
+    (Appendix B.1).
     """
     path = as_path(path, "a .csv or .parquet file")
     if path.is_dir():

@@ -51,12 +51,26 @@ Allowed = OneOf | Between
 class Determines:
     """Some columns fix another one: ``Determines(("education",), "education_num")``.
 
-    by      the columns that fix it
-    column  the column that is fixed
-    rows    one row for each combination of values of ``by``: these values, and the value of ``column``;
-            empty: learned from the training table (`Schema.learned`)
+    A combination of values that no row lists is not advised to anybody.
 
-    A combination that no row lists is not advised to anybody.
+    Args:
+        by: the columns that fix it
+        column: the column that is fixed
+        rows: one row for each combination of values of ``by``: these values, and the value of ``column``. Left empty,
+            they are learned from the training table (`Schema.learned`)
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"education": ["school", "degree"], "years": [12, 16]})
+        >>> relation = hf.Determines(("education",), "years").learn(table)
+        >>> relation.rows
+        (('school', 12), ('degree', 16))
+        >>> print(relation.explain({"education": "degree", "years": 12}))
+        education is 'degree' but years is 12; education fixes it to 16
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     by: tuple[str, ...]
@@ -75,6 +89,7 @@ class Determines:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
         return (*self.by, self.column)
 
     def __str__(self) -> str:
@@ -129,7 +144,7 @@ class Determines:
         return replace(self, rows=tuple(rows))
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         if not self.rows:
             raise ValueError(f"relation '{self}' has no rows yet; learn them with schema.learned(table)")
         _check_columns(table, self.columns)
@@ -159,9 +174,24 @@ class Implies:
 
     Where every column of ``when`` is as it says, every column of ``then`` must be as that says. For a column of levels
     these are its levels, for a number the lowest and the highest value, ``(low, high)``; an infinite one leaves its
-    side open.
+    side open. Two numbers mean a range until a schema says that the column has levels.
 
-    Two numbers mean a range until a schema says that the column has levels.
+    Args:
+        when: the columns that ask for something, and the values for which they do
+        then: the columns that are asked, and the values that they may have then
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> relation = hf.Implies(when={"job": ("none",)}, then={"salary": (0, 0)})
+        >>> print(relation)
+        if job is none, then salary is 0
+        >>> table = pd.DataFrame({"job": ["none", "none", "nurse"], "salary": [0, 9, 9]})
+        >>> relation.holds(table).tolist()
+        [True, False, True]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     when: Mapping[str, tuple[Level, ...]]
@@ -179,6 +209,7 @@ class Implies:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
         return (*self.when, *self.then)
 
     def __str__(self) -> str:
@@ -210,7 +241,7 @@ class Implies:
         return Between((numbers[0], numbers[-1]))
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         _check_columns(table, self.columns)
         return _or_missing(~_met(self.when, table) | _met(self.then, table), table, self.columns)
 
@@ -225,7 +256,22 @@ class Implies:
 
 @dataclass(frozen=True)
 class Exclusive:
-    """At most one of these numbers is above 0: ``Exclusive(("capital_gain", "capital_loss"))``."""
+    """At most one of these numbers is above 0: ``Exclusive(("capital_gain", "capital_loss"))``.
+
+    Args:
+        columns: two or more columns of numbers
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> relation = hf.Exclusive(("gain", "loss"))
+        >>> table = pd.DataFrame({"gain": [500, 500, 0], "loss": [0, 20, 0]})
+        >>> relation.holds(table).tolist()
+        [True, False, True]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    """
 
     columns: tuple[str, ...]
 
@@ -242,7 +288,7 @@ class Exclusive:
         return self
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         return _or_missing((_numbers(table, self.columns) > 0).sum(1) <= 1, table, self.columns)
 
     def explain(self, row: Mapping[str, Any]) -> str:
@@ -255,7 +301,22 @@ class Exclusive:
 class Ordered:
     """Each column is at most the next: ``Ordered(("satisfactory", "total"))``. Numbers, or ordinals of the same levels.
 
-    levels   the levels of ordinal columns in their order; a schema fills them in
+    Args:
+        columns: two or more columns, the smallest first
+        levels: the levels of ordinal columns in their order; a schema fills them in
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> relation = hf.Ordered(("paid_on_time", "payments"))
+        >>> print(relation)
+        paid_on_time <= payments
+        >>> table = pd.DataFrame({"paid_on_time": [3, 7], "payments": [5, 5]})
+        >>> relation.holds(table).tolist()
+        [True, False]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     columns: tuple[str, ...]
@@ -283,7 +344,7 @@ class Ordered:
         return replace(self, levels=first.levels)
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         numbers = self._places(table)
         right = (numbers[:, :-1] <= numbers[:, 1:] + _slack(numbers)[:, None]).all(1)
         return _or_missing(right, table, self.columns)
@@ -310,8 +371,20 @@ class Ordered:
 class Sums:
     """One number is the sum of others: ``Sums("total", ("a", "b"))``.
 
-    absorbs   the column that takes up the difference when another one changes; the total unless told otherwise, and
-              the other parts where the total is fixed
+    Args:
+        total: the column of the sum
+        parts: the columns that are added up
+        absorbs: the column that takes up the difference when another one changes; the total unless told otherwise, and
+            the other parts where the total is fixed
+
+    Examples:
+        >>> import holdfast as hf
+        >>> relation = hf.Sums("income", ("salary", "rent"))
+        >>> print(relation.explain({"income": 3000, "salary": 2000, "rent": 400}))
+        income is 3000 but salary + rent is 2000 + 400 = 2400
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     total: str
@@ -333,6 +406,7 @@ class Sums:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
         return (self.total, *self.parts)
 
     def __str__(self) -> str:
@@ -345,7 +419,7 @@ class Sums:
         return self
 
     def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where it holds; where a value is missing, it counts as holding."""
+        """For each row of a table, whether it holds: (n,); where a value is missing, it counts as holding."""
         import numpy as np
 
         numbers = _numbers(table, self.columns)
@@ -369,6 +443,24 @@ class Follows:
     ``by[new] - by[old]`` where the other has levels, or ``rate * (new - old)`` where it is a number or ordinal (counted
     in levels). The feature itself is ``mutable=False``: nobody is told to change it, and nothing else moves it. Where
     one of the two is beyond the bounds that the schema declares, such as a code for "no record", nothing follows.
+
+    Args:
+        column: the column that follows
+        of: the column that it follows
+        by: for each level of ``of``, how far along the column is there
+        rate: instead of ``by``: how far the column moves for each unit of ``of``
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> relation = hf.Follows("age", "education", by={"school": 0, "degree": 4})
+        >>> now = pd.DataFrame({"age": [20, 20], "education": ["school", "school"]})
+        >>> then = pd.DataFrame({"age": [24, 20], "education": ["degree", "degree"]})
+        >>> relation.followed(then, now).tolist()  # a degree takes four years
+        [True, False]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
+    itself; that age rises with education is an example of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     column: str
@@ -397,6 +489,7 @@ class Follows:
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
         return (self.column, self.of)
 
     def __str__(self) -> str:
@@ -432,7 +525,7 @@ class Follows:
         return np.ones(len(table), dtype=bool)
 
     def followed(self, table: pd.DataFrame, origin: pd.DataFrame) -> NDArray[np.bool_]:
-        """(n,) True where the column has moved from origin as far as it must, and no further.
+        """For each row, whether the column has moved from origin as far as it must, and no further: (n,).
 
         Within half a unit, as a whole number is rounded; where a value is missing, it counts as holding.
         """

@@ -33,10 +33,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a table in their order, its label column, the classes in theirs, and what relates the features.
+    """What the columns of a table mean, and what a person can change about them.
 
-    relations   what must stay true when several features change: `Determines`, `Implies`, `Exclusive`, `Ordered`,
-                `Sums`, `Follows`
+    `Schema.infer` reads a schema off a table, and `Schema.revise` adds what no table says. A schema can also be written
+    in a file (`Schema.load`), or built from `Feature` values.
+
+    Args:
+        features: the columns in their order, without the label
+        label: the name of the column that holds the classes
+        classes: the values of that column, in the order of a model's scores
+        relations: what must stay true when several features change: `Determines`, `Implies`, `Exclusive`, `Ordered`,
+            `Sums`, `Follows`
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [25, 40, 58], "savings": [0, 500, 2000]})
+        >>> table["approved"] = ["no", "no", "yes"]
+        >>> schema = hf.Schema.infer(table, label="approved")
+        >>> schema = schema.revise("age", mutable=False)
+        >>> schema = schema.revise("savings", direction="rise", step=100)
+        >>> print(schema)
+        label approved: no, yes
+          age (integer) mutable=False
+          savings (integer) direction=rise, step=100
+        >>> path = schema.save("schema.toml")
+        >>> hf.Schema.load("schema.toml") == schema
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, names features that cannot be changed; its
+    own searches may change every feature. The constraints are those of
+    [Ustun et al. 2019](https://arxiv.org/abs/1809.06514).
     """
 
     features: tuple[Feature, ...]
@@ -65,6 +92,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the features, in their order."""
         return tuple(feature.name for feature in self.features)
 
     @property
@@ -154,6 +182,7 @@ class Schema:
         check_against(table, self, labelled)
 
     def to_dict(self) -> dict[str, Any]:
+        """The schema as plain dictionaries, lists, texts and numbers, as a file has it."""
         return {
             "label": self.label,
             "classes": list(self.classes),
@@ -163,6 +192,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` described."""
         try:
             _check_keys(values, _KEYS, (*_KEYS, "relations"))
             features = tuple(_feature(item, place) for place, item in _numbered(values, "features"))

@@ -36,13 +36,39 @@ TOLERANCE = 1e-5  # of a column's width; what rounding adds on top is `_noise`
 
 @dataclass(frozen=True)
 class Group:
-    """The columns of one categorical feature. Each is ``lower`` when off and ``upper`` when on."""
+    """The encoded columns of one categorical feature, of which exactly one is on.
+
+    Each column is ``lower`` when off and ``upper`` when on.
+    `Encoding.space` makes the groups of a schema.
+
+    Args:
+        columns: their numbers among the encoded columns
+        optional: True if all of them may be off
+        avoid: columns that no one is moved to, though some may be there already
+        avoid_none: True if no one is moved to all off
+        direction: 1 if a person may go from a column only to later ones, -1 only to earlier ones, 0 to any; columns to
+            avoid have no place in that order
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> import holdfast as hf
+        >>> import torch
+        >>> group = hf.Group(columns=(0, 1, 2), avoid=(2,))
+        >>> space = replace(hf.Space.box(torch.zeros(3), torch.ones(3)), groups=(group,))
+        >>> origin = torch.tensor([[1.0, 0.0, 0.0]])
+        >>> space.snap(torch.tensor([[0.2, 0.7, 0.9]]), origin)
+        tensor([[0., 1., 0.]])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.1, encodes categories one-hot; its
+    counterfactuals need not be one-hot. Groups are projected as by
+    [Duchi et al. 2008](https://doi.org/10.1145/1390156.1390191).
+    """
 
     columns: tuple[int, ...]
-    optional: bool = False  # may all be off
-    avoid: tuple[int, ...] = ()  # columns that no one is moved to, though some may be there already
-    avoid_none: bool = False  # the same for all off
-    direction: int = 0  # 1: from a column only to later ones, -1 only to earlier ones; those to avoid have no place
+    optional: bool = False
+    avoid: tuple[int, ...] = ()
+    avoid_none: bool = False
+    direction: int = 0
 
     def __post_init__(self) -> None:
         for name in ("columns", "avoid"):
@@ -75,25 +101,62 @@ def _column_numbers(name: str, given: Iterable[int]) -> tuple[int, ...]:
 class Space:
     """Where a counterfactual may lie: bounds, steps, directions and one-hot groups of encoded columns.
 
-    `Encoding.space` makes one from a schema, `Space.free` is the paper's, `Space.box` has bounds and nothing else. What
-    a person may do depends on where they are, so `project`, `snap` and `violations` take the origin too.
+    `Encoding.space` makes one from a schema (the schema space: what a person can do), `Space.free` is the paper's (the
+    free space: any real value), and `Space.box` has bounds and nothing else. What a person may do depends on where they
+    are, so `project`, `snap` and `violations` take the origin too.
+
+    Attributes:
+        lower: (d,) the smallest encoded value
+        upper: (d,) the largest
+        mutable: (d,) bool
+        direction: (d,) 1 may only rise, -1 may only fall, 0 any
+        step: (d,) the grid of the raw number, 0 where every value is allowed
+        shift: (d,) encoded = (number − shift) / scale
+        scale: (d,)
+        groups: the one-hot columns of categorical features
+        gaps: a column and two ends each: nobody is moved to between them
+        missing: a column and the number that says "missing" each: nobody is moved there
+        related: columns that change together
+        people: whom an answer must resemble; None if any valid point will do
+        personal: what single people want, for as many people as there are rows
+        weight: (d,) how hard a move of each column is; None where all are alike
+        quantiles: (101, d) of people; a move costs the share of them that it passes, not its length
+
+    Examples:
+        >>> import holdfast as hf
+        >>> import pandas as pd
+        >>> import torch
+        >>> age = hf.Feature("age", "integer", mutable=False)
+        >>> savings = hf.Feature("savings", "integer", lower=0, upper=900, step=100)
+        >>> schema = hf.Schema((age, savings), label="approved", classes=("no", "yes"))
+        >>> table = pd.DataFrame({"age": [30, 40], "savings": [200, 800]})
+        >>> space = hf.Encoding.fit(table, schema, scaling="none").space
+        >>> origin, point = torch.tensor([[30.0, 200.0]]), torch.tensor([[25.0, 460.0]])
+        >>> space.violations(point, origin)  # age may not change, savings go in hundreds
+        tensor([[True, True]])
+        >>> space.snap(point, origin)  # the nearest point that a person can reach
+        tensor([[ 30., 500.]])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, searches all of R^d; the released code
+    ([zifanw/consistency](https://github.com/zifanw/consistency)) clips to the smallest and largest value of the
+    training rows. That is `Space.free`. Constraints are not in the paper.
     """
 
-    lower: Tensor  # (d,)
-    upper: Tensor  # (d,)
-    mutable: Tensor  # (d,) bool
-    direction: Tensor  # (d,) 1 may only rise, -1 may only fall, 0 any
-    step: Tensor  # (d,) grid of the raw number, 0 where every value is allowed
-    shift: Tensor  # (d,) encoded = (number − shift) / scale
-    scale: Tensor  # (d,)
+    lower: Tensor
+    upper: Tensor
+    mutable: Tensor
+    direction: Tensor
+    step: Tensor
+    shift: Tensor
+    scale: Tensor
     groups: tuple[Group, ...] = ()
-    gaps: tuple[tuple[int, float, float], ...] = ()  # column and two ends: nobody is moved to between them
-    missing: tuple[tuple[int, float], ...] = ()  # column and the number that says "missing": nobody is moved there
-    related: Related | None = None  # columns that change together
-    people: People | None = None  # whom an answer must resemble; None: any valid point will do
-    personal: Personal | None = None  # for as many people as there are rows
-    weight: Tensor | None = None  # (d,) how hard a move of each column is; None where all are alike
-    quantiles: Tensor | None = None  # (101, d) of people; a move costs the share of them that it passes, not its length
+    gaps: tuple[tuple[int, float, float], ...] = ()
+    missing: tuple[tuple[int, float], ...] = ()
+    related: Related | None = None
+    people: People | None = None
+    personal: Personal | None = None
+    weight: Tensor | None = None
+    quantiles: Tensor | None = None
 
     def __post_init__(self) -> None:
         self._check_tensors()
@@ -189,7 +252,7 @@ class Space:
 
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
-        """Bounds and nothing else."""
+        """Bounds (d,) and nothing else."""
         for name, bound in {"lower": lower, "upper": upper}.items():
             if not isinstance(bound, Tensor):
                 raise TypeError(f"{name} is a {type(bound).__name__}; expected a tensor with a number for each column")
@@ -198,7 +261,7 @@ class Space:
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
-        """The paper's setting: one [min, max] of the whole matrix for every column, nothing snapped."""
+        """The paper's setting: one [min, max] of the whole matrix x (n, d) for every column, nothing snapped."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x is a {type(x).__name__}; expected encoded rows: encoding.encode(table) makes them")
         if x.ndim != 2 or x.numel() == 0:
@@ -208,6 +271,7 @@ class Space:
 
     @property
     def width(self) -> int:
+        """How many encoded columns there are, d."""
         return len(self.lower)
 
     @property
@@ -316,7 +380,7 @@ class Space:
             )
 
     def project(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The point of the convex hull nearest to x in the Euclidean norm."""
+        """The point nearest to x (Euclidean norm) in the convex hull of what a person at origin can do: (n, d)."""
         self._check_points(x, origin)
         space = self.to(x)
         low, high = space._hull(origin)
@@ -326,7 +390,7 @@ class Space:
         return torch.where(space.changeable, point, origin)
 
     def snap(self, x: Tensor, origin: Tensor) -> Tensor:
-        """The valid point nearest to x; where staying is as near as moving, staying.
+        """The valid point nearest to x for a person at origin; where staying is as near as moving, staying: (n, d).
 
         Columns that relations join are completed then; where that cannot be, they stay as they are.
         """

@@ -24,10 +24,26 @@ PREFERRED = 1 / 3  # what a move of a feature counts that a person would rather 
 class Wish:
     """What one person asks of a counterfactual, in the table's own names and units.
 
-    keep     features that they refuse to change
-    prefer   features that they would rather change: a move of one counts a third of what it counts otherwise
-    ranges   ``{"duration_months": (12, 24)}``: where they would go, within the schema's bounds; two levels of an
-             ordinal feature likewise. Who is outside may stay there
+    Args:
+        keep: features that they refuse to change
+        prefer: features that they would rather change: a move of one counts a third of what it counts otherwise
+        ranges: where they would go, within the schema's bounds: ``{"duration_months": (12, 24)}``; two levels of an
+            ordinal feature likewise. Who is outside may stay there
+
+    Examples:
+        >>> import holdfast as hf
+        >>> ranges = {"duration_months": (12, 24)}
+        >>> wish = hf.Wish(keep=("housing",), prefer=("savings",), ranges=ranges)
+        >>> print(wish)
+        keep 'housing'; rather change 'savings'; 'duration_months' from 12 to 24
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> space = encoding.space_for(wish, rows=5)  # for five people who want the same
+        >>> space.changeable[:, encoding.columns.index("housing=owned")].tolist()
+        [False, False, False, False, False]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, names user preferences; its own searches
+    have none. The idea is that of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     keep: tuple[str, ...] = ()

@@ -47,9 +47,28 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class Absolute:
-    """Every weight and bias moves by at most δ, times its layer's scale: 0 for a layer that stays as it is."""
+    """Every weight and bias moves by at most δ, times its layer's scale: 0 for a layer that does not change.
 
-    scales: tuple[float, ...] | None = None  # one per layer; 1 for all
+    Attributes:
+        scales: one per layer; 1 for all
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.certificates import Absolute, certified_radius
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> top = certified_radius(network, rows, target, Absolute(scales=(0.0, 1.0)))  # only the last layer changes
+        >>> bool((top > certified_radius(network, rows, target, Absolute())).all())
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
+    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    changes of the weights.
+    """
+
+    scales: tuple[float, ...] | None = None
 
     def reach(self, network: Layers) -> list[tuple[Tensor, Tensor]]:
         scaled = zip(_scales(self.scales, network), network.weights, network.biases, strict=True)
@@ -60,7 +79,22 @@ class Absolute:
 
 @dataclass(frozen=True)
 class Relative:
-    """Every weight and bias moves by at most δ times its own size, so that a zero stays zero; scales as `Absolute`."""
+    """Every weight and bias moves by at most δ times its own size, so that a zero stays zero; scales as `Absolute`.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.certificates import Relative, certified_radius
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> [round(radius, 2) for radius in certified_radius(network, rows, target, Relative()).tolist()]
+        [0.22, 0.22]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
+    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    changes of the weights.
+    """
 
     scales: tuple[float, ...] | None = None
 
@@ -79,6 +113,21 @@ def margin_bound(
 
     The margin is the target's logit less the largest other. ``delta`` is one for all rows or one per row. It holds for
     the logits as the network's own precision computes them, not only for real numbers. Differentiable in x.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.certificates import margin_bound
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> bound = margin_bound(network, rows, target, delta=0.1)
+        >>> [round(margin, 2) for margin in bound.tolist()]  # only the second row is proved
+        [-0.08, 0.08]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
+    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    changes of the weights.
     """
     boxes, delta = _checked(network, x, target, delta, change)
     # The largest tensor is that of the coefficients of one layer's units in another's: (n, units, units).
@@ -99,6 +148,20 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
     """The largest δ for which it is proved that every network within δ gives x (n, d) the class ``target``: (n,).
 
     0 where the network itself does not. Found by bisection; every radius returned is one that was proved.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.certificates import certified_radius
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> [round(radius, 3) for radius in certified_radius(network, rows, target).tolist()]
+        [0.092, 0.11]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
+    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    changes of the weights.
     """
     _checked(network, x, target, 0.0, change)
     low, high = (torch.full_like(x[:, 0], end, dtype=torch.float64).log() for end in (LEAST, MOST))

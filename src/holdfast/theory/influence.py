@@ -35,9 +35,28 @@ class Interest(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Uniform on the line from a baseline to the row, by a rule of `holdfast.theory.paths.line`."""
+    """Uniform on the line from a baseline to the row, by a rule of `holdfast.theory.paths.line`.
 
-    baseline: Tensor  # one for all rows (d,), or one per row (n, d)
+    Attributes:
+        baseline: one for all rows (d,), or one per row (n, d)
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.influence import Line, influence
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> own = influence(network, rows, target, Line(torch.zeros(2), count=4))
+        >>> change = network(rows)[:, 1] - network(torch.zeros(1, 2))[:, 1]
+        >>> torch.equal((own * rows).sum(1), change)  # on a line the influence is complete
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, "Choice of DoI": a uniform distribution
+    on the line from zero, as in [Sundararajan et al. 2017](https://arxiv.org/abs/1703.01365).
+    """
+
+    baseline: Tensor
     count: int = 50
     rule: Rule = "riemann"
 
@@ -57,7 +76,21 @@ class Line:
 
 @dataclass(frozen=True)
 class Ball:
-    """Uniform in the l2 ball of this radius around the row, by ``count`` draws; all rows share the draws."""
+    """Uniform in the l2 ball of this radius around the row, by ``count`` draws; all rows share the draws.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.influence import Ball, influence
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> influence(network, rows, target, Ball(0.5, count=8)).tolist()  # no unit switches in these balls
+        [[1.0, 1.0], [1.0, 0.0]]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: one of the distributions of interest that
+    Definition 4 speaks of; the paper itself takes the line (Section 4.3, "Choice of DoI").
+    """
 
     radius: float
     count: int = 256
@@ -73,7 +106,21 @@ class Ball:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal around the row with this standard deviation in every column; all rows share the draws."""
+    """Normal around the row with this standard deviation in every column; all rows share the draws.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.influence import Gaussian, influence
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> influence(network, rows, target, Gaussian(0.01, count=8)).shape
+        torch.Size([2, 2])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: one of the distributions of interest that
+    Definition 4 speaks of; the paper itself takes the line (Section 4.3, "Choice of DoI").
+    """
 
     scale: float
     count: int = 256
@@ -89,7 +136,21 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Uniform on given points (m, d): all of them, or the ``nearest`` so many (l2) to each row."""
+    """Uniform on given points (m, d): all of them, or the ``nearest`` so many (l2) to each row.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.influence import Data, influence
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> influence(network, rows, target, Data(rows)).tolist()  # the mean of the gradients at both rows, for each
+        [[1.0, 0.5], [1.0, 0.5]]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: one of the distributions of interest that
+    Definition 4 speaks of; the paper itself takes the line (Section 4.3, "Choice of DoI").
+    """
 
     points: Tensor
     nearest: int | None = None
@@ -124,6 +185,19 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
     On a line from b it is complete: Σ_j χ_j(x) (x_j − b_j) = q(x) − q(b), up to the rule's error. Draws
     are shared between rows, so that a row's influence does not depend on the other rows; their sampling
     errors are correlated for the same reason.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.influence import Line, influence
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
+        >>> influence(network, rows, target, Line(torch.zeros(2), count=4)).tolist()
+        [[1.0, 1.0], [1.0, 0.0]]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1, Definition 4, which is that of [Leino et
+    al. 2018](https://arxiv.org/abs/1802.03788).
     """
     check_rows(x)
     check_tensor("target", target)

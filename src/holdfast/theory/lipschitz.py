@@ -47,6 +47,19 @@ def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, 
     The sample is the row itself and ``count`` points drawn uniformly, the same draws for every row. A steep place that
     no draw met is missed: never use it where a bound from above is needed. ``model`` is any differentiable map from
     rows to vectors (n, c) or to numbers (n,), whose gradient's norm is then meant; `torch.func` must be able to map it.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.lipschitz import sampled_lipschitz
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
+        >>> [round(slope, 3) for slope in sampled_lipschitz(network, rows, radius=0.5, count=8).tolist()]
+        [1.414, 1.0]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4, Definition 3, and the K of Theorem 2
+    (Section 4.2), which the paper does not compute.
     """
     steepest = []
     check_callable(model)
@@ -89,6 +102,20 @@ def lipschitz_bound(
 
     Where no relu can switch inside the ball it is the exact ‖J‖₂, up to rounding. What holds in a ball holds in a
     smaller one around the same row; where the bound of the larger comes out smaller, which happens, use that.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.lipschitz import lipschitz_bound
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
+        >>> [round(bound, 3) for bound in lipschitz_bound(network, rows, radius=0.5).tolist()]
+        [1.414, 1.0]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4, Definition 3, and the K of Theorem 2
+    (Section 4.2), which the paper does not compute. Which units are surely on or off, and a bound from that: as in
+    [Weng et al. 2018](https://arxiv.org/abs/1804.09699).
     """
     check_rows_of(network, x, "a Lipschitz bound")
     _check_classes(network, target, other, len(x))
@@ -122,6 +149,21 @@ def lipschitz_bound_on_segment(
     As `lipschitz_bound`, with S the segment: the first layer's pre-activations are then enclosed exactly. J is the
     whole Jacobian, in all directions, which is what Theorem 2 needs along its line. The segment is bounded in so many
     ``pieces``, of which the steepest counts: each leaves fewer relus undecided, and takes as long as the whole.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.lipschitz import lipschitz_bound_on_segment
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
+        >>> bound = lipschitz_bound_on_segment(network, torch.tensor([2.0, 2.0]), rows[:1])
+        >>> [round(slope, 3) for slope in bound.tolist()]
+        [1.414]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4, Definition 3, and the K of Theorem 2
+    (Section 4.2), which the paper does not compute. Which units are surely on or off, and a bound from that: as in
+    [Weng et al. 2018](https://arxiv.org/abs/1804.09699).
     """
     check_whole("pieces", pieces, least=1)
     check_rows_of(network, end, "a Lipschitz bound")

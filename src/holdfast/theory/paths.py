@@ -22,6 +22,16 @@ def line(start: Tensor, end: Tensor, count: int, rule: Rule = "riemann") -> tupl
     "riemann"    t = 1/p, 2/p, ..., 1, equal weights: the paper's. Exact for constants; the error is
                  (q(end) − q(start)) / 2p + O(1/p²)
     "trapezoid"  t = 0, 1/(p − 1), ..., 1, the two ends with half a weight. Exact to degree 1; O(1/p²)
+
+    Examples:
+        >>> import torch
+        >>> from holdfast.theory.paths import line
+        >>> points, weights = line(torch.zeros(2), torch.tensor([[4.0, 8.0]]), count=4)
+        >>> points[:, 0].tolist(), weights.tolist()
+        ([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0], [4.0, 8.0]], [0.25, 0.25, 0.25, 0.25])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, below Definition 5, replaces the integral
+    by a sum, and Section 5.1 ("Implementation of SNS") takes 10 points. The trapezoid rule is not in the paper.
     """
     check_tensor("end", end)
     check_tensor("start", start)

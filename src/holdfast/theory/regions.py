@@ -35,7 +35,19 @@ SLACK = 1e-9  # of the size of the numbers at hand: how far outside a polytope s
 
 
 def pattern(network: Layers, x: Tensor) -> Tensor:
-    """Which hidden units are on (above 0) at each row, layer after layer: (n, units) bool."""
+    """Which hidden units are on (above 0) at each row, layer after layer: (n, units) bool.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import pattern
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> pattern(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]])).tolist()
+        [[True, True], [True, False]]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: the activation pattern p(x).
+    """
     layers = _Float64Layers.of(network, x)
     return layers.join([values > 0 for values in layers.hidden(x.double())], x)
 
@@ -46,6 +58,18 @@ def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         A = W_Lᵀ D_{L−1} W_{L−1}ᵀ ... D₁ W₁ᵀ,    D_l = diag(which units of layer l are on at x)
 
     A is f's Jacobian at x, so b = f(x) − A x.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import linear_map
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> slope, shift = linear_map(network, torch.tensor([[2.0, -1.0]]))
+        >>> slope.tolist(), shift.tolist()  # with x₂ off, the logits are 1 and x₁
+        ([[[0.0, 0.0], [1.0, 0.0]]], [[1.0, 0.0]])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: f is linear inside an activation region.
     """
     layers = _Float64Layers.of(network, x)
     return layers.logits([values > 0 for values in layers.hidden(x.double())], len(x))
@@ -56,6 +80,20 @@ def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
 
     Unit u with u(x') = g·x' + o in this region gives the row −g·x' ≤ o where it is on, and g·x' ≤ −o where it is off.
     Rows of units that are constant in the region are zero; many others touch the region nowhere.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import polytope
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> sides, limits = polytope(network, torch.tensor([[2.0, -1.0]]))
+        >>> inside = torch.tensor([5.0, -0.5], dtype=torch.float64)  # x₁ on, x₂ off: the same region
+        >>> bool((sides[0] @ inside <= limits[0]).all())
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: the activation region R(p), a polytope
+    with a facet for each unit.
     """
     layers = _Float64Layers.of(network, x)
     return layers.sides([values > 0 for values in layers.hidden(x.double())], len(x))
@@ -67,6 +105,18 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
     The hyperplane is that of the region's linear map. It may lie beyond another unit's, where the map is another one:
     only the nearest is sure to be met. Until then nothing changes, so the open ball of radius min over the units lies
     inside the region, and no larger ball does.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import facet_distance
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> facet_distance(network, torch.tensor([[2.0, -1.0]])).tolist()  # x₁ = 0 is 2 away, and x₂ = 0 is 1 away
+        [[2.0, 1.0]]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1, describes the facets and cites [Jordan et
+    al. 2019](https://arxiv.org/abs/1903.08778), who measure the way to them.
     """
     layers = _Float64Layers.of(network, x)
     distances = [x.new_zeros((0, layers.units), dtype=torch.float64)]
@@ -79,7 +129,21 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
 
 
 def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The distance from x to the border of its region, (n,), and the unit that turns there, (n,); inf, −1 for none."""
+    """The distance from x to the border of its region, (n,), and the unit that turns there, (n,); inf, −1 for none.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import nearest_facet
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> distance, unit = nearest_facet(network, torch.tensor([[2.0, -1.0]]))
+        >>> distance.tolist(), unit.tolist()
+        ([1.0], [1])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1, describes the facets and cites [Jordan et
+    al. 2019](https://arxiv.org/abs/1903.08778), who measure the way to them.
+    """
     distances = facet_distance(network, x)
     if not distances.shape[1]:
         return distances.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
@@ -89,13 +153,34 @@ def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class RegionBoundary:
-    """The decision boundary of the linear map of a row's region, whether or not it crosses that region."""
+    """The decision boundary of the linear map of a row's region, whether or not it crosses that region.
 
-    distance: Tensor  # (n,) to it; below 0 where the row is not of the class asked about; infinite if there is none
-    foot: Tensor  # (n, d) the nearest point of it
-    other: Tensor  # (n,) the class on its other side
-    inside: Tensor  # (n,) bool: the foot lies in the region, so it is a point of the network's own boundary
-    facet: Tensor  # (n,) the distance to the region's border
+    Attributes:
+        distance: (n,) to it; below 0 where the row is not of the class asked about; infinite if there is none
+        foot: (n, d) the nearest point of it
+        other: (n,) the class on its other side
+        inside: (n,) bool: the foot lies in the region, so it is a point of the network's own boundary
+        facet: (n,) the distance to the region's border
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> boundary = boundary_distance_inside(network, torch.tensor([[2.0, -1.0]]))
+        >>> boundary.foot.tolist(), boundary.inside.tolist(), boundary.exact.tolist()
+        ([[1.0, -1.0]], [True], [True])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: a decision boundary that crosses the
+    region, or "an extension of a nearby boundary".
+    """
+
+    distance: Tensor
+    foot: Tensor
+    other: Tensor
+    inside: Tensor
+    facet: Tensor
 
     @property
     def exact(self) -> Tensor:
@@ -116,6 +201,19 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     Without a target, that of the class that x has. Where the foot lies inside the region the boundary is really there,
     and nothing nearer in this region; another region may still have a nearer one, unless ``exact``. Where it does not,
     the distance says something about the region only: the paper's "extension of a nearby boundary".
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> boundary = boundary_distance_inside(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]]))
+        >>> [round(distance, 3) for distance in boundary.distance.tolist()]
+        [0.707, 1.0]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: a decision boundary that crosses the
+    region, or "an extension of a nearby boundary".
     """
     _check_classes(network)
     check_rows_of(network, x, "a boundary")
@@ -163,16 +261,50 @@ def _inside(network: Layers, x: Tensor, point: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One flat piece of a decision boundary: {x : normal·x = offset, sides x ≤ limits}."""
+    """One flat piece of a decision boundary: {x : normal·x = offset, sides x ≤ limits}.
 
-    normal: Tensor  # (d,)
+    Attributes:
+        normal: (d,).
+        offset: Of the plane.
+        sides: (m, d)
+        limits: (m,)
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import boundary_piece
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))
+        >>> piece.normal.tolist(), piece.offset  # x₁ = 1
+        ([1.0, 0.0], 1.0)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: decision boundaries are piecewise linear.
+    Theorem 1 (Section 3) is about two pieces.
+    """
+
+    normal: Tensor
     offset: float
-    sides: Tensor  # (m, d)
-    limits: Tensor  # (m,)
+    sides: Tensor
+    limits: Tensor
 
 
 def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) -> Piece:
-    """Where two logits tie in the region that x (d,) lies in. It may be empty: `piece_distance` is then infinite."""
+    """Where two logits tie in the region that x (d,) lies in. It may be empty: `piece_distance` is then infinite.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import boundary_piece
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> piece = boundary_piece(network, torch.tensor([1.0, 1.0]))
+        >>> piece.normal.tolist(), piece.offset  # x₁ + x₂ = 1, in the region where both units are on
+        ([1.0, 1.0], 1.0)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: decision boundaries are piecewise linear.
+    Theorem 1 (Section 3) is about two pieces.
+    """
     check_layers(network, "a boundary", logits=2)
     check_point(x)
     for name, place in {"first": first, "second": second}.items():
@@ -185,7 +317,21 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
 
 
 def piece_distance(piece: Piece, x: Tensor) -> tuple[float, Tensor]:
-    """The distance from x (d,) to the nearest point of the piece, and that point; infinity and nans if it is empty."""
+    """The distance from x (d,) to the nearest point of the piece, and that point; infinity and nans if it is empty.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import boundary_piece, piece_distance
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))  # x₁ = 1 where x₂ ≤ 0
+        >>> distance, nearest = piece_distance(piece, torch.tensor([1.0, 3.0]))
+        >>> round(distance, 6), [round(value, 6) for value in nearest.tolist()]
+        (3.0, [1.0, 0.0])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 3: the distance d(x, H) of Theorem 1.
+    """
     check_piece(piece)
     check_point(x)
     plane = _Plane.of(_numbers(piece.normal), piece.offset)
@@ -212,10 +358,32 @@ def check_point(x: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class NearestBoundary:
-    distance: Tensor  # (n,) l2, infinite if the network has one class everywhere
-    point: Tensor  # (n, d) the nearest point at which the row's class ties with another
-    other: Tensor  # (n,) that other class, −1 for none
-    regions: Tensor  # (n,) how many regions were opened
+    """What `exact_boundary_distance` finds for each row.
+
+    Attributes:
+        distance: (n,) l2, infinite if the network has one class everywhere
+        point: (n, d) the nearest point at which the row's class ties with another
+        other: (n,) that other class, −1 for none
+        regions: (n,) how many regions were opened
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import exact_boundary_distance
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0]]))
+        >>> [round(value, 6) for value in nearest.point[0].tolist()], nearest.other.tolist()
+        ([0.5, 0.5], [0])
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
+    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
+    """
+
+    distance: Tensor
+    point: Tensor
+    other: Tensor
+    regions: Tensor
 
 
 def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> NearestBoundary:
@@ -231,6 +399,19 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
 
     The number of regions grows like units^d: this is for a few inputs and a few dozen units. More than ``limit``
     regions for one row is an error, which says between which numbers that row's distance lies.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.regions import exact_boundary_distance
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0], [0.5, -3.0]]))
+        >>> [round(distance, 3) for distance in nearest.distance.tolist()]
+        [0.707, 0.5]
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
+    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
     """
     check_whole("limit", limit, least=1)
     _check_classes(network)

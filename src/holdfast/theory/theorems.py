@@ -28,15 +28,38 @@ GRID = 2.0**43  # places on a line that are closer than 1/GRID of it are one
 
 @dataclass(frozen=True, eq=False)
 class NoSafer:
-    """A point x' on the second piece that is no nearer to the first one than x is; None where none is promised."""
+    """A point x' on the second piece that is no nearer to the first one than x is; None where none is promised.
 
-    point: Tensor | None  # (d,)
-    reason: str  # what gives it, or which assumption fails
-    lands: tuple[bool, bool]  # x's foot on each piece's plane lies on the piece
-    cosine: float  # of the angle between the normals, both turned towards x: 0 if orthogonal
-    step: float  # from x's foot on the second plane to x'
-    from_first: tuple[float, float]  # d(x, H₁), d(x', H₁): to the pieces themselves
-    from_second: tuple[float, float]  # d(x, H₂), d(x', H₂)
+    Attributes:
+        point: (d,)
+        reason: what gives it, or which assumption fails
+        lands: x's foot on each piece's plane lies on the piece
+        cosine: of the angle between the normals, both turned towards x: 0 if orthogonal
+        step: from x's foot on the second plane to x'
+        from_first: d(x, H₁), d(x', H₁): to the pieces themselves
+        from_second: d(x, H₂), d(x', H₂)
+
+    Examples:
+        >>> import torch
+        >>> from holdfast.theory.regions import Piece
+        >>> from holdfast.theory.theorems import further_but_no_safer
+        >>> whole = torch.zeros(0, 2), torch.zeros(0)  # the pieces have no end
+        >>> upright, level = Piece(torch.tensor([1.0, 0.0]), 0.0, *whole), Piece(torch.tensor([0.0, 1.0]), 0.0, *whole)
+        >>> found = further_but_no_safer(torch.tensor([1.0, 2.0]), upright, level)
+        >>> found.orthogonal, found.holds, found.reason
+        (True, True, "orthogonal pieces: x's foot on the second")
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 3, Theorem 1 and Lemma 1; proofs in Appendix
+    A.1.
+    """
+
+    point: Tensor | None
+    reason: str
+    lands: tuple[bool, bool]
+    cosine: float
+    step: float
+    from_first: tuple[float, float]
+    from_second: tuple[float, float]
 
     @property
     def orthogonal(self) -> bool:
@@ -73,6 +96,21 @@ def further_but_no_safer(x: Tensor, first: Piece, second: Piece) -> NoSafer:
     in the form "there is none just where H₂ is part of H₁", by the scaling. With biases it is false: take two parallel
     boundaries and x outside them both, or a short H₂. In its proof n₁·n₂ n₂·x is ‖n₁‖‖n₂‖² s₂ cos θ, not
     ‖n₂‖² n₁·x cos θ, and the step that follows, η ≥ s₂ cos θ / sin² θ, is neither tiny nor bounded.
+
+    Examples:
+        >>> import torch
+        >>> from holdfast.theory.regions import Piece
+        >>> from holdfast.theory.theorems import further_but_no_safer
+        >>> whole = torch.zeros(0, 2), torch.zeros(0)  # the pieces have no end
+        >>> upright, level = Piece(torch.tensor([1.0, 0.0]), 0.0, *whole), Piece(torch.tensor([0.0, 1.0]), 0.0, *whole)
+        >>> found = further_but_no_safer(torch.tensor([1.0, 2.0]), upright, level)
+        >>> found.point.tolist()  # on the second boundary, and as far from the first as x was
+        [1.0, 0.0]
+        >>> found.from_first
+        (1.0, 1.0)
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 3, Theorem 1 and Lemma 1; proofs in Appendix
+    A.1.
     """
     check_point(x)
     check_piece(first)
@@ -147,14 +185,36 @@ def _is_cone(piece: Piece) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Theorem2:
-    """Both sides for each row: ‖χ(x; w) − χ(x; w')‖ and K [σ'(x; w)·‖w − λ w'‖ + C]."""
+    """Both sides for each row: ‖χ(x; w) − χ(x; w')‖ and K [σ'(x; w)·‖w − λ w'‖ + C].
 
-    left: Tensor  # (n,)
-    right: Tensor  # (n,)
-    factor: Tensor  # (n,) what K is multiplied with
-    ratio: Tensor  # (n,) λ = σ'(x; w') / σ'(x; w)
-    lipschitz: Tensor  # (n,) K, the largest ‖∂h/∂x‖₂ on the line
-    along: Tensor  # (n,) the largest ‖∂h/∂x · x‖ / ‖x‖ there: how fast h changes along the line, which is not enough
+    Attributes:
+        left: (n,)
+        right: (n,)
+        factor: (n,) what K is multiplied with
+        ratio: (n,) λ = σ'(x; w') / σ'(x; w)
+        lipschitz: (n,) K, the largest ‖∂h/∂x‖₂ on the line
+        along: (n,) the largest ‖∂h/∂x · x‖ / ‖x‖ there: how fast h changes along the line, which is not enough
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.theorems import theorem2
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> again = hf.Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
+        >>> both = theorem2(network, again, torch.tensor([[1.0, 1.0], [2.0, -1.0]]))
+        >>> bool((both.left <= both.right).all()), both.lipschitz.tolist()
+        (True, [1.0, 1.0])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.2, Theorem 2; proof in Appendix A.2.
+    """
+
+    left: Tensor
+    right: Tensor
+    factor: Tensor
+    ratio: Tensor
+    lipschitz: Tensor
+    along: Tensor
 
     @property
     def holds(self) -> Tensor:
@@ -189,6 +249,18 @@ def theorem2(
 
     t is (i − ½) / count for i = 1 ... count with equal weights, or ``at`` (m,) with weights ``share`` (m,), any
     distribution on [0, 1]. Of two logits the difference counts: w = w₁ − w₀.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.theorems import theorem2
+        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
+        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> again = hf.Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
+        >>> theorem2(network, again, torch.tensor([[1.0, 1.0], [2.0, -1.0]])).holds.tolist()
+        [True, True]
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.2, Theorem 2; proof in Appendix A.2.
     """
     for each in (network, other):
         check_layers(each, "Theorem 2", logits=1)
@@ -349,12 +421,28 @@ def _distribution(count: int, at: Tensor | None, share: Tensor | None, like: Ten
 
 @dataclass(frozen=True, eq=False)
 class Proposition1:
-    """A gradient's norm at x' = t x, and what the curve t ↦ q(t x) says of it."""
+    """A gradient's norm at x' = t x, and what the curve t ↦ q(t x) says of it.
 
-    norm: Tensor  # (n,) ‖∇q(x')‖₂
-    slope: Tensor  # (n,) ∂q(t x)/∂t = ∇q(x')·x: it may be negative
-    printed: Tensor  # (n,) ‖x‖⁻¹ |∂q(r x')/∂r| at r = 1, as in the paper
-    sharp: Tensor  # (n,) ‖x‖⁻¹ |∂q(t x)/∂t|, which is printed / t
+    Attributes:
+        norm: (n,) ‖∇q(x')‖₂
+        slope: (n,) ∂q(t x)/∂t = ∇q(x')·x: it may be negative
+        printed: (n,) ‖x‖⁻¹ |∂q(r x')/∂r| at r = 1, as in the paper
+        sharp: (n,) ‖x‖⁻¹ |∂q(t x)/∂t|, which is printed / t
+
+    Examples:
+        >>> import torch
+        >>> from holdfast.theory.theorems import proposition1
+        >>> both = proposition1(lambda x: x.square().sum(1), torch.tensor([[3.0, 4.0]]), 0.5)  # the gradient is along x
+        >>> both.norm.tolist(), both.sharp.tolist(), both.printed.tolist()
+        ([5.0], [5.0], [2.5])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, Proposition 1; proof in Appendix A.3.
+    """
+
+    norm: Tensor
+    slope: Tensor
+    printed: Tensor
+    sharp: Tensor
 
     @property
     def holds(self) -> Tensor:
@@ -374,6 +462,15 @@ def proposition1(q: Callable[[Tensor], Tensor], x: Tensor, t: Tensor | float) ->
     and this is a lower bound, so that a small slope along the line does not make the gradient small.
 
     ``q`` maps rows (n, d) to numbers (n,), for example ``lambda x: model(x).softmax(1)[:, 1]``; t is a number, or (n,).
+
+    Examples:
+        >>> import torch
+        >>> from holdfast.theory.theorems import proposition1
+        >>> both = proposition1(lambda x: x[:, 0], torch.tensor([[3.0, 4.0]]), 1.0)
+        >>> both.norm.tolist(), both.slope.tolist(), both.holds.tolist()
+        ([1.0], [3.0], [True])
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, Proposition 1; proof in Appendix A.3.
     """
     check_rows(x)
     check_callable(q, "function q", "rows -> one number each, such as lambda x: model(x).softmax(1)[:, 1]")

@@ -49,6 +49,23 @@ def save_model(model: Model, path: str | Path) -> Path:
 
     What it was trained from goes with it, so that it is still known as the same network. Of a module the weights are
     kept, and not its code: reading it takes a module like it.
+
+    Args:
+        model: a network of `train`, or a torch module
+        path: the file to write; it comes back
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> hf.save_model(deployed, "model.safetensors").name
+        'model.safetensors'
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the format is
+    [safetensors](https://github.com/huggingface/safetensors).
     """
     path = as_path(path, "a file to write, such as model.safetensors")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in _tensors(model).items()}

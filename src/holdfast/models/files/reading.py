@@ -43,16 +43,39 @@ def read_model(
     outputs: Outputs | None = None,
     classes: tuple[Any, ...] | None = None,
 ) -> Deployed:
-    """The model of a file, as `as_model` makes one of an object. The last three arguments are those of `as_model`.
+    """The model of a file, as `as_model` makes one of an object.
 
-    .safetensors    a network of `save_model`; linear layers with max(0, z) between; weights of a module ``like`` this
-    .ubj, .json     XGBoost: ``model.save_model("model.ubj")``
-    .txt, .model    LightGBM: ``model.booster_.save_model("model.txt")``
-    .onnx           from any library
-    .keras          Keras 3: ``model.save("model.keras")``; on torch, unless KERAS_BACKEND names another backend
-    .skops          scikit-learn: ``skops.io.dump(model, "model.skops")``
+    - .safetensors: a network of `save_model`; linear layers with max(0, z) between; weights of a module ``like`` this
+    - .ubj, .json: XGBoost, ``model.save_model("model.ubj")``
+    - .txt, .model: LightGBM, ``model.booster_.save_model("model.txt")``
+    - .onnx: from any library
+    - .keras: Keras 3, ``model.save("model.keras")``; on torch, unless KERAS_BACKEND names another backend
+    - .skops: scikit-learn, ``skops.io.dump(model, "model.skops")``
 
     Pickles (.pkl, .joblib, .pt and others) are refused, whatever their name: to read one is to run it.
+
+    Args:
+        path: the file
+        encoding: of the table that the model was trained on
+        like: the torch module that the weights of the file belong to
+        takes: as in `as_model`
+        outputs: as in `as_model`
+        classes: as in `as_model`
+
+    Examples:
+        >>> import holdfast as hf
+        >>> table, schema = hf.load("german")
+        >>> encoding = hf.Encoding.fit(table, schema)
+        >>> x, y = encoding.encode(table), encoding.labels(table)
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> path = hf.save_model(deployed, "model.safetensors")
+        >>> model = hf.read_model("model.safetensors", encoding)
+        >>> hf.predict(model, x).equal(hf.predict(deployed, x))
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); files hold data and no programs, such as those
+    of [safetensors](https://github.com/huggingface/safetensors).
     """
     own = read_own(path, like)
     if isinstance(own, Layers):  # which `as_model` would leave as they are

@@ -17,7 +17,7 @@ from holdfast.tabular.feature import Feature, Level
 from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import plain, printable
 
-DIGITS = 4  # of a cost
+DIGITS = 3  # of a cost: those that `Advice.of` prints, so that both say the same
 
 
 class _Words:

@@ -41,10 +41,27 @@ def report(
 
     The page needs nothing but a browser: it can be mailed, and it asks nobody for anything.
 
-    groups   columns of the people, such as ["sex", "age"]: how groups fare beside one another. Groups of fewer than 20
-             people are not shown
-    title    in the place of "Advice for ... people"
-    made     the date on the page, today if left out
+    Args:
+        groups: columns of the people, such as ["sex", "age"]: how groups fare beside one another. Groups of fewer
+            than 20 people are not shown
+        title: in the place of "Advice for ... people"
+        made: the date on the page, today if left out
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> advice = hf.Explainer(model, table, label="loan", want="yes").explain(people)
+        >>> page = hf.report(advice, "report.html", title="Loans in May")
+        >>> "<title>Loans in May</title>" in page.read_text(encoding="utf-8")
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109). The page shows the paper's two figures for each
+    kind of change, the invalidation rate (Definition 2, Section 2) and the cost (Definition 1).
     """
     path = as_path(path, "a path to write the report to, such as 'report.html'")
     return write_text(path, report_text(advice, groups=groups, title=title, made=made))

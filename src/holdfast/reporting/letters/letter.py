@@ -30,6 +30,24 @@ class Letter:
     """A letter to one person, as text and as a page of HTML that needs nothing else.
 
     Whether it says what the law asks for is for the bank to decide: holdfast gives no legal advice.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> schema = hf.Schema.infer(table, "loan").revise("debt", mutable=False)
+        >>> advice = hf.Explainer(model, table, schema=schema, want="yes").explain(people)
+        >>> names = ("bank", "applicant", "decision", "contact", "authority", "good_until")
+        >>> letter = hf.letter(advice, "Ada", fields={name: f"[{name}]" for name in names})
+        >>> letter.save("letter.html").name, letter.save("letter.txt").name
+        ('letter.html', 'letter.txt')
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); what such a statement should tell a person is
+    in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
     """
 
     person: Hashable
@@ -68,15 +86,34 @@ def letter(
 ) -> Letter:
     """One person's advice as a letter: what would have led to a different result, until when, and how sure that is.
 
-    person    the label of their row; a KeyError for somebody unknown, a ValueError for who has the class already
-    template  "eu" or "us" (Regulation B), or the folder of your own
-    language  "en" or "de", or another that the template has; the schema's phrases speak it too
-    fields    what only the bank knows: the error for a missing one says what to write
-    reasons   the bank's reasons for the decision: texts, or the column of the people that has them, with ";" between
-              several. holdfast does not know them: what could change the result is not why it was decided
-
     Up to three plans are told. Plans that do not hold as was asked are never told; then the letter says that there is
     none. holdfast gives no legal advice: have somebody who may do so check the letter before it is sent.
+
+    Args:
+        person: the label of their row; a KeyError for somebody unknown, a ValueError for who has the class already
+        template: "eu" or "us" (Regulation B), or the folder of your own
+        language: "en" or "de", or another that the template has; the schema's phrases speak it too
+        fields: what only the bank knows: the error for a missing one says what to write
+        reasons: the bank's reasons for the decision: texts, or the column of the people that has them, with ";"
+            between several. holdfast does not know them: what could change the result is not why it was decided
+
+    Examples:
+        >>> import pandas as pd
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> schema = hf.Schema.infer(table, "loan").revise("debt", mutable=False)
+        >>> advice = hf.Explainer(model, table, schema=schema, want="yes").explain(people)
+        >>> names = ("bank", "applicant", "decision", "contact", "authority", "good_until")
+        >>> letter = hf.letter(advice, "Ada", fields={name: f"[{name}]" for name in names})
+        >>> "- Income: from 20 to" in letter.text, "[bank]" in letter.text
+        (True, True)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); what such a statement should tell a person is
+    in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
     """
     if not isinstance(advice, Advice):
         raise TypeError(f"expected what Explainer.explain answers, got {type(advice).__name__}")

@@ -60,15 +60,32 @@ PLOTS: dict[type, Plot] = {
 def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw a value of the library, and return the axes that it is drawn on.
 
-    Advice         what plans cost, against how many audit models invalidate them
-    PersonAdvice   what one person changes, plan by plan: ``hf.plot(advice.of(8004))``
-    Audit          how often retrained models invalidate, by kind of change
-    Comparison     methods by cost and invalidation
-    Promise        every value of the knob that was searched, and the one chosen
-    Holding        what it costs that more models accept; ``row=3`` shows one person apart
+    - `Advice`: what plans cost, against how many audit models invalidate them
+    - `PersonAdvice`: what one person changes, plan by plan: ``hf.plot(advice.of(8004))``
+    - `Audit`: how often retrained models invalidate, by kind of change
+    - `Comparison`: methods by cost and invalidation
+    - `Promise`: every value of the knob that was searched, and the one chosen
+    - `Holding`: what it costs that more models accept; ``row=3`` shows one person apart
 
     Without ``ax`` there is a new figure of `matplotlib.pyplot`, which a notebook shows. Your style and your settings
     are used and stay as they are.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from matplotlib.figure import Figure
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import holdfast as hf
+        >>> table = pd.DataFrame({"income": range(10, 90, 2), "debt": [8, 2, 5, 9] * 10})
+        >>> table["loan"] = ["yes" if row.income > 6 * row.debt else "no" for row in table.itertuples()]
+        >>> model = LogisticRegression().fit(table[["income", "debt"]], table["loan"])
+        >>> people = pd.DataFrame({"income": [20, 24], "debt": [9, 8]}, index=["Ada", "Bo"])
+        >>> advice = hf.Explainer(model, table, label="loan", want="yes").explain(people)
+        >>> axes = hf.plot(advice.of("Ada"), ax=Figure().subplots())
+        >>> type(axes).__name__
+        'Axes'
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109) has no such pictures: its Table 1 (Section 5) gives the
+    same invalidation rates and costs as numbers.
     """
     own = _plot_of(value)
     unknown = [name for name in options if name not in own.options]

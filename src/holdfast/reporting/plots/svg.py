@@ -35,6 +35,18 @@ def as_svg(figure: Figure, *, title: str, description: str, name: str) -> str:
     Black becomes ``currentColor`` and the series' colours ``var(--series-1, ...)``, so a page can set them by theme;
     the background is transparent and words are text in the page's font. ``title`` and ``description`` are read out in
     the place of the picture. Every id begins with ``name``, which must differ between the figures of a page.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> from holdfast.reporting.plots.svg import as_svg
+        >>> figure = Figure(figsize=(3, 2))
+        >>> _ = figure.subplots().plot([1, 2], [0.3, 0.1])
+        >>> text = as_svg(figure, title="Cost", description="The rate falls as cost grows.", name="cost")
+        >>> text.startswith("<svg"), "currentColor" in text
+        (True, True)
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); words in the place of a picture are what [WCAG
+    2.2, criterion 1.1.1](https://www.w3.org/TR/WCAG22/#non-text-content) asks for.
     """
     if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise ValueError(f"name must be a letter, then letters, digits, - or _, such as 'cost'; got {name!r}")

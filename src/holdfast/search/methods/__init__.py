@@ -20,5 +20,19 @@ METHODS: dict[str, Callable[..., Method]] = {
     "latent": partial(Latent, samples=256, shells=20),  # the paper's one ball of 1280 finds few
     "margin": Margin,
 }
+"""The methods by name. Each entry makes a method: with its defaults, or with the settings that you pass.
+
+`Rehearsed` is not here, because it needs a family. `named` makes a method from its name, with stabilisers.
+
+Examples:
+    >>> import holdfast as hf
+    >>> list(hf.METHODS)
+    ['min-l1', 'min-l2', 'pgd', 'prototype', 'latent', 'margin']
+    >>> hf.METHODS["pgd"](radius=5.0)
+    PGD(radius=5.0, levels=10, steps=100, random_start=True, seed=0)
+
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Baselines) and Appendix B.3; ``margin`` is
+not in it.
+"""
 
 __all__ = ["METHODS", "PGD", "Latent", "Margin", "MinCost", "Prototype"]

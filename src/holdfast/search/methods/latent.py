@@ -71,36 +71,61 @@ class Autoencoder:
 
 @dataclass(frozen=True)
 class Latent:
-    r"""Sampling in the code of an autoencoder (C-CHVAE, Pawelczyk et al. 2020, as Black et al. 2022 used it).
+    """Sampling in the code of an autoencoder (C-CHVAE, Pawelczyk et al. 2020, as Black et al. 2022 used it).
 
     `fit` trains an autoencoder on the rows, ``sizes`` down to the code and mirrored back. A call encodes a row as z and
     decodes z and ``samples`` points z + u with u uniform in the l2 ball of ``radius``. Each becomes the nearest valid
-    point of the space, and of those that then have the target class the one nearest to the row is the answer. Codes are
-    scaled so that their coordinates have a variance of 1 on average over the fitted rows (``unit_codes``), or the
-    length of the training would decide what a radius means.
+    point of the space, and of those that then have the target class the one nearest to the row is the answer.
 
-    With several ``shells`` a row without an answer is sought between radius and 2·radius, then up to 3·radius, ...: the
-    growing spheres of C-CHVAE. The first shell with an answer ends the search.
+    Only the decoder proposes points: what sampling does not find, no gradient finishes, because such a point need no
+    longer look like the data. More shells find more. Where a space has people, the nearest sample that passes for one
+    is the answer.
 
-    Only the decoder proposes: no move along the model's gradient finishes what sampling did not find, also not where
-    points are discrete (`moves.repair`), since such a point need no longer look like the data, which is all that this
-    method promises. Where a space has people, the nearest sample that passes for one is the answer. More shells find
-    more.
+    Args:
+        radius: The radius of the ball around the code of a row.
+        samples: How many points in the ball, and again in every further shell.
+        shells: How often to go on: a row without an answer is sought between radius and 2·radius, then up to 3·radius,
+            ... (the growing spheres of C-CHVAE). The first shell with an answer ends the search.
+        seed: The seed of the samples, which are the same for all rows.
+        sizes: The widths of the encoder's layers; the last is that of the code.
+        epochs: How often the training of the autoencoder sees each row.
+        steps: How many steps its training takes, at most.
+        batch: How many rows each step sees.
+        learning_rate: The rate of its training (Adam).
+        unit_codes: Scale codes so that their coordinates have a variance of 1 on average over the fitted rows;
+            otherwise the length of the training decides what a radius means.
+        autoencoder: What `fit` sets.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> known = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> # A model that gives class 1 where x0 + x1 > 1.
+        >>> model = lambda x: torch.stack([1 - x[:, 0], x[:, 1]], dim=1)
+        >>> space = hf.Space.free(known)
+        >>> method = hf.Latent(sizes=(16, 2), samples=256, shells=20, epochs=10)
+        >>> method = method.fit(known, hf.predict(model, known), space)
+        >>> found = method(model, known[:5], hf.other_class(model, known[:5]), space)
+        >>> found.success > 0
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 and Appendix B.3 (Pawelczyk et al.), as
+    one ball of 1280 samples; the growing spheres are from [Pawelczyk et al. 2020](https://arxiv.org/abs/1910.09398).
     """
 
     source: ClassVar[str] = "Pawelczyk et al. 2020"
 
     radius: float = 1.0
-    samples: int = 1280  # in the ball, and again in every further shell
+    samples: int = 1280
     shells: int = 1
-    seed: int = 2021  # of the samples, the same for all rows: a row's answer does not depend on its neighbours
+    seed: int = 2021  # one for all rows: a row's answer does not depend on its neighbours
     sizes: tuple[int, ...] = (1024, 128, 32)
     epochs: int = 100
     steps: int = 1500  # at most, so that many rows do not take minutes
     batch: int = 64
     learning_rate: float = 1e-3
     unit_codes: bool = True
-    autoencoder: Autoencoder | None = field(default=None, repr=False)  # made by `fit`
+    autoencoder: Autoencoder | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(

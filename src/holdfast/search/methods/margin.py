@@ -22,11 +22,31 @@ LEVEL = 0.75
 
 @dataclass(frozen=True, repr=False)
 class Margin:
-    r"""The cheapest point at which the model gives the target at least the probability ``level``.
+    """The cheapest point at which the model gives the target at least the probability ``level``.
 
-    `MinCost` with log p/(1 − p) − log level/(1 − level) in place of the margin between logits. A row is found only if
-    a valid point reaches the level. ``log_odds`` asks for log p/(1 − p) itself, in the place of a level: 4 is a level
-    of 0.982, and beyond 16 a probability in float32 has no digits left while log-odds have all of theirs.
+    `MinCost` with log p/(1 − p) − log level/(1 − level) in place of the margin between logits. A row is found only if a
+    valid point reaches the level. A higher level holds better and costs more. `promise` can choose it.
+
+    Args:
+        level: The probability that the model must give the target class; 0.75 if not given.
+        search: The search for the cheapest such point.
+        log_odds: Ask for log p/(1 − p) itself, in the place of a level: 4 is a level of 0.982. Beyond 16 a probability
+            in float32 has no digits left, while log-odds have all of theirs.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.Margin(level=0.9)(model, x, target, space)
+        >>> print(f"{model(found.point).softmax(1)[0, 1].item():.2f}")  # as asked
+        0.90
+
+    Paper: not a method of [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Section 4.2 says that confidence
+    helps: the plain baseline that a stabiliser must beat. Its search is that of [Chen et al.
+    2018](https://arxiv.org/abs/1709.04114).
     """
 
     source: ClassVar[str] = "a baseline of ours"
@@ -57,7 +77,7 @@ class Margin:
 
     @property
     def least(self) -> float:
-        """The log-odds that a point must reach."""
+        """The log-odds that a point must reach: ``log_odds``, or those of the level."""
         if self.log_odds is not None:
             return self.log_odds
         level = cast(float, self.level)

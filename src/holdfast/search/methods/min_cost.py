@@ -34,19 +34,47 @@ HALVINGS = 12  # of a way, to find where it enters the class
 
 @dataclass(frozen=True)
 class MinCost:
-    r"""Minimum-cost counterfactuals (Wachter et al. 2017) by the elastic-net attack EAD (Chen et al. 2018).
+    """Minimum-cost counterfactuals (Wachter et al. 2017) by the elastic-net attack EAD (Chen et al. 2018).
 
-    For each row, with δ = x' − x and m(x') the amount by which the target's logit exceeds every other,
+    For each row, with δ = x' − x and m(x') the amount by which the target's logit exceeds every other, it minimises
+    over the space
 
-        minimize  c · max(−m(x'), 0) + ‖δ‖₁  (norm 1)   or   c · max(−m(x'), 0) + ‖δ‖₂²  (norm 2)   over the space
+        c · max(−m(x'), 0) + ‖δ‖₁     with norm 1
+        c · max(−m(x'), 0) + ‖δ‖₂²    with norm 2
 
-    (with w · δ for δ where the space has weights w, by how hard a change of each feature is)
-    by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero; a binary search finds the
-    least c that works, row by row. The cheapest iterate of the class counts. It is then moved along the boundary to
-    where no direction is cheaper, or, where points are discrete, settled among valid ones (`moves.settle`). Columns
-    that need not change do not change by a bit.
+    by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero. Where the space has
+    weights w, for how hard each feature is to change, w · δ stands for δ. A binary search finds the least c that works,
+    row by row. The cheapest iterate of the class counts. It is then moved along the boundary to where no direction is
+    cheaper, or, where points are discrete, settled among valid ones. Columns that need not change keep their exact
+    value.
 
-    `MinCost.art` does the arithmetic of ART's ElasticNet, which the paper used; its minimum is none.
+    Models without a gradient are searched too: trees over the cells of their thresholds, black boxes by their answers.
+
+    Args:
+        norm: The cost that is minimised: 1 or 2.
+        learning_rate: The rate of the first step; it falls to zero.
+        steps: How many gradient steps for each c.
+        constants: How many c are tried.
+        first: The first c.
+        calls: How many rows a model without a gradient is asked about for each person, at most; 2,000 if not given.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> near = hf.MinCost(norm=2)(model, x, target, space)
+        >>> print(f"{near.cost(2).item():.2f}")  # the distance to 3 x0 + 4 x1 = 5
+        1.00
+        >>> sparse = hf.MinCost(norm=1)(model, x, target, space)
+        >>> print(f"{sparse.cost(1).item():.2f}")  # 5 / 4, by the second column alone
+        1.25
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 and Appendix B.3 (Min-Cost l1/l2); the
+    idea is from [Wachter et al. 2017](https://arxiv.org/abs/1711.00399), the search from [Chen et al.
+    2018](https://arxiv.org/abs/1709.04114).
     """
 
     source: ClassVar[str] = "Wachter et al. 2017; Chen et al. 2018"
@@ -54,9 +82,9 @@ class MinCost:
     norm: int = 2
     learning_rate: float = 0.01
     steps: int = 25
-    constants: int = 5  # how many c are tried
-    first: float = 1.0  # of them
-    calls: int = CALLS  # rows that a model without a gradient is asked about for each person, at most
+    constants: int = 5
+    first: float = 1.0
+    calls: int = CALLS
 
     def __post_init__(self) -> None:
         check_settings(self, numbers="norm learning_rate first", whole="steps constants calls")
@@ -73,7 +101,7 @@ class MinCost:
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
-        """The same search with ART's arithmetic, as the paper used it; see `ElasticNetART`."""
+        """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
         return ElasticNetART(norm=norm, **settings)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
@@ -87,7 +115,7 @@ class MinCost:
             return counted(model, assess(model, x, point, target, space))
 
     def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
-        """The cheapest points found that score above 0; where there are none, the row itself."""
+        """The cheapest points found that score above 0; the row itself where there are none."""
         point = self._cheapest(model, x, target, space, score)
         for least in MARGINS if itself(model) is not searched(itself(model)) else ():
             # What a search asks differs from the object in the last digits: a little more than enough will do.

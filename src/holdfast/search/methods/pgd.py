@@ -25,17 +25,35 @@ WIDEST = 1000.0  # where the space has no bounds
 
 @dataclass(frozen=True)
 class PGD:
-    r"""Projected gradient descent in the smallest of a ladder of l2 balls (Madry et al. 2018; Black et al. 2022).
+    """Projected gradient descent in the smallest of a ladder of l2 balls (Madry et al. 2018; Black et al. 2022).
 
-    For ε = radius/levels, 2·radius/levels, ..., radius: start at random in the ball, take ``steps`` unit-gradient
-    steps of 2ε/steps down the target's cross-entropy, projecting to the ball and to the space. A row is done
-    at the first ε whose *last* iterate has the target class: a confident point inside the smallest
-    ball that works, not the point nearest to the boundary. Rows that no random start helped start once more in the
-    largest ball, from where they are.
+    For ε = radius/levels, 2·radius/levels, ..., radius: start at random in the ball, take ``steps`` unit-gradient steps
+    of 2ε/steps down the target's cross-entropy, and project to the ball and to the space. A row is done at the first ε
+    whose *last* iterate has the target class: a confident point inside the smallest ball that works, not the point
+    nearest to the boundary. Rows that no random start helped start once more in the largest ball, from where they are.
 
-    Without a ``radius`` the space decides. In a box, such as the free space, it is 3. Where constraints hold, a step
-    from one level to another may be longer than that: the ladder ends at 3 first, and for rows that are not found it
-    goes on to 6, 12, ... up to the diameter of the space. A radius that is given is never left.
+    Args:
+        radius: The largest ball; it is never left. Where None, the space decides. In a box, such as the free space, it
+            is 3. Where constraints hold, a step from one level to another may be longer than that: the ladder ends at 3
+            first, and for rows that are not found it goes on to 6, 12, ... up to the diameter of the space.
+        levels: How many radii are tried.
+        steps: How many gradient steps in each ball.
+        random_start: Whether to start at random in the ball, or at the row itself.
+        seed: The seed of the random start.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.PGD(radius=2.0)(model, x, target, space)
+        >>> print(f"{found.cost(2).item():.1f}")  # of 0.2, 0.4, ..., the first beyond 1.0
+        1.2
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 and Appendix B.3 (Min-ε PGD); the descent
+    is that of [Madry et al. 2018](https://arxiv.org/abs/1706.06083).
     """
 
     source: ClassVar[str] = "Madry et al. 2018, in the ladder of Black et al. 2022"

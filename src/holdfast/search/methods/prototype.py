@@ -32,22 +32,50 @@ LEAF = 40  # rows in a leaf of a k-d tree
 
 @dataclass(frozen=True)
 class Prototype:
-    r"""Counterfactuals guided by prototypes, with k-d trees (Van Looveren and Klaise 2019).
+    """Counterfactuals guided by prototypes, with k-d trees (Van Looveren and Klaise 2019).
 
     The prototype p of a row is the ``nearest``-th nearest of the training rows that the model gives the row's target
-    (the farthest of them where there are fewer). The question names the target, so there is no choosing between the
-    prototypes of several classes. With δ = x' − x and m(x') the amount by which the target's logit exceeds every other,
+    (the farthest of them where there are fewer). With δ = x' − x and m(x') the amount by which the target's logit
+    exceeds every other, it minimises over the space
 
-        minimize  c · max(−m(x'), 0) + beta · ‖δ‖₁ + ‖δ‖₂² + theta · ‖x' − p‖₂²   over the space
+        c · max(−m(x'), 0) + beta · ‖δ‖₁ + ‖δ‖₂² + theta · ‖x' − p‖₂²
 
     by iterative shrinkage-thresholding with momentum; a binary search finds the least c that works, row by row. The
     iterate of the class with the least beta · ‖δ‖₁ + ‖δ‖₂² counts: p says which way to go, not how far. With a large
     theta that is about where the way to p enters the class, with theta = 0 it is the elastic-net optimum. Where points
-    are discrete it is rounded and, if that loses the class, mended (`moves.repair`). One-hot groups are laid on a line
-    by how far their levels are apart in the data (`methods.categories`) wherever something is near or far from p.
+    are discrete it is rounded and, if that loses the class, mended.
 
     It needs training rows: ``Prototype().fit(x, y, space)``. `Prototype.alibi` does the arithmetic of alibi's CFProto,
     which the paper used.
+
+    Args:
+        theta: How strongly the prototype pulls.
+        beta: The weight of the l1 cost.
+        nearest: Which of the nearest rows of the class is the prototype.
+        learning_rate: The rate of the first step; it falls to zero.
+        steps: How many gradient steps for each c.
+        constants: How many c are tried.
+        first: The first c.
+        categories: How far the levels of a category are apart. ``"abdm"``: by the other columns of the rows that have
+            them. ``"mvdm"``: by the classes that the model gives these rows. ``"one-hot"``: all alike.
+        raw: Take alibi's steps: probabilities for logits, no regard for theta in the rate nor for the rate in beta.
+        rows: The training rows: what `fit` sets.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> known = torch.tensor([[-2.0, -2.0], [2.5, 0.0], [3.0, 0.0]])  # training rows
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> method = hf.Prototype(nearest=1).fit(known, hf.predict(model, known), space)
+        >>> found = method(model, x, target, space)
+        >>> bool(found.point[0, 0] > found.point[0, 1])  # it goes towards (2.5, 0)
+        True
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 and Appendix B.3 (Looveren et al.); the
+    method is that of [Van Looveren and Klaise 2019](https://arxiv.org/abs/1907.02584).
     """
 
     source: ClassVar[str] = "Van Looveren and Klaise 2019"
@@ -57,11 +85,11 @@ class Prototype:
     nearest: int = 20
     learning_rate: float = 0.01
     steps: int = 50
-    constants: int = 4  # how many c are tried
-    first: float = 10.0  # of them
-    categories: Categories = "abdm"  # how far levels of a one-hot group are apart, for p: or "mvdm", "one-hot"
-    raw: bool = False  # alibi's steps: probabilities for logits, no regard for theta in the rate nor the rate in beta
-    rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d), from `fit`
+    constants: int = 4
+    first: float = 10.0
+    categories: Categories = "abdm"
+    raw: bool = False
+    rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d)
 
     def __post_init__(self) -> None:
         check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants", flags="raw")

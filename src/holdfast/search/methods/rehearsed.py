@@ -24,21 +24,43 @@ TEMPERATURES = (0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # and where all do; se
 
 @dataclass(frozen=True)
 class Rehearsed:
-    r"""A search that asks the deployed model and a family of its retrainings at once, so that what it finds holds.
+    """A search that asks the deployed model and a family of its retrainings at once, so that what it finds holds.
 
     The family is a rehearsal: models that were retrained as the deployed one will be. ``search`` looks for a point of
-    the target class of the model that is only as sure as the least sure of all of them (`LeastSure`):
-
-        all of them give the target, each by more than ``margin`` between its logit and the next
+    the target class of the model that is only as sure as the least sure of all of them: all of them give the target,
+    each by more than ``margin`` between its logit and the next.
 
     Any models will do: networks and translations are searched by their gradients, trees over the cells that the
-    thresholds of all of them make, and where one is a black box, all are asked.
+    thresholds of all of them make, and where one is a black box, all are asked. The family must not be the one that
+    audits or calibrates: the search has seen it, and `audit` refuses it.
 
-    With ``share`` below 1 that many of the members are enough; the deployed model always counts. A ``temperature``
-    above 0 makes the least of them a soft one: the more models are hardly sure, the more is asked of the point. It is
-    in units of the members' own spread, so that one value means much the same for any data: 0.2 to 0.5 make 32 members
-    count for several times as many. The family must not be the one that audits or calibrates: the search has seen it,
-    and `audit` refuses it.
+    Args:
+        family: The retrained models to rehearse with.
+        margin: By how much each must prefer the target class.
+        share: The share of the members that is enough; the deployed model always counts.
+        temperature: Above 0, the least sure model is a soft one: the more models are hardly sure, the more is asked of
+            the point. It is in units of the members' own spread, so that one value means much the same for any data:
+            0.2 to 0.5 make 32 members count for several times as many.
+        search: The method that searches all of them as one model; `MinCost` in l1 where left out.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> # Retrained models that ask for more: 3 x0 + 4 x1 > 5.2, 5.4 and 6.
+        >>> stricter = lambda more: lambda x: model(x) - torch.tensor([0, more])
+        >>> family = hf.Family.from_models([stricter(more) for more in (0.2, 0.4, 1.0)])
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.Rehearsed(family)(model, x, target, space)
+        >>> print(f"{found.cost(1).item():.2f}")  # the strictest member asks for 4 x1 > 6
+        1.50
+        >>> hf.Rehearsed(family).agreement(model, found).item()  # all members accept it
+        1.0
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose searches ask one model; it looks for a
+    point that is consistent (Section 2) with every member of a family.
     """
 
     source: ClassVar[str] = "a method of ours"
@@ -70,7 +92,10 @@ class Rehearsed:
         return (*sorted(round(value, 6) for value in needed.values()), *TEMPERATURES)
 
     def turned(self, caution: float) -> Self:
-        """The same with another caution: below 0 a share of 1 + caution must agree, above 0 it is the temperature."""
+        """The same with another caution, the knob of `promise`.
+
+        Below 0, a share of 1 + caution of the members must agree. Above 0, all must, and it is the temperature.
+        """
         return replace(self, share=min(1.0, 1 + caution), temperature=max(0.0, caution))
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
@@ -86,7 +111,7 @@ class Rehearsed:
         return replace(judged, seen=judged.seen | answer.seen, calls=answer.calls)
 
     def least_sure(self, model: Model) -> LeastSure:
-        """What is searched: the deployed model and its rehearsals as one model."""
+        """What is searched: the deployed model and its rehearsals as one model, as sure as the least sure of them."""
         own = itself(model)
         family: Any = self.family
         if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):

@@ -16,5 +16,16 @@ STABILISERS: dict[str, Callable[..., Stabiliser]] = {
     "certified": Certified,
     "sparse": Sparse,
 }
+"""The stabilisers by name. Each entry makes a stabiliser: with its defaults, or with the settings that you pass.
+
+Examples:
+    >>> import holdfast as hf
+    >>> list(hf.STABILISERS)
+    ['sns', 'confidence', 'certified', 'sparse']
+    >>> hf.STABILISERS["confidence"](radius=1.0)
+    Confidence(radius=1.0, steps=200, norm=2)
+
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, for ``sns``; the others are not in it.
+"""
 
 __all__ = ["SNS", "STABILISERS", "Certified", "Confidence", "Sparse"]

@@ -20,23 +20,51 @@ from holdfast.utils.settings import check_settings
 
 @dataclass(frozen=True)
 class Certified:
-    r"""Moves a counterfactual x_c to the nearby point that holds best when the worst happens to all weights at once.
+    """Moves a counterfactual x_c to the nearby point that holds best when the worst happens to all weights at once.
 
-        maximize  min over networks within delta of the margin at x   over x in the space with ‖x − x_c‖ ≤ radius
+    Consider all networks whose weights differ by ``delta`` or less. The margin of the target class at x is smallest for
+    one of them. Over x in the space with ‖x − x_c‖ ≤ radius, the search maximises a lower bound of that margin, which
+    is proved (`theory.certificates.margin_bound`). Where the bound ends above 0, none of these networks invalidates the
+    counterfactual. With delta 0 this is `Confidence` (of two classes). Networks trained from new seeds are much further
+    away than any delta that can be proved, and hold no more of what this finds than of what `SNS` or `Confidence` find
+    (bench/certificates.py). For perceptrons only.
 
-    with the minimum replaced by `theory.certificates.margin_bound`, which is never above it. With delta 0 this is
-    `Confidence` (of two classes). Where the bound ends above 0, no network within delta invalidates the counterfactual.
-    Networks trained from new seeds are much further away than any delta that can be proved, and hold no more of what
-    this finds than of what `SNS` or `Confidence` find (bench/certificates.py). Perceptrons only.
+    Args:
+        radius: How far a point may move: one number for all rows, or one per row (n,).
+        steps: How many gradient steps.
+        norm: The norm of the ball: 1, 2 or infinity.
+        delta: The change of every weight. It is best where a bound above 0 can just be reached; beyond, all that counts
+            is to be small.
+        change: What delta is measured in: `Absolute()` or `Relative()` of `theory.certificates`.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> from holdfast.theory.certificates import margin_bound
+        >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> y = (x.sum(1) > 1).long()
+        >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
+        >>> network = hf.train(x, y, recipe, [hf.Retraining()])[0]
+        >>> some, space = x[:5], hf.Space.free(x)
+        >>> found = hf.PGD()(network, some, hf.other_class(network, some), space)
+        >>> proved = hf.Certified(delta=0.001, steps=20)(network, found, space)
+        >>> before = margin_bound(network, found.point, found.target, 0.001)
+        >>> after = margin_bound(network, proved.point, found.target, 0.001)
+        >>> bool((after >= before).all())
+        True
+
+    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 (Section 4.2) lets the last
+    layer change; bounds of this kind, on inputs, are those of CROWN, [Zhang et al.
+    2018](https://arxiv.org/abs/1811.00866).
     """
 
     source: ClassVar[str] = "a bound on all weights, as CROWN's on inputs (Zhang et al. 2018)"
 
     radius: float | Tensor = 2.4
     steps: int = 200
-    norm: float = 2  # of the ball: 1, 2 or infinity
-    delta: float = 0.001  # best where a bound above 0 can just be reached; beyond, all that counts is to be small
-    change: Change = field(default_factory=Absolute)  # what delta is measured in
+    norm: float = 2
+    delta: float = 0.001
+    change: Change = field(default_factory=Absolute)
 
     def __post_init__(self) -> None:
         check_ball(self.radius, self.steps, self.norm)

@@ -23,33 +23,60 @@ OBJECTIVES = ("integral", "confidence+integral", "slope", "gradient")
 
 @dataclass(frozen=True)
 class SNS:
-    r"""Stable Neighbor Search (Black et al., ICLR 2022, Def. 6).
+    """Stable Neighbor Search (Black et al., ICLR 2022, Def. 5).
 
-    Moves a counterfactual x_c to a nearby point whose target probability is high along the whole straight
-    line from a baseline b, so that a retrained network is likely to agree:
+    It moves a counterfactual x_c to a nearby point whose target probability is high along the whole straight line from
+    a baseline b, so that a retrained network is likely to agree. Over x in the space with ‖x − x_c‖ ≤ radius it
+    maximises
 
-        maximize  ∫₀¹ p_target(b + t (x − b)) dt   over x in the space with ‖x − x_c‖ ≤ radius
+        ∫₀¹ p_target(b + t (x − b)) dt
 
-    by ``steps`` unit-gradient steps; the integral is the mean over ``points`` equal parts of the line, its end
-    included. The best iterate counts, judged after snapping: it keeps the target class, the ball and the
-    space, so the result is never worse than the start. Rows whose search found nothing pass through unchanged.
+    by ``steps`` unit-gradient steps. The integral is the mean over ``points`` equal parts of the line, its end
+    included. The best iterate counts, judged after snapping: it keeps the target class, the ball and the space, so the
+    result is never worse than the start. Rows whose search found nothing pass through unchanged.
 
     ``objective`` goes back along the paper's derivation, with p(t) the probability at b + t (x − b):
 
-        "gradient"             p(1) − max_t ‖∇p‖ at the points of the line            (its Eq. 3; second derivatives)
-        "slope"                p(1) − max_t dp(t)/dt                                  (its Eq. 4)
-        "confidence+integral"  p(1) + ∫ p(t) dt                                       (its Eq. 5)
-        "integral"             ∫ p(t) dt                                              (its Def. 6)
+    | objective | what is maximised | in the paper |
+    |---|---|---|
+    | `"gradient"` | p(1) − max over t of ‖∇p‖ at the points of the line; second derivatives | Eq. 3 |
+    | `"slope"` | p(1) − max over t of dp(t)/dt | Eq. 4 |
+    | `"confidence+integral"` | p(1) + ∫ p(t) dt | Eq. 5 |
+    | `"integral"` | ∫ p(t) dt | Def. 5 |
+
+    Args:
+        radius: How far a point may move: one number for all rows, or one per row (n,).
+        steps: How many gradient steps.
+        points: How many points on the line.
+        baseline: Where the line begins: ``"zero"``, ``"origin"`` (the row itself), or a point (d,) in encoded units,
+            such as ``x.mean(0)``.
+        objective: What is maximised; see above.
+        norm: The norm of the ball: 1, 2 or infinity.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> found = hf.MinCost(norm=2)(model, x, target, space)
+        >>> stable = hf.SNS(radius=0.5)(model, found, space)
+        >>> print(f"cost {found.cost().item():.1f}, then {stable.cost().item():.1f}")
+        cost 1.0, then 1.5
+
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, Definition 5, with the settings of
+    Appendix B.3.
     """
 
     source: ClassVar[str] = "Black et al. 2022"
 
-    radius: float | Tensor = 2.4  # one for all rows, or one per row (n,)
+    radius: float | Tensor = 2.4
     steps: int = 200
     points: int = 10
-    baseline: Tensor | Literal["zero", "origin"] = "zero"  # or a point (d,) in encoded units, such as x.mean(0)
+    baseline: Tensor | Literal["zero", "origin"] = "zero"
     objective: Objective = "integral"
-    norm: float = 2  # of the ball: 1, 2 or infinity
+    norm: float = 2
 
     def __post_init__(self) -> None:
         check_ball(self.radius, self.steps, self.norm)
@@ -77,7 +104,7 @@ class SNS:
         return ascend(model, start, space, self.value, self.radius, self.steps, self.norm)
 
     def value(self, model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
-        """What is maximised: (n,). ``origin`` is where the rows were, for lines that begin there."""
+        """What is maximised, for each point: (n,). ``origin`` is where the rows were, for lines that begin there."""
         baseline = self._baseline(point, origin)
         path, _ = line(baseline, point, self.points)  # (points, n, d), all of the same weight
         if self.objective == "gradient":

@@ -21,15 +21,33 @@ from holdfast.utils.settings import check_settings
 class Sparse:
     """Takes back changes that are not needed, feature by feature, dearest first; the class is kept.
 
-    After a stabiliser its objective should be kept as well: with ``objective=sns.value`` no more than
-    ``tolerance`` of it is given up.
+    After another stabiliser its objective should be kept as well: ``Sparse(objective=sns.value)``.
+
+    Args:
+        objective: What must not get worse, such as ``SNS().value``; the class alone where left out.
+        tolerance: How much of the objective may be given up.
+        norm: The norm that says which change is dear: 1 or 2.
+
+    Examples:
+        >>> import torch
+        >>> import holdfast as hf
+        >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
+        >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
+        >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
+        >>> x, target = torch.zeros(1, 2), torch.tensor([1])
+        >>> found = hf.assess(model, x, torch.tensor([[0.1, 2.0]]), target, space)
+        >>> hf.Sparse()(model, found, space).point  # the first column need not change
+        tensor([[0., 2.]])
+
+    Paper: not a method of [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Section 2 names sparse
+    counterfactuals; a step like it ends the searches of DiCE, [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
 
     source: ClassVar[str] = "a tool of ours"
 
     objective: Score | None = field(default=None, repr=False)
     tolerance: float = 0.01
-    norm: int = 1  # by which a change is dear
+    norm: int = 1
 
     def __post_init__(self) -> None:
         check_settings(self, numbers="norm tolerance")

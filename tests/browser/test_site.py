@@ -1,0 +1,111 @@
+"""The site: it builds strictly and offline, and its pages are right in a browser, on a desktop and on a phone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from browsing import PATIENCE, PHONE, WIDE, settle, sideways, violations, watched
+from commands import HANG
+
+ROOT = Path(__file__).parents[2]
+# What a page loads when it opens. A link that a reader may follow is no such thing.
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source)[^>]*?src=[\"']?((?:https?:)?//[^\"' >]+)|<link[^>]*?href=[\"']?(https?://[^\"' >]+)"
+)
+IMPORTED = re.compile(r"(?:url\([\"']?|@import\s+[\"'])(https?://[^\"')]+)")
+SAMPLE = ("index", "howto/letter", "reference/search", "notebooks/bank", "results", "reference/command_line")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder]
+    here = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    made = subprocess.run(command, cwd=ROOT, env=here, capture_output=True, text=True, timeout=HANG)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """The site as a server gives it, on this machine alone."""
+
+    class Silent(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_every_page_of_the_repository_is_a_page_of_the_site(site):
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    pages = {page for page in pages if "template" not in page.name}
+    pages |= {Path(name) for name in ("changelog.html", "contribute.html", "examples.html")}
+    assert not [page for page in sorted(pages) if not (site / page).is_file()]
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        text = path.read_text(encoding="utf-8")
+        found = LOADED.findall(text) if path.suffix == ".html" else IMPORTED.findall(text)
+        assert not found, f"{path.relative_to(site)} loads {found}"
+
+
+def test_every_page_fits_a_desktop_and_a_phone_and_causes_no_trouble(site, address, browser):
+    pages = sorted(str(path.relative_to(site)) for path in site.rglob("*.html") if path.name != "404.html")
+    assert len(pages) > 50
+    for width in (WIDE, PHONE):
+        context = browser.new_context(viewport={"width": width, "height": 800}, reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        trouble = watched(page, address)
+        for name in pages:
+            page.goto(address + name, wait_until="load")
+            settle(page)
+            assert trouble == [], f"{name} at {width} pixels"
+            assert sideways(page) == 0, f"{name} is wider than {width} pixels"
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SAMPLE)
+def test_text_can_be_read(address, browser, name, scheme):
+    """By what axe-core says of contrast, of links in a text, and of pictures without words."""
+    context = browser.new_context(viewport={"width": WIDE, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{address}{name}.html", wait_until="load")
+    assert (
+        violations(page, "color-contrast", "link-in-text-block", "image-alt", "document-title", "html-has-lang") == []
+    )
+    context.close()
+
+
+def test_search_finds_a_page(address, browser):
+    context = browser.new_context(viewport={"width": WIDE, "height": 800}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    trouble = watched(page, address)
+    page.goto(address, wait_until="load")
+    page.keyboard.press("/")
+    page.locator("[data-md-component=search-query]").fill("hold or promise")
+    page.locator(".md-search-result__item").first.wait_for()
+    assert page.locator(".md-search-result__item a").first.get_attribute("href").startswith(address)
+    assert trouble == []
+    context.close()
