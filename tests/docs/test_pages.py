@@ -71,7 +71,7 @@ SMALL = {
         "--retrain bootstrap:3"
     ),
 }
-# The commands of the first page and of the front page. They run in the folder that the blocks of docs/start/table.md
+# The commands of docs/start/command_line.md and of the front page. They run in the folder that the blocks of that page
 # write, after the commands whose files they need.
 INIT = "holdfast init train.csv --label risk"
 EXPLAIN = (
@@ -82,6 +82,8 @@ AUDIT = (
     "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
     "--retrain bootstrap:24 --counterfactuals advice"
 )
+PROMISE = EXPLAIN.replace("--hold 0.9 --out advice", "--promise 0.2 --rows 4 --out promised")
+FROM_MODELS = EXPLAIN.replace("--retrain bootstrap:24 --hold 0.9", "--retrained months --hold 0.75")
 LETTER = "holdfast letter advice --person 805 --language de --fields bank.toml --out letter.html"
 MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))
 FRONT_EXPLAIN, FRONT_AUDIT = (line.replace(*MORE[0]).replace(*MORE[1]) for line in (EXPLAIN, AUDIT))
@@ -89,6 +91,8 @@ NEEDS = {
     INIT: (),
     EXPLAIN: (),
     AUDIT: (EXPLAIN,),
+    PROMISE: (),
+    FROM_MODELS: (),
     LETTER: (EXPLAIN,),
     FRONT_EXPLAIN: (INIT,),
     FRONT_AUDIT: (INIT, FRONT_EXPLAIN),
@@ -223,12 +227,14 @@ def files(tmp_path_factory, german, family, advice) -> Path:
 
 @pytest.fixture(scope="module")
 def first_files(tmp_path_factory) -> Path:
-    """The folder that docs/start/table.md writes for its commands: by its first block, and the one that saves; and the
-    file of fields that docs/howto/letter.md writes."""
-    pages = PAGES["docs/start/table.md"] + PAGES["docs/howto/letter.md"]
-    parts = [code for language, code in FENCE.findall(pages) if language == "python"]
+    """The folder that docs/start/command_line.md writes for its commands, with the fields of docs/howto/letter.md and
+    the models of docs/howto/retrained.md."""
+    pages = ("start/command_line", "howto/letter", "howto/retrained")
+    text = "\n".join(PAGES[f"docs/{page}.md"] for page in pages)
+    written = ("to_csv", '"bank.toml"', "skops.io.dump")
+    parts = [code for kind, code in FENCE.findall(text) if kind == "python" and any(one in code for one in written)]
     folder = tmp_path_factory.mktemp("first")
-    run_code("\n".join([parts[0], *(code for code in parts if "to_csv" in code or "bank.toml" in code)]), folder)
+    run_code("\n".join(parts), folder)
     return folder / "empty"
 
 
