@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from conftest import load_once
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -17,7 +18,6 @@ from test_readme import REPLACED, anchors, exists
 
 import run_notebooks
 from commands import runs
-from conftest import load_once
 from run_notebooks import NOTEBOOKS, cleaned, faults, read, run, store, texts
 
 STORED = {name: read(path) for name, path in NOTEBOOKS.items()}
