@@ -20,7 +20,8 @@ PEER_ENVS := .venv-art .venv-alibi .venv-dice
 APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/black_box.py \
          bench/attack.py
 
-.PHONY: demo test test-all pytest browser docs check format bench peers fidelity results listing dist sbom lock clean
+.PHONY: demo test test-all pytest browser docs notebooks check format bench peers fidelity results listing dist sbom \
+        lock clean
 
 demo: $(STAMP)  ## the whole package on German Credit
 	$(BIN)/holdfast demo
@@ -44,6 +45,9 @@ docs: $(STAMP)  ## the site, in site/: strictly and offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/python tools/reference.py
 	@echo "open site/index.html in a browser"
+
+notebooks: $(STAMP)  ## run the notebooks of docs/notebooks and store what they show; clinic needs HOLDFAST_DATA
+	$(BIN)/python tools/run_notebooks.py
 
 check: $(STAMP)  ## format, lint, types
 	$(BIN)/ruff format --check .
