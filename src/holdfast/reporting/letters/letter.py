@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ class Letter:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.html
+        """The page in a frame of its own, so that its look and that of the notebook stay apart."""
+        style = "width: 100%; height: 60em; border: 1px solid #999; background: #fff"
+        return f'<iframe title="The letter" style="{style}" srcdoc="{escape(self.html)}"></iframe>'
 
 
 def letter(
