@@ -1,4 +1,4 @@
-"""Which method for which model: what each one finds, what it costs people, and how often retrained models invalidate it.
+"""Which method for which model: what each one finds, what it costs people, how often retrained models invalidate it.
 
 People of the test split whom the deployed model refuses are asked about, for the class that they want, in the schema
 space with relations and people who could exist: what `Explainer` gives its users. Every case has its own deployed model
@@ -163,7 +163,10 @@ def methods(own: Case, sizes: Sizes, rehearsed: Rehearsed) -> dict[str, Method]:
     found |= {f"margin {level}": Margin(level=level, search=MinCost(norm=1)) for level in (0.7, 0.9)}
     if own.gradients:
         found["pgd+sns"] = named("pgd+sns").fit(x, y, own.data.encoding.space)
-    return found | {f"rehearsed {sizes.few}": Rehearsed(own.family[: sizes.few]), f"rehearsed {sizes.rehearse}": rehearsed}
+    return found | {
+        f"rehearsed {sizes.few}": Rehearsed(own.family[: sizes.few]),
+        f"rehearsed {sizes.rehearse}": rehearsed,
+    }
 
 
 def answers(own: Case, x: Tensor, target: Tensor, sizes: Sizes) -> Iterator[tuple[str, Counterfactuals | None, float]]:
@@ -244,9 +247,11 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(DATASETS), help="names of datasets, joined by commas")
     parser.add_argument("--models", nargs="+", choices=tuple(KINDS), default=list(KINDS), help="kinds of model")
     parser.add_argument("--rows", type=int, default=Sizes.rows, help="people who are asked about")
+    parser.add_argument("--others", type=int, default=Sizes.audit, help="models that calibrate, and as many that audit")
     parser.add_argument("--rows-file", type=Path, metavar="FILE", help="keep one row per line there, after each case")
     options = parser.parse_args()
-    sizes, names, kinds = Sizes(rows=options.rows), options.datasets.split(","), options.models
+    sizes = Sizes(rows=options.rows, calibrate=options.others, audit=options.others)
+    names, kinds = options.datasets.split(","), options.models
     if options.quick:
         sizes = Sizes(6, 4, 2, 9, 5, 300, 8, 2, (0.0,), (0.1,))
         names, kinds = ["german"], ["network", "black box"]

@@ -1,0 +1,183 @@
+"""Make the tables of docs/choose.md from results/choose.jsonl, which `bench/choose.py --rows-file` writes.
+
+    python docs/make_choice.py
+
+The two tables stand between markers; the words around them are the page's own. Which method the first table names
+follows from the rows by `best`: of the methods that a situation allows, the one with the most people found and held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.utils.files import write_text
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "choose.md"
+ROWS = DOCS.parent / "results" / "choose.jsonl"
+
+Row = dict[str, Any]
+
+KINDS = {
+    "network": "a network",
+    "logistic": "logistic regression",
+    "trees": "trees",
+    "black box": "a black box",
+}
+# What a row's method is called where the page speaks of it.
+CODE = {
+    "min-l1": "`MinCost(norm=1)`",
+    "margin 0.7": "`Margin(level=0.7)`",
+    "margin 0.9": "`Margin(level=0.9)`",
+    "pgd+sns": '`named("pgd+sns")`',
+    "rehearsed 8": "`Rehearsed`, 8 models",
+    "rehearsed 32": "`Rehearsed`, 32 models",
+    "promise 0.1": "`promise`, rate 10 %",
+    "promise 0.05": "`promise`, rate 5 %",
+}
+
+
+# What somebody needs -> the methods that are then to be had.
+ALONE = ("margin 0.7", "margin 0.9", "pgd+sns")
+SITUATIONS = {
+    "the cheapest advice now": ("min-l1",),
+    "it must hold; no retrained models": ALONE,
+    "it must hold; about ten retrained models": (*ALONE, "rehearsed 8"),
+    "it must hold; you can retrain at will": (*ALONE, "rehearsed 32"),
+    "a promised rate of 10 %": ("promise 0.1",),
+    "a promised rate of 5 %": ("promise 0.05",),
+}
+
+
+def rows(file: Path = ROWS) -> list[Row]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def of(every: Sequence[Row], model: str, method: str) -> list[Row]:
+    """One row per dataset."""
+    return [row for row in every if row["model"] == model and row["method"] == method]
+
+
+# ---- the decision ----
+
+
+def held(row: Row) -> float:
+    """The share of all pairs of a person and an audit model in which a counterfactual was found and holds."""
+    return float(row["found"] / row["people"] * (1 - (row["invalidated"] or 0)))
+
+
+def best(every: Sequence[Row], model: str, methods: Sequence[str]) -> str | None:
+    """The method with the most found and held, on average over the datasets; None where none was measured."""
+    shares = {method: [held(row) for row in of(every, model, method)] for method in methods}
+    there = {method: sum(some) / len(some) for method, some in shares.items() if some}
+    return max(there, key=lambda method: there[method]) if there else None
+
+
+def not_told_apart(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> list[str]:
+    """The other methods whose limits of the invalidation rate overlap with the chosen one's on every dataset."""
+    own = {row["dataset"]: row for row in of(every, model, chosen)}
+    found = []
+    for method in methods:
+        others = of(every, model, method)
+        if method != chosen and others and all(overlap(own[row["dataset"]], row) for row in others):
+            found.append(method)
+    return found
+
+
+def overlap(one: Row, other: Row) -> bool:
+    if one["invalidated"] is None or other["invalidated"] is None:
+        return False
+    return bool(one["low"] <= other["high"] and other["low"] <= one["high"])
+
+
+def decision(every: Sequence[Row]) -> str:
+    lines = [["your model", "you need", "use", "why: found; invalidated; cost over the cheapest"]]
+    for model, words in KINDS.items():
+        for need, methods in SITUATIONS.items():
+            chosen = best(every, model, methods)
+            if chosen is not None:
+                lines.append([words, need, named(every, model, chosen, methods), why(every, model, chosen)])
+                words = ""
+    return table(lines)
+
+
+def named(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> str:
+    same = not_told_apart(every, model, chosen, methods)
+    also = f"; not told apart: {', '.join(CODE[one] for one in same)}" if same else ""
+    return CODE[chosen] + also
+
+
+def why(every: Sequence[Row], model: str, method: str) -> str:
+    return "<br>".join(f"{row['dataset']}: {figures(row)}" for row in of(every, model, method))
+
+
+# ---- all that was measured ----
+
+
+def measured(every: Sequence[Row]) -> str:
+    datasets = list(dict.fromkeys(row["dataset"] for row in every))
+    parts = []
+    for model, words in KINDS.items():
+        methods = [method for method in CODE if of(every, model, method)]
+        if not methods:
+            continue
+        lines = [[words.split(" ", 1)[-1] if words.startswith("a ") else words, *datasets]]
+        for method in methods:
+            by = {row["dataset"]: row for row in of(every, model, method)}
+            lines.append([CODE[method], *(limits(by[name]) if name in by else "" for name in datasets)])
+        lines.append(["*cheapest, and people in common*", *(common(every, model, name) for name in datasets)])
+        parts.append(table(lines))
+    return "\n\n".join(parts)
+
+
+def figures(row: Row) -> str:
+    """24 of 24; 42 % (38 to 46); 2.9 times."""
+    if row["refused"]:
+        return "refused"
+    if not row["found"]:
+        return "nobody found"
+    rate = f"{row['invalidated']:.0%} ({100 * row['low']:.0f} to {100 * row['high']:.0f})".replace("%", " %")
+    return f"{row['found']} of {row['people']}; {rate}; {row['times']:.1f} times"
+
+
+def limits(row: Row) -> str:
+    if row["refused"] or not row["found"]:
+        return figures(row)
+    return figures(row) + ("" if row["l1_common"] is None else f"; l1 {row['l1_common']:.3g}")
+
+
+def common(every: Sequence[Row], model: str, dataset: str) -> str:
+    own = [row for row in every if row["model"] == model and row["dataset"] == dataset and row["common"] is not None]
+    return f"*{own[0]['common']} in common*" if own else ""
+
+
+def table(lines: Sequence[Sequence[str]]) -> str:
+    head, *body = lines
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *body])
+
+
+# ---- the page ----
+
+TABLES: dict[str, Callable[[Sequence[Row]], str]] = {"decision": decision, "measured": measured}
+
+
+def page(text: str, every: Sequence[Row]) -> str:
+    """The page with its tables as the rows give them."""
+    for name, made in TABLES.items():
+        begin, end = f"<!-- {name}: made by docs/make_choice.py -->", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise SystemExit(f"docs/choose.md has no lines '{begin}' and '{end}'; the table goes between them")
+        before, rest = text.split(begin, 1)
+        text = f"{before}{begin}\n\n{made(every)}\n\n{end}{rest.split(end, 1)[1]}"
+    return text
+
+
+def main() -> None:
+    print(write_text(PAGE, page(PAGE.read_text(encoding="utf-8"), rows())))
+
+
+if __name__ == "__main__":
+    main()

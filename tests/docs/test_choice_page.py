@@ -1,0 +1,82 @@
+"""The tables of docs/choose.md are what results/choose.jsonl says, and the decision follows from the rows."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def make_choice():
+    spec = importlib.util.spec_from_file_location("make_choice", DOCS / "make_choice.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def row():
+    """A measured row; 10 people."""
+
+    def made(method: str, found: int, invalidated: float, dataset: str = "german", wide: float = 0.01) -> dict:
+        limits = {"low": max(0.0, invalidated - wide), "high": min(1.0, invalidated + wide)}
+        about = {"dataset": dataset, "model": "trees", "method": method, "people": 10, "refused": False, "times": 1.5}
+        return about | {"found": found, "invalidated": invalidated, "common": 5, "l1_common": 2.0} | limits
+
+    return made
+
+
+def test_the_page_is_the_one_that_the_rows_give(make_choice):
+    kept = (DOCS / "choose.md").read_text(encoding="utf-8")
+    assert make_choice.page(kept, make_choice.rows()) == kept, "run python docs/make_choice.py"
+
+
+def test_the_rows_are_whole(make_choice):
+    """Every method of a kind of model on every dataset, each with its count and limits."""
+    every = make_choice.rows()
+    datasets = {row["dataset"] for row in every}
+    assert {"german"} < datasets
+    assert len(datasets) >= 3
+    assert {row["model"] for row in every} == set(make_choice.KINDS)
+    assert {row["method"] for row in every} == set(make_choice.CODE)
+    keys = [(row["model"], row["dataset"], row["method"]) for row in every]
+    assert len(keys) == len(set(keys))
+    for model in make_choice.KINDS:
+        methods = {row["method"] for row in every if row["model"] == model}
+        assert len([key for key in keys if key[0] == model]) == len(methods) * len(datasets)
+    for row in every:
+        assert 0 <= row["found"] <= row["people"]
+        if row["found"]:
+            assert row["low"] <= row["invalidated"] <= row["high"]
+
+
+def test_what_is_found_and_held_decides(make_choice, row):
+    """A method cannot win by finding little that holds."""
+    every = [row("margin 0.7", 10, 0.3), row("margin 0.9", 2, 0.0), row("rehearsed 8", 9, 0.1)]
+    assert make_choice.best(every, "trees", ("margin 0.7", "margin 0.9")) == "margin 0.7"
+    assert make_choice.best(every, "trees", ("margin 0.7", "margin 0.9", "rehearsed 8")) == "rehearsed 8"
+    assert make_choice.best(every, "network", ("margin 0.7",)) is None
+
+
+def test_methods_whose_limits_overlap_everywhere_are_named_beside_it(make_choice, row):
+    every = [row("margin 0.7", 10, 0.1), row("margin 0.9", 9, 0.1), row("rehearsed 8", 9, 0.5)]
+    same = make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.7", "margin 0.9", "rehearsed 8"))
+    assert same == ["margin 0.9"]
+    every += [row("margin 0.7", 10, 0.1, "heloc"), row("margin 0.9", 9, 0.2, "heloc")]
+    assert make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.9",)) == []
+
+
+def test_a_refused_promise_is_said(make_choice, row):
+    refused = row("promise 0.05", 0, 0.0) | {"refused": True, "invalidated": None}
+    assert make_choice.figures(refused) == "refused"
+    assert make_choice.held(refused) == 0
+    assert "refused" in make_choice.measured([refused])
+
+
+def test_a_page_without_the_markers_is_told(make_choice):
+    with pytest.raises(SystemExit, match="the table goes between them"):
+        make_choice.page("no tables here", [])
