@@ -3,7 +3,8 @@
     python docs/make_choice.py
 
 The two tables stand between markers; the words around them are the page's own. Which method the first table names
-follows from the rows by `best`: of the methods that a situation allows, the one with the most people found and held.
+follows from the rows by `best`: of the methods that a situation allows, the one that is invalidated least often and helps
+at least a third as many people as the cheapest advice does.
 """
 
 from __future__ import annotations
@@ -64,25 +65,36 @@ def of(every: Sequence[Row], model: str, method: str) -> list[Row]:
 # ---- the decision ----
 
 
-def held(row: Row) -> float:
-    """The share of all pairs of a person and an audit model in which a counterfactual was found and holds."""
-    return float(row["found"] / row["people"] * (1 - (row["invalidated"] or 0)))
+def helps(every: Sequence[Row], model: str, method: str) -> bool:
+    """Whether it helps at least a third as many people as the cheapest advice does, on every dataset."""
+    cheapest = {row["dataset"]: row["found"] for row in of(every, model, "min-l1")}
+    own = of(every, model, method)
+    return bool(own) and all(3 * row["found"] >= cheapest[row["dataset"]] for row in own)
+
+
+def rate(every: Sequence[Row], model: str, method: str) -> float:
+    """The invalidation rate, on average over the datasets; a method that helps nobody somewhere has none."""
+    own = [row["invalidated"] for row in of(every, model, method)]
+    return float("inf") if None in own else sum(own) / len(own)
 
 
 def best(every: Sequence[Row], model: str, methods: Sequence[str]) -> str | None:
-    """The method with the most found and held, on average over the datasets; None where none was measured."""
-    shares = {method: [held(row) for row in of(every, model, method)] for method in methods}
-    there = {method: sum(some) / len(some) for method, some in shares.items() if some}
-    return max(there, key=lambda method: there[method]) if there else None
+    """The method that is invalidated least often, of those that help enough people; None where none was measured."""
+    there = [method for method in methods if of(every, model, method)]
+    if len(methods) > 1:
+        there = [method for method in there if helps(every, model, method)]
+    return min(there, key=lambda method: rate(every, model, method), default=None)
 
 
 def not_told_apart(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> list[str]:
-    """The other methods whose limits of the invalidation rate overlap with the chosen one's on every dataset."""
+    """The others that help enough people and whose limits of the rate overlap with the chosen one's everywhere."""
     own = {row["dataset"]: row for row in of(every, model, chosen)}
     found = []
     for method in methods:
         others = of(every, model, method)
-        if method != chosen and others and all(overlap(own[row["dataset"]], row) for row in others):
+        if method == chosen or not helps(every, model, method):
+            continue
+        if all(overlap(own[row["dataset"]], row) for row in others):
             found.append(method)
     return found
 
@@ -106,8 +118,14 @@ def decision(every: Sequence[Row]) -> str:
 
 def named(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> str:
     same = not_told_apart(every, model, chosen, methods)
-    also = f"; not told apart: {', '.join(CODE[one] for one in same)}" if same else ""
-    return CODE[chosen] + also
+    also = ", ".join(f"{CODE[one]} ({times(every, model, one):.1f} times)" for one in same)
+    return CODE[chosen] + (f"; not told apart: {also}" if same else "")
+
+
+def times(every: Sequence[Row], model: str, method: str) -> float:
+    """The cost over the cheapest, on average over the datasets."""
+    own = of(every, model, method)
+    return float(sum(row["times"] for row in own) / len(own))
 
 
 def why(every: Sequence[Row], model: str, method: str) -> str:
@@ -128,7 +146,7 @@ def measured(every: Sequence[Row]) -> str:
         for method in methods:
             by = {row["dataset"]: row for row in of(every, model, method)}
             lines.append([CODE[method], *(limits(by[name]) if name in by else "" for name in datasets)])
-        lines.append(["*cheapest, and people in common*", *(common(every, model, name) for name in datasets)])
+        lines.append(["*people in common*", *(common(every, model, name) for name in datasets)])
         parts.append(table(lines))
     return "\n\n".join(parts)
 
@@ -151,7 +169,7 @@ def limits(row: Row) -> str:
 
 def common(every: Sequence[Row], model: str, dataset: str) -> str:
     own = [row for row in every if row["model"] == model and row["dataset"] == dataset and row["common"] is not None]
-    return f"*{own[0]['common']} in common*" if own else ""
+    return f"*{own[0]['common']}*" if own else ""
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:
