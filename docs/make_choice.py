@@ -3,8 +3,8 @@
     python docs/make_choice.py
 
 The two tables stand between markers; the words around them are the page's own. Which method the first table names
-follows from the rows by `best`: of the methods that a situation allows, the one that is invalidated least often and helps
-at least a third as many people as the cheapest advice does.
+follows from the rows by `best`: of the methods that a situation allows and that help at least a third as many people as
+the cheapest advice does, the one that is invalidated least often.
 """
 
 from __future__ import annotations

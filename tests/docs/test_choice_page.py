@@ -36,7 +36,7 @@ def test_the_page_is_the_one_that_the_rows_give(make_choice):
 
 
 def test_the_rows_are_whole(make_choice):
-    """Every kind of model on German Credit and more, each case with all methods of its kind, their counts and limits."""
+    """Every kind of model on German Credit at least, each case with all methods of its kind, counts and limits."""
     every = make_choice.rows()
     assert len({row["dataset"] for row in every}) >= 3
     assert {row["model"] for row in every} == set(make_choice.KINDS)
