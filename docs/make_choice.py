@@ -4,7 +4,7 @@
 
 The two tables stand between markers; the words around them are the page's own. Which method the first table names
 follows from the rows by `best`: of the methods that a situation allows and that help at least a third as many people as
-the cheapest advice does, the one that is invalidated least often.
+the cheapest advice does, the one that is invalidated least often, or a cheaper one that is not told apart from it.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def best(every: Sequence[Row], model: str, methods: Sequence[str]) -> str | None
     return min(there, key=lambda method: rate(every, model, method), default=None)
 
 
-def not_told_apart(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> list[str]:
-    """The others that help enough people and whose limits of the rate overlap with the chosen one's everywhere."""
-    own = {row["dataset"]: row for row in of(every, model, chosen)}
+def not_told_apart(every: Sequence[Row], model: str, least: str, methods: Sequence[str]) -> list[str]:
+    """The others that help enough people and whose limits of the rate overlap with that one's everywhere."""
+    own = {row["dataset"]: row for row in of(every, model, least)}
     found = []
     for method in methods:
         others = of(every, model, method)
-        if method == chosen or not helps(every, model, method):
+        if method == least or not helps(every, model, method):
             continue
         if all(overlap(own[row["dataset"]], row) for row in others):
             found.append(method)
@@ -109,17 +109,26 @@ def decision(every: Sequence[Row]) -> str:
     lines = [["your model", "you need", "use", "why: found; invalidated; cost over the cheapest"]]
     for model, words in KINDS.items():
         for need, methods in SITUATIONS.items():
-            chosen = best(every, model, methods)
-            if chosen is not None:
-                lines.append([words, need, named(every, model, chosen, methods), why(every, model, chosen)])
+            use = chosen(every, model, methods)
+            if use:
+                lines.append([words, need, named(every, model, use), why(every, model, use[0])])
                 words = ""
     return table(lines)
 
 
-def named(every: Sequence[Row], model: str, chosen: str, methods: Sequence[str]) -> str:
-    same = not_told_apart(every, model, chosen, methods)
-    also = ", ".join(f"{CODE[one]} ({times(every, model, one):.1f} times)" for one in same)
-    return CODE[chosen] + (f"; not told apart: {also}" if same else "")
+def chosen(every: Sequence[Row], model: str, methods: Sequence[str]) -> list[str]:
+    """The method that is invalidated least often and those not told apart from it, the cheapest first."""
+    least = best(every, model, methods)
+    if least is None:
+        return []
+    same = not_told_apart(every, model, least, methods)
+    return sorted([least, *same], key=lambda method: times(every, model, method)) if same else [least]
+
+
+def named(every: Sequence[Row], model: str, use: Sequence[str]) -> str:
+    first, *others = use
+    also = ", ".join(f"{CODE[one]} ({times(every, model, one):.1f} times)" for one in others)
+    return CODE[first] + (f"; not told apart: {also}" if also else "")
 
 
 def times(every: Sequence[Row], model: str, method: str) -> float:

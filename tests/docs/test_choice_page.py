@@ -63,10 +63,12 @@ def test_the_lowest_rate_decides_among_methods_that_help_enough_people(make_choi
     assert make_choice.best(every, "trees", ("margin 0.7", "rehearsed 8")) == "margin 0.7"
 
 
-def test_methods_whose_limits_overlap_everywhere_are_named_beside_it(make_choice, row):
+def test_of_methods_whose_limits_overlap_everywhere_the_cheapest_is_named_first(make_choice, row):
     every = [row("min-l1", 10, 0.5), row("margin 0.7", 10, 0.1), row("margin 0.9", 9, 0.1), row("rehearsed 8", 9, 0.5)]
     same = make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.7", "margin 0.9", "rehearsed 8"))
     assert same == ["margin 0.9"]
+    every[2]["times"] = 1.2
+    assert make_choice.chosen(every, "trees", ("margin 0.7", "margin 0.9")) == ["margin 0.9", "margin 0.7"]
     every += [row("min-l1", 9, 0.5, "heloc"), row("margin 0.7", 10, 0.1, "heloc"), row("margin 0.9", 9, 0.2, "heloc")]
     assert make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.9",)) == []
 
