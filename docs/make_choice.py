@@ -44,12 +44,12 @@ CODE = {
 # What somebody needs -> the methods that are then to be had.
 ALONE = ("margin 0.7", "margin 0.9", "pgd+sns")
 SITUATIONS = {
-    "the cheapest advice now": ("min-l1",),
-    "it must hold; no retrained models": ALONE,
-    "it must hold; about ten retrained models": (*ALONE, "rehearsed 8"),
-    "it must hold; you can retrain at will": (*ALONE, "rehearsed 32"),
-    "a promised rate of 10 %": ("promise 0.1",),
-    "a promised rate of 5 %": ("promise 0.05",),
+    "the cheapest now": ("min-l1",),
+    "it holds; no retrained models": ALONE,
+    "it holds; about ten retrained models": (*ALONE, "rehearsed 8"),
+    "it holds; retrain at will": (*ALONE, "rehearsed 32"),
+    "10 % promised": ("promise 0.1",),
+    "5 % promised": ("promise 0.05",),
 }
 
 
@@ -106,7 +106,7 @@ def overlap(one: Row, other: Row) -> bool:
 
 
 def decision(every: Sequence[Row]) -> str:
-    lines = [["your model", "you need", "use", "why: found; invalidated; cost over the cheapest"]]
+    lines = [["your model", "you need", "use", "why: found, invalidated, cost"]]
     for model, words in KINDS.items():
         for need, methods in SITUATIONS.items():
             use = chosen(every, model, methods)
@@ -127,7 +127,7 @@ def chosen(every: Sequence[Row], model: str, methods: Sequence[str]) -> list[str
 
 def named(every: Sequence[Row], model: str, use: Sequence[str]) -> str:
     first, *others = use
-    also = ", ".join(f"{CODE[one]} ({times(every, model, one):.1f} times)" for one in others)
+    also = ", ".join(f"{CODE[one]} (×{times(every, model, one):.1f})" for one in others)
     return CODE[first] + (f"; not told apart: {also}" if also else "")
 
 
@@ -138,7 +138,7 @@ def times(every: Sequence[Row], model: str, method: str) -> float:
 
 
 def why(every: Sequence[Row], model: str, method: str) -> str:
-    return "<br>".join(f"{row['dataset']}: {figures(row)}" for row in of(every, model, method))
+    return "<br>".join(f"{row['dataset']} {figures(row)}" for row in of(every, model, method))
 
 
 # ---- all that was measured ----
@@ -161,19 +161,19 @@ def measured(every: Sequence[Row]) -> str:
 
 
 def figures(row: Row) -> str:
-    """24 of 24; 42 % (38 to 46); 2.9 times."""
+    """24/24, 42 % (38-46), ×2.9: found, invalidated with its limits, cost over the cheapest."""
     if row["refused"]:
         return "refused"
     if not row["found"]:
         return "nobody found"
-    rate = f"{row['invalidated']:.0%} ({100 * row['low']:.0f} to {100 * row['high']:.0f})".replace("%", " %")
-    return f"{row['found']} of {row['people']}; {rate}; {row['times']:.1f} times"
+    rate = f"{100 * row['invalidated']:.0f} % ({100 * row['low']:.0f}-{100 * row['high']:.0f})"
+    return f"{row['found']}/{row['people']}, {rate}, ×{row['times']:.1f}"
 
 
 def limits(row: Row) -> str:
     if row["refused"] or not row["found"]:
         return figures(row)
-    return figures(row) + ("" if row["l1_common"] is None else f"; l1 {row['l1_common']:.3g}")
+    return figures(row) + ("" if row["l1_common"] is None else f", l1 {row['l1_common']:.3g}")
 
 
 def common(every: Sequence[Row], model: str, dataset: str) -> str:
