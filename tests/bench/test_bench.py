@@ -36,6 +36,7 @@ TABLES = {
     "betarce": "At equal k, whose statement holds",
     "black_box": "A model that only answers",
     "certificates": "Moving to where more is proved, in the same ball",
+    "choose": "Which method for which model",
     "front_door": "From a table to advice that holds",
     "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",
