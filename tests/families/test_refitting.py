@@ -341,7 +341,7 @@ def test_refits_that_answer_alike_are_kept_and_said():
     result = audit(answer(model), family)
     same = int(result.same.sum())
     assert 0 < same < 12
-    assert f"{same} of 12 refits answer exactly like the deployed model on every row" in str(result)
+    assert f"{same} of 12 refits answer exactly like the deployed model on each of these rows" in str(result)
     assert "copies" not in str(result)
     assert len(result.kinds) == 12
 

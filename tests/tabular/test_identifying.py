@@ -239,3 +239,24 @@ def test_twins_are_alike_in_every_feature():
 def test_the_first_of_three_alike_is_whose_values_they_are():
     table = pd.DataFrame({"age": [4, 4, 5, 4]}, index=[10, 11, 12, 13])
     assert twins(table, ("age",)).to_dict("list") == {"row": [11, 13], "of": [10, 10]}
+
+
+# ---- a few people beside the table that they belong to ----
+
+
+def test_a_column_that_names_the_rows_of_the_larger_table_names_those_of_a_few_people():
+    clients = pd.DataFrame({"age": range(50), "client": range(501, 551)})
+    few = people(client=[530, 507, 544])  # three numbers in no order, in a column that is not called id
+    assert "numbered from 0" in row_labels(few, FEATURES, None, "people")[1]
+    labelled, told = row_labels(few, FEATURES, None, "people", clients)
+    assert list(labelled.index) == [530, 507, 544]
+    assert told == "people: column 'client' names the rows"
+    points = people(client=[544, 530, 530])
+    _, found, told = matched(few, points, FEATURES, larger=clients)
+    assert list(found.index) == [544, 530, 530]
+    assert "by column 'client'" in told
+
+
+def test_a_column_that_only_repeats_in_the_larger_table_names_nobody():
+    clients = pd.DataFrame({"age": range(50), "branch": [1, 2, 3, 4, 5] * 10})
+    assert "numbered from 0" in row_labels(people(branch=[4, 1, 2]), FEATURES, None, "people", clients)[1]

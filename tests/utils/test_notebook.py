@@ -150,8 +150,8 @@ def test_no_counterfactuals_are_shown_as_none():
 def test_advice_shows_counts_rates_and_the_first_plans(advice):
     html = advice._repr_html_()
     summary = advice.summary()
-    assert f"Advice for 24 people {summary['with_a_plan']} have a plan" in words(html)
-    assert f"{summary['have_the_class']} have the class already" in words(html)
+    assert f"Advice for 24 people {summary['with_a_plan']} with a plan" in words(html)
+    assert f"{summary['have_the_class']} with the class already" in words(html)
     low, high = advice.audit.interval()
     rate = ["bootstrap", "8", str(len(advice.given)), f"{advice.audit.rate:.1%}", f"{low:.1%}", f"{high:.1%}"]
     assert cells(html, 0)[1] == rate

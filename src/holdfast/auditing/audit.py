@@ -291,7 +291,8 @@ class Audit:
         return "\n".join(lines)
 
     def _said_of_same(self) -> str:
-        return f"{int(self.same.sum())} of {len(self.kinds)} refits answer exactly like the deployed model on every row"
+        same = f"{int(self.same.sum())} of {len(self.kinds)} refits answer exactly like the deployed model"
+        return f"{same} on each of these rows and counterfactuals; on others they may differ"
 
     def _repr_html_(self) -> str:
         same = f" {self._said_of_same()}." if self.refitted and self.same.any() else ""

@@ -163,10 +163,10 @@ def read_tables(
     key, told = index, ""
     if isinstance(found, pd.DataFrame):
         names = ("data" if asked is None else "people", "counterfactuals")
-        whose, found, told = matched(table if asked is None else asked, found, features, index, names)
+        whose, found, told = matched(table if asked is None else asked, found, features, index, names, table)
         asked, key = None if asked is None else whose, _name_of(whose)
     elif asked is not None:
-        asked, told = row_labels(asked, features, index, "people")
+        asked, told = row_labels(asked, features, index, "people", table)
         key = _name_of(asked)
     return Tables(own or _encoded(table, described, scaling, key), asked, found, told)
 

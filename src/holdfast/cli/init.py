@@ -96,7 +96,7 @@ def _next(wanted: Any, file: Path, index: str | None, out: Path) -> str:
     """The command to run when the schema has been looked over; words in capitals are for the reader to fill in."""
     labels = [] if index is None else ["--index", index]
     words = ["holdfast", "explain", "--data", str(file), "--schema", str(out), *labels, "--people", "PEOPLE.csv"]
-    models = ["--model", "MODEL", "--retrain", "seeds:96", "--hold", "0.95"]
+    models = ["--model", "MODEL", "--retrain", "bootstrap:96", "--hold", "0.9"]
     return shlex.join([*words, *models, "--want", str(wanted), "--out", "advice"])
 
 

@@ -326,7 +326,7 @@ class Advice:
         for one in self._audited():
             lines.append(
                 f"  {one['models']} retrained models of kind '{one['kind']}' that chose nothing invalidate "
-                f"{one['invalidated']:.1%} of the plans, at most {one['at_most']:.1%} at 95 % confidence"
+                f"{one['invalidated']:.1%} of the plans on average, at most {one['at_most']:.1%} at 95 % confidence"
             )
         if not self.decided.get("retrained"):
             lines.append("  no retrained models: whether the plans hold is not known")

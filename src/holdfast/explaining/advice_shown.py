@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # plans that are shown in words
 COUNTS = {
-    "with_a_plan": "have a plan",
-    "not_durable": "have no plan that holds as asked: advice.not_durable() has the best there is",
-    "have_the_class": "have the class already",
-    "nothing_found": "have none: advice.wide() says why",
+    "with_a_plan": "with a plan",
+    "not_durable": "without a plan that holds as asked: advice.not_durable() has the best there is",
+    "have_the_class": "with the class already",
+    "nothing_found": "without any plan: advice.wide() says why",
 }
 
 

@@ -312,7 +312,8 @@ class Explainer:
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""
         schema = self.encoding.schema
-        frame, said = row_labels(as_pandas(people, "people"), (*schema.names, schema.label), index, "people")
+        features = (*schema.names, schema.label)
+        frame, said = row_labels(as_pandas(people, "people"), features, index, "people", self.rows)
         if not len(frame):
             raise ValueError("there is nobody to explain: the table of people has no rows")
         _check_features(frame, schema)
@@ -391,7 +392,8 @@ class Explainer:
         whom = "the table" if people is None else "people"
         if "id" in points and "id" not in known and known.index.name is None and points["id"].isin(known.index).all():
             known = known.rename_axis("id")  # as `Advice.wide` calls the labels of people whose index has no name
-        known, points, said = matched(known, points, (*schema.names, schema.label), index, (whom, "counterfactuals"))
+        names, features = (whom, "counterfactuals"), (*schema.names, schema.label)
+        known, points, said = matched(known, points, features, index, names, self.rows)
         LOG.info("%s", said)
         if people is None:
             named = known[known.index.isin(points.index)]

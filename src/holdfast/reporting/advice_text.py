@@ -14,10 +14,10 @@ from holdfast.utils.messages import printable
 
 SHOWN = 3  # people whose advice is shown in full
 WORDS = {
-    GIVEN: "have a plan",
-    NOT_DURABLE: "have no plan that holds as asked; the best there is: not_durable.csv",
-    ALREADY: "have the class already",
-    NOTHING: "have none; advice.csv says why",
+    GIVEN: "with a plan",
+    NOT_DURABLE: "without a plan that holds as asked; the best there is: not_durable.csv",
+    ALREADY: "with the class already",
+    NOTHING: "without any plan; advice.csv says why",
 }
 
 

@@ -16,14 +16,15 @@ NAME_ONE = "name the column of row labels: --index NAME, or index=..."
 
 
 def row_labels(
-    table: pd.DataFrame, features: Collection[str], index: str | None, what: str
+    table: pd.DataFrame, features: Collection[str], index: str | None, what: str, larger: pd.DataFrame | None = None
 ) -> tuple[pd.DataFrame, str]:
     """The table with the labels of its rows as index, and one sentence that says where they come from.
 
     ``features`` are the columns that are no labels whatever they hold: those of the schema, and its label. ``what`` is
     how messages call the table. Without ``index``, an index of its own stays, unless it only counts the rows of a
     larger table beside a column called id; else the one column that names the rows is taken; else the rows are numbered
-    from 0.
+    from 0. A few people do not show what a column is for: one that names the rows of the ``larger`` table names theirs
+    too.
     """
     if index is not None:
         return labelled_by(table, index, features, what), f"{what}: column {index!r} names the rows"
@@ -31,7 +32,7 @@ def row_labels(
         _check_labels(table.index, what)
         called = "its own index" if table.index.name is None else f"the index {table.index.name!r}"
         return table, f"{what}: {called} names the rows"
-    column = _naming_column(table, features, what)
+    column = _naming_column(table, features, what, larger)
     if column is not None:
         return labelled_by(table, column, features, what), f"{what}: column {column!r} names the rows"
     return table.reset_index(drop=True), f"{what}: no column names the rows, so they are numbered from 0"
@@ -68,7 +69,9 @@ def _counts_rows(table: pd.DataFrame, features: Collection[str]) -> bool:
     return any(called_key(name, surely=True) for name in _keys(table, features))
 
 
-def shared_key(tables: Mapping[str, pd.DataFrame], features: Collection[str]) -> str | None:
+def shared_key(
+    tables: Mapping[str, pd.DataFrame], features: Collection[str], larger: pd.DataFrame | None = None
+) -> str | None:
     """The column that says which rows of several tables belong together, or None.
 
     The first table has the people. The column is no feature, is in every table (or is its index), has a value of its
@@ -78,7 +81,7 @@ def shared_key(tables: Mapping[str, pd.DataFrame], features: Collection[str]) ->
     names, (people, *others) = list(tables), [_with_index(table) for table in tables.values()]
     matches = {
         name: [pd.Index(people[name]).get_indexer(pd.Index(other[name])) for other in others]
-        for name in _keys(people, features)
+        for name in _keys(people, features, larger)
         if all(name in other for other in others)
     }
     fitting = {name: places for name, places in matches.items() if all((place >= 0).all() for place in places)}
@@ -98,6 +101,7 @@ def matched(
     features: Collection[str],
     index: str | None = None,
     names: tuple[str, str] = ("people", "counterfactuals"),
+    larger: pd.DataFrame | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame, str]:
     """Both tables with labels that match them, and one sentence that says which: several points may be one person's.
 
@@ -106,7 +110,7 @@ def matched(
     a counterfactual against somebody else.
     """
     first, second = names
-    key = shared_key({first: people, second: points}, features) if index is None else index
+    key = shared_key({first: people, second: points}, features, larger) if index is None else index
     if index is None and has_own_labels(people) and has_own_labels(points):
         _check_labels(people.index, first)
         if key is not None and not _agree(people, points, key):
@@ -142,8 +146,10 @@ def _digests(values: pd.DataFrame) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_pandas_object(values, index=False), dtype=np.uint64)
 
 
-def _naming_column(table: pd.DataFrame, features: Collection[str], what: str) -> str | None:
-    keys = list(_keys(table, features))
+def _naming_column(
+    table: pd.DataFrame, features: Collection[str], what: str, larger: pd.DataFrame | None
+) -> str | None:
+    keys = list(_keys(table, features, larger))
     called = [name for name in keys if called_key(name)]
     if len(keys) > 1 and len(called) != 1:
         raise ValueError(f"{what}: each of the columns {some(called or keys)} could name the rows; {NAME_ONE}")
@@ -178,17 +184,22 @@ def _check_labels(labels: pd.Index[Any], what: str, repeats: bool = False, advic
         )
 
 
-def _keys(table: pd.DataFrame, features: Collection[str]) -> Iterator[str]:
-    """The columns that could name the rows: no features, unique, without gaps, and text or called or counted so."""
+def _keys(table: pd.DataFrame, features: Collection[str], larger: pd.DataFrame | None = None) -> Iterator[str]:
+    """The columns that could name the rows: no features, unique, without gaps, and text or called or counted so, here
+    or in a larger table."""
     known = set(features)
     return (
-        name for name in table.columns if isinstance(name, str) and name not in known and _is_key(table[name], name)
+        name
+        for name in table.columns
+        if isinstance(name, str) and name not in known and _is_key(table[name], name, larger)
     )
 
 
-def _is_key(cells: pd.Series[Any], name: str) -> bool:
+def _is_key(cells: pd.Series[Any], name: str, larger: pd.DataFrame | None = None) -> bool:
     if not len(cells) or cells.isna().any() or not _could_be_labels(cells) or not cells.is_unique:
         return False
+    if larger is not None and name in larger and _is_key(larger[name], name):
+        return True
     column = Column(name, cells, np.zeros(len(cells), dtype=np.int64))
     if not pd.api.types.is_numeric_dtype(cells):
         return not is_date(column)
@@ -230,8 +241,9 @@ def _check_none_is_lost(
             if not called_key(name, surely=True):
                 continue
             raise ValueError(
-                f"{names[1]} have a column {name!r}, which seems to say whose they are, and {names[0]} have none; give "
-                f"{names[0]} that column too, or delete it if {names[1]} are in the order of {names[0]}"
+                f"{names[1]} have a column {name!r}, which seems to say whose they are, and {names[0]} have none; "
+                f"{NAME_ONE}; or give {names[0]} a column {name!r} too, or delete it if {names[1]} are in the order of "
+                f"{names[0]}"
             )
         strange = told[name][~told[name].isin(known[name])]
         if len(strange):

@@ -66,7 +66,10 @@ What each setting of a feature means:
   difficulty = 2       a change is twice as hard as the same change of other features
   missing = true       the column may be empty
   phrase               what a letter calls a change: phrase = "shorten the loan from {now} to {then} months"
-[[relations]] say what must stay true when several features change.
+[[relations]] say what must stay true when several features change. At the end of the file, for example:
+  [[relations]]
+  kind = "ordered"                                  the first is never above the second
+  columns = ["years_employed", "age"]
 Lines that begin with # are comments. Those that propose a setting or a relation count when the # is taken away.
 """
 __all__ = ["Finding", "Inspection", "inspect"]

@@ -213,8 +213,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
         told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
         label = f" '{encoding.schema.label}' is the label." if encoding.schema.label in unknown else ""
         raise ValueError(
-            f"{name} was fitted to columns that the schema does not have: {told}.{label} Add them to the schema, or "
-            "fit the model to the schema's columns"
+            f"{name} was fitted to columns that the schema does not have: {told}.{label} Fit the model to the "
+            "schema's columns (a column that names the rows is none of them), or add them to the schema"
         )
     return feed(encoding, "table", as_array=False, columns=order, categories=categories)
 
