@@ -3,8 +3,8 @@
     python tools/reference.py
 
 A public name is one that a page of docs/reference shows (`::: holdfast.SNS`). Its docstring has an "Examples:" section
-with lines that begin with >>>, which tests/docs/test_docstrings.py runs, and a last paragraph "Paper: ..." that links to
-where the name comes from.
+with lines that begin with >>>, which tests/docs/test_docstrings.py runs, and a last paragraph "Paper: ..." that links
+to where the name comes from.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from holdfast import (
     why_not,
 )
 from holdfast.search.random_points import random_points
+from holdfast.search.relaxing import relaxations
 
 W = torch.tensor([1.0, 1.0])
 
@@ -225,3 +226,14 @@ def test_what_does_not_belong_together_is_refused(family, rows, encoding):
         why_not(model, answer, encoding.space, method=MinCost())
     with pytest.raises(TypeError, match="expected a method"):
         why_not(model, answer, encoding.space, encoding=encoding, method="pgd")
+
+
+def test_a_limit_is_told_in_the_tables_numbers_and_not_in_those_of_single_precision():
+    """Zero, shifted by a mean and scaled by a deviation, often comes back as 5e-09."""
+    for seed in range(20):
+        counts = np.random.default_rng(seed).poisson(1.3, 501)
+        table = pd.DataFrame({"count": counts, "y": ["no", "yes", "yes"] * 167})
+        encoding = Encoding.fit(table, Schema((Feature("count", "integer", lower=0, upper=9),), "y", ("no", "yes")))
+        told = [one.says for one in relaxations(encoding.space, encoding)]
+        assert "'count' may fall below 0" in told
+        assert "'count' may rise above 9" in told

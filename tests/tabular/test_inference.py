@@ -96,6 +96,8 @@ def test_numbers_lie_where_people_are(seen):
     assert seen.schema["gain"].ranges[0][1] <= top
     assert f"none lies between {top} and 99999" in sentence(seen, "gain", "gap")
     assert "is 99999 a number, or does it stand for something else?" in sentence(seen, "gain", "gap")
+    assert f"If it does, say upper = {seen.schema['gain'].ranges[0][1]} and" in sentence(seen, "gain", "gap")
+    assert [finding.columns for finding in seen.asked] == [("gain",)]
     assert (seen.schema["age"].lower, seen.schema["age"].upper, seen.schema["age"].ranges) == (17, 90, ())
     assert "40 in 49.2% of the rows" in sentence(seen, "hours", "spike")
 
@@ -384,3 +386,11 @@ def test_an_inspection_prints_what_it_found():
     text = str(inspect(with_columns(country="here"), "outcome"))
     assert text.startswith("label outcome: no, yes\n  income (real)")
     assert "\n- 'country' is 'here' in all 200 rows" in text
+
+
+def test_negative_codes_are_asked_about_also_where_there_are_several():
+    draw = np.random.default_rng(0)
+    inquiries = np.where(draw.random(600) < 0.1, draw.choice([-9, -8], 600), draw.integers(0, 12, 600))
+    seen = inspect(pd.DataFrame({"inquiries": inquiries, "class": draw.choice(["bad", "good"], 600)}), "class")
+    (asked,) = seen.asked
+    assert "is -9 to -8 a number, or does it stand for something else? If it does, say lower = 0" in asked.sentence

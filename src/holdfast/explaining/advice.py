@@ -317,7 +317,7 @@ class Advice:
     def __repr__(self) -> str:
         counts = self.status.value_counts()
         parts = [
-            f"{counts.get(GIVEN, 0)} with a plan ({len(self.given)} plans)",
+            f"{counts.get(GIVEN, 0)} with a plan ({len(self.given)} {'plan' if len(self.given) == 1 else 'plans'})",
             *(f"{counts[name]} {words}" for name, words in _WORDS.items() if counts.get(name, 0)),
         ]
         lines = [f"Advice for {len(self)} people: {', '.join(parts)}", f"  method: {self.decided['method']}"]

@@ -7,6 +7,7 @@ the whole space, and rows that differ in them are searched apart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -62,9 +63,7 @@ def _of_feature(space: Space, feature: Feature, place: slice) -> Iterator[Relaxa
             yield Relaxation(f"{name} may change", "fixed", columns)
         return
     if feature.is_numeric:
-        low, high = (
-            float(end[column] * space.scale[column] + space.shift[column]) for end in (space.lower, space.upper)
-        )
+        low, high = (_in_units(space, column, end) for end in (space.lower, space.upper))
         yield Relaxation(f"{name} may fall below {low:.6g}", "lower", columns)
         yield Relaxation(f"{name} may rise above {high:.6g}", "upper", columns)
     if feature.direction != "any":
@@ -74,6 +73,14 @@ def _of_feature(space: Space, feature: Feature, place: slice) -> Iterator[Relaxa
         yield Relaxation(f"{name} may have values that nobody has", "gaps", columns)
     if feature.avoid:
         yield Relaxation(f"{name} may become {' or '.join(map(repr, feature.avoid))}", "avoid", columns)
+
+
+def _in_units(space: Space, column: int, end: Tensor) -> float:
+    """A limit in the table's units. The limits are kept in single precision: 0 may come back as 5e-09."""
+    scale, shift = float(space.scale[column]), float(space.shift[column])
+    value = float(end[column]) * scale + shift
+    noise = 1e-6 * max(abs(scale), abs(shift))
+    return round(value, -math.floor(math.log10(noise))) + 0.0 if noise > 0 and math.isfinite(value) else value
 
 
 @dataclass(frozen=True)

@@ -357,14 +357,31 @@ def range_findings(column: Column, ranges: Ranges) -> Iterator[Finding]:
     gaps = " nor ".join(f"between {_number(low)} and {_number(high)}" for low, high in gaps_of(ranges))
     if gaps:
         whole = any(low < high for low, high in ranges)  # else every value stands alone
-        ends = [low for low, high in (ranges[0], ranges[-1]) if low == high != 0] if whole else []
-        code = f"; is {_number(ends[0])} a number, or does it stand for something else?" if ends else ""
-        sentence = f"of {len(numbers):,} rows none lies {gaps}, so no one is advised to (ranges){code}"
+        code = _asked(ranges) if whole else ""
+        sentence = f"of {len(numbers):,} rows none lies {gaps}, so nobody is told to move into the gap (ranges){code}"
         yield Finding((column.name,), "gap", f"'{column.name}': {sentence}")
     spikes = [one for one in spikes_of(numbers) if one[1] * column.different >= 5]  # five times an even share
     if spikes and len(numbers) >= ENOUGH:
         told = ", ".join(f"{_number(value)} in {share:.1%} of the rows" for value, share in spikes[:3])
         yield Finding((column.name,), "spike", f"'{column.name}' is often the same: {told}")
+
+
+def _asked(ranges: Ranges) -> str:
+    """A question about values that stand apart at an end, as codes such as -9 or 99999 do; empty where none does."""
+    (low, high), (first, _), (_, last), (lowest, highest) = ranges[0], ranges[1], ranges[-2], ranges[-1]
+    if low == high != 0 or high < 0 <= first:
+        told, setting = (
+            (_number(low) if low == high else f"{_number(low)} to {_number(high)}"),
+            f"lower = {_number(first)}",
+        )
+    elif lowest == highest != 0:
+        told, setting = _number(highest), f"upper = {_number(last)}"
+    else:
+        return ""
+    return (
+        f"; is {told} a number, or does it stand for something else? If it does, say {setting} and take it out of "
+        "ranges: nobody is then told to move there"
+    )
 
 
 def bounded(feature: Feature, ranges: Ranges) -> dict[str, Any]:

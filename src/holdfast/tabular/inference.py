@@ -121,6 +121,11 @@ class Inspection:
         """What a person should decide: settings and relations that are comments in the file."""
         return tuple(finding for finding in self.findings if finding.proposal)
 
+    @property
+    def asked(self) -> tuple[Finding, ...]:
+        """Questions that the file has no setting for: what values stand for that lie apart from all others."""
+        return tuple(finding for finding in self.findings if finding.kind == "gap" and "?" in finding.sentence)
+
     def to_toml(self, guide: bool = False) -> str:
         """The schema's file, with every finding as a comment above what it is about. `Schema.load` reads it.
 
