@@ -106,12 +106,12 @@ def overlap(one: Row, other: Row) -> bool:
 
 
 def decision(every: Sequence[Row]) -> str:
-    lines = [["your model", "you need", "use", "why: found, invalidated, cost"]]
+    lines = [["your model", "you need", "use", *datasets_of(every)]]
     for model, words in KINDS.items():
         for need, methods in SITUATIONS.items():
             use = chosen(every, model, methods)
             if use:
-                lines.append([words, need, named(every, model, use), why(every, model, use[0])])
+                lines.append([words, need, named(every, model, use), *why(every, model, use[0])])
                 words = ""
     return table(lines)
 
@@ -137,15 +137,26 @@ def times(every: Sequence[Row], model: str, method: str) -> float:
     return float(sum(row["times"] for row in own) / len(own))
 
 
-def why(every: Sequence[Row], model: str, method: str) -> str:
-    return "<br>".join(f"{row['dataset']} {figures(row)}" for row in of(every, model, method))
+def why(every: Sequence[Row], model: str, method: str) -> list[str]:
+    """What came out on each dataset; a line each, so that the columns are narrow."""
+    own = {row["dataset"]: row for row in of(every, model, method)}
+    return [unbroken(figures(own[name])) if name in own else "-" for name in datasets_of(every)]
+
+
+def unbroken(text: str) -> str:
+    """One line for each part, and no other line breaks: no-break spaces and hyphens."""
+    return text.replace(", ", "<br>").replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}")
+
+
+def datasets_of(every: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row["dataset"] for row in every))
 
 
 # ---- all that was measured ----
 
 
 def measured(every: Sequence[Row]) -> str:
-    datasets = list(dict.fromkeys(row["dataset"] for row in every))
+    datasets = datasets_of(every)
     parts = []
     for model, words in KINDS.items():
         methods = [method for method in CODE if of(every, model, method)]

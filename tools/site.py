@@ -50,8 +50,11 @@ def example_files() -> list[Path]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links between files of the repository as links between pages of the site."""
+    # Room for code and tables; in front matter, other readers of the file would see this as a table.
     if page.is_homepage:
-        page.meta["hide"] = ["navigation", "toc"]  # room for code; front matter would be shown as a table elsewhere
+        page.meta["hide"] = ["navigation", "toc"]
+    elif page.parent is None:
+        page.meta["hide"] = ["navigation"]  # the page is alone in its tab
     here = PurePosixPath(sources().get(page.file.src_uri, f"docs/{page.file.src_uri}")).parent
     return LINK.sub(lambda link: site_link(here, link[1], page.file.src_uri), markdown)
 
