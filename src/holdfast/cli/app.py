@@ -91,7 +91,7 @@ datasets_app.callback(invoke_without_command=True)(list_datasets)
 datasets_app.command()(fetch)
 app.add_typer(datasets_app, name="datasets")
 
-families_app = typer.Typer(help="List, show or remove the retrained networks kept on disk.", no_args_is_help=True)
+families_app = typer.Typer(help="List, show or remove the retrained models kept on disk.", no_args_is_help=True)
 families_app.command("list")(list_families)
 families_app.command("show")(show_family)
 families_app.command("remove")(remove_family)

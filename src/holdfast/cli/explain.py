@@ -70,7 +70,7 @@ def explain(
             "--hold",
             metavar="SHARE",
             rich_help_panel=RESULTS,
-            help="Give a person only plans that this share of the retrained models accepts, such as 0.95.",
+            help="Give a person only plans that at least this share of the selection models accepts, such as 0.9.",
         ),
     ] = None,
     promise: Annotated[
@@ -98,7 +98,8 @@ def explain(
             "--method",
             metavar="NAME",
             rich_help_panel=RESULTS,
-            help="A search, such as min-l1+sns; by default, chosen by a rule. holdfast methods lists them.",
+            help="A search, such as min-l1+sns; by default rehearsed with --hold or --promise, else min-l1. holdfast "
+            "methods lists them.",
         ),
     ] = None,
     group: Annotated[

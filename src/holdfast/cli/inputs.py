@@ -39,8 +39,8 @@ PeopleOption = Annotated[
         "--people",
         rich_help_panel=TABLES,
         metavar="FILE",
-        help="The people who ask for advice (.csv or .parquet); by default, the test rows of the dataset, or those "
-        "rows of the data that have a counterfactual.",
+        help="The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast "
+        "knows, or, to audit, those rows of the data that have a counterfactual.",
     ),
 ]
 IndexOption = Annotated[

@@ -117,7 +117,7 @@ def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method
             return MinCost(norm=1), "min-l1, the cheapest plan that the deployed model accepts: no hold was asked for"
         if rehearsal is None:
             return Margin(search=MinCost(norm=1)), "margin, since no retrained model was left to rehearse with"
-        why = f"rehearsed: the cheapest plan that the deployed model and {len(rehearsal)} retrained models accept"
+        why = f"rehearsed: the search asks the deployed model and {len(rehearsal)} retrained models"
         return Rehearsed(rehearsal, search=MinCost(norm=1)), why
     if method == REHEARSED:
         if rehearsal is None:
