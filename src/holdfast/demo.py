@@ -175,7 +175,7 @@ def demo(
 
 def demo_text(result: Demo) -> Group:
     """What the demo found: what a person can do, one applicant's story, and the table in the paper's space."""
-    known, asked = CARD.split[0], result.rows[0]["rows"]
+    known, asked = CARD.split[0], len(result.advice)
     low, high = result.accuracy_retrained
     opening = Text(CARD.title, style="bold").append(
         f": a network trained on {known} applicants is right for {result.accuracy:.0%} of {asked} others; "
