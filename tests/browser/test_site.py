@@ -103,9 +103,11 @@ def test_search_finds_a_page(address, browser):
     page = context.new_page()
     trouble = watched(page, address)
     page.goto(address, wait_until="load")
+    # The page reads its index in a worker, and says when it is ready. It listens to keys, not to a filled field.
+    page.locator(".md-search-result__meta", has_text="Type to start searching").wait_for(state="attached")
     page.keyboard.press("/")
-    page.locator("[data-md-component=search-query]").fill("hold or promise")
-    page.locator(".md-search-result__item").first.wait_for()
+    page.locator("[data-md-component=search-query]").press_sequentially("promise")
+    page.locator(".md-search-result__item").first.wait_for(state="attached")
     assert page.locator(".md-search-result__item a").first.get_attribute("href").startswith(address)
     assert trouble == []
     context.close()
