@@ -162,7 +162,7 @@ def measured(every: Sequence[Row]) -> str:
         methods = [method for method in CODE if of(every, model, method)]
         if not methods:
             continue
-        lines = [[words.split(" ", 1)[-1] if words.startswith("a ") else words, *datasets]]
+        lines = [[words.removeprefix("a "), *datasets]]
         for method in methods:
             by = {row["dataset"]: row for row in of(every, model, method)}
             lines.append([CODE[method], *(limits(by[name]) if name in by else "" for name in datasets)])

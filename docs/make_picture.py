@@ -31,8 +31,11 @@ def photograph(report: Path, picture: Path) -> None:
 
     import browsers
 
+    program = browsers.find()
+    if program is None:
+        raise SystemExit("there is no browser here: run `make browser`")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browsers.find(), args=["--no-sandbox", "--disable-gpu"])
+        browser = browsers.launch(playwright, program)
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, device_scale_factor=SHARP)
         page.goto(report.as_uri())
         card = page.locator("li.card:has(.badge.plan)").first

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 60_000  # milliseconds; it only ends a test that hangs, and no result depends on it
 WIDE, PHONE = 1280, 360  # pixels
-WORDS = (
-    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 Visit = Callable[..., "Page"]
 
 
@@ -48,10 +44,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Chromium refuses to sandbox what root starts.
-        own = playwright.chromium.launch(
-            executable_path=program, chromium_sandbox=os.geteuid() != 0, args=list(WORDS), timeout=PATIENCE
-        )
+        own = browsers.launch(playwright, program, timeout=PATIENCE)
         yield own
         own.close()
 

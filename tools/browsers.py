@@ -14,11 +14,16 @@ import shutil
 import subprocess
 import sys
 import time
+from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 VARIABLE = "HOLDFAST_BROWSER"
 TRIES = 4  # a mirror may be out for a moment
 PAUSE = 10.0  # seconds between two tries
+WORDS = (
+    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 BY_HAND = f"install Chromium or Chrome so that one of {', '.join(NAMES)} is on PATH, or name it with {VARIABLE}"
 
 
@@ -30,6 +35,13 @@ def find() -> str | None:
     if found := shutil.which(named):
         return found
     raise FileNotFoundError(f"{VARIABLE} must name an executable; got {named!r}; correct it or unset it")
+
+
+def launch(playwright: Any, program: str, **settings: Any) -> Any:
+    """Start it, without a screen and without requests of its own."""
+    # Chromium refuses to sandbox what root starts.
+    sandbox = os.geteuid() != 0
+    return playwright.chromium.launch(executable_path=program, chromium_sandbox=sandbox, args=list(WORDS), **settings)
 
 
 def as_root(root: bool, sudo: bool) -> list[str]:

@@ -184,7 +184,9 @@ def demo_text(result: Demo) -> Group:
     )
     tables = {space: [row for row in result.rows if row["space"] == space] for space in ("schema", "free")}
     possible = method_table(tables["schema"], title="What a person can do: how often a retrained model invalidates it")
-    papers = method_table(tables["free"], PAPER, title="The paper's setting: any number may take any value")
+    papers = method_table(
+        tables["free"], PAPER, title="The paper's setting: every column may take any value in its range"
+    )
     spaces = Text(SPACES, style="dim")
     if result.story is None or result.promise is None:
         nobody = Text("No applicant who was turned down is helped by all; try more --rows.\n")

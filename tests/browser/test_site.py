@@ -6,16 +6,20 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pytest
 
 from browsing import PATIENCE, PHONE, WIDE, settle, sideways, violations, watched
 from commands import HANG
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).parents[2]
 # What a page loads when it opens. A link that a reader may follow is no such thing.
@@ -53,6 +57,22 @@ def address(site) -> Iterator[str]:
     server.server_close()
 
 
+@pytest.fixture
+def tab(browser) -> Iterator[Callable[..., Page]]:
+    """``tab(width=PHONE, scheme="dark")`` is an empty page."""
+    contexts = []
+
+    def opened(width: int = WIDE, scheme: str = "light") -> Page:
+        viewport = {"width": width, "height": 800}
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce"))
+        contexts[-1].set_default_timeout(PATIENCE)
+        return contexts[-1].new_page()
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
 def test_every_page_of_the_repository_is_a_page_of_the_site(site):
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     pages = {page for page in pages if "template" not in page.name}
@@ -67,40 +87,32 @@ def test_nothing_is_loaded_from_elsewhere(site):
         assert not found, f"{path.relative_to(site)} loads {found}"
 
 
-def test_every_page_fits_a_desktop_and_a_phone_and_causes_no_trouble(site, address, browser):
+def test_every_page_fits_a_desktop_and_a_phone_and_causes_no_trouble(site, address, tab):
     pages = sorted(str(path.relative_to(site)) for path in site.rglob("*.html") if path.name != "404.html")
     assert len(pages) > 50
     for width in (WIDE, PHONE):
-        context = browser.new_context(viewport={"width": width, "height": 800}, reduced_motion="reduce")
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
+        page = tab(width)
         trouble = watched(page, address)
         for name in pages:
             page.goto(address + name, wait_until="load")
             settle(page)
             assert trouble == [], f"{name} at {width} pixels"
             assert sideways(page) == 0, f"{name} is wider than {width} pixels"
-        context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SAMPLE)
-def test_text_can_be_read(address, browser, name, scheme):
+def test_text_can_be_read(address, tab, name, scheme):
     """By what axe-core says of contrast, of links in a text, and of pictures without words."""
-    context = browser.new_context(viewport={"width": WIDE, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
+    page = tab(scheme=scheme)
     page.goto(f"{address}{name}.html", wait_until="load")
     assert (
         violations(page, "color-contrast", "link-in-text-block", "image-alt", "document-title", "html-has-lang") == []
     )
-    context.close()
 
 
-def test_search_finds_a_page(address, browser):
-    context = browser.new_context(viewport={"width": WIDE, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
+def test_search_finds_a_page(address, tab):
+    page = tab()
     trouble = watched(page, address)
     page.goto(address, wait_until="load")
     # The page reads its index in a worker, and says when it is ready. It listens to keys, not to a filled field.
@@ -110,4 +122,3 @@ def test_search_finds_a_page(address, browser):
     page.locator(".md-search-result__item").first.wait_for(state="attached")
     assert page.locator(".md-search-result__item a").first.get_attribute("href").startswith(address)
     assert trouble == []
-    context.close()

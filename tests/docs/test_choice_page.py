@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
+import make_choice
+
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture(scope="module")
-def make_choice():
-    spec = importlib.util.spec_from_file_location("make_choice", DOCS / "make_choice.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -30,12 +23,12 @@ def row():
     return made
 
 
-def test_the_page_is_the_one_that_the_rows_give(make_choice):
+def test_the_page_is_the_one_that_the_rows_give():
     kept = (DOCS / "choose.md").read_text(encoding="utf-8")
     assert make_choice.page(kept, make_choice.rows()) == kept, "run python docs/make_choice.py"
 
 
-def test_the_rows_are_whole(make_choice):
+def test_the_rows_are_whole():
     """Every kind of model on German Credit at least, each case with all methods of its kind, counts and limits."""
     every = make_choice.rows()
     assert len({row["dataset"] for row in every}) >= 3
@@ -53,7 +46,7 @@ def test_the_rows_are_whole(make_choice):
             assert row["low"] <= row["invalidated"] <= row["high"]
 
 
-def test_the_lowest_rate_decides_among_methods_that_help_enough_people(make_choice, row):
+def test_the_lowest_rate_decides_among_methods_that_help_enough_people(row):
     """A method cannot win by helping the few for whom it is easy."""
     every = [row("min-l1", 10, 0.5), row("margin 0.7", 10, 0.3), row("margin 0.9", 2, 0.0), row("rehearsed 8", 5, 0.1)]
     assert make_choice.best(every, "trees", ("margin 0.7", "margin 0.9")) == "margin 0.7"
@@ -63,7 +56,7 @@ def test_the_lowest_rate_decides_among_methods_that_help_enough_people(make_choi
     assert make_choice.best(every, "trees", ("margin 0.7", "rehearsed 8")) == "margin 0.7"
 
 
-def test_of_methods_whose_limits_overlap_everywhere_the_cheapest_is_named_first(make_choice, row):
+def test_of_methods_whose_limits_overlap_everywhere_the_cheapest_is_named_first(row):
     every = [row("min-l1", 10, 0.5), row("margin 0.7", 10, 0.1), row("margin 0.9", 9, 0.1), row("rehearsed 8", 9, 0.5)]
     same = make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.7", "margin 0.9", "rehearsed 8"))
     assert same == ["margin 0.9"]
@@ -73,13 +66,13 @@ def test_of_methods_whose_limits_overlap_everywhere_the_cheapest_is_named_first(
     assert make_choice.not_told_apart(every, "trees", "margin 0.7", ("margin 0.9",)) == []
 
 
-def test_a_refused_promise_is_said(make_choice, row):
+def test_a_refused_promise_is_said(row):
     refused = row("promise 0.05", 0, 0.0) | {"refused": True, "invalidated": None}
     assert make_choice.figures(refused) == "refused"
     assert make_choice.best([refused], "trees", ("promise 0.05",)) == "promise 0.05"
     assert "refused" in make_choice.measured([refused])
 
 
-def test_a_page_without_the_markers_is_told(make_choice):
+def test_a_page_without_the_markers_is_told():
     with pytest.raises(SystemExit, match="the table goes between them"):
         make_choice.page("no tables here", [])

@@ -13,8 +13,6 @@ import holdfast as hf
 from reference import ROOT, Name, names, shown
 
 FOUND = names()
-# Examples that take long: the whole package at work.
-SLOW: set[str] = set()
 
 
 def test_every_public_name_is_shown_once():
@@ -35,9 +33,7 @@ def test_a_public_name_links_to_where_it_comes_from(name: Name):
     assert name.is_linked, f"end the docstring of {name.path} with a paragraph 'Paper: [...](https://...)'"
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name.path in SLOW else (), id=name.path) for name in FOUND]
-)
+@pytest.mark.parametrize("name", FOUND, ids=lambda name: name.path)
 def test_the_example_of_a_public_name_runs_as_pasted(name: Name, tmp_path, monkeypatch):
     assert name.example, f"{name.path} has no example"
     monkeypatch.chdir(tmp_path)

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+import make_results
 from holdfast.studies.paper import PAPER
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def make_results():
-    spec = importlib.util.spec_from_file_location("make_results", DOCS / "make_results.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_the_one_that_the_results_give(make_results):
+def test_the_page_is_the_one_that_the_results_give():
     made, kept = make_results.page(), (DOCS / "results.md").read_text(encoding="utf-8")
     assert made == kept, "run python docs/make_results.py"
 
 
-def test_every_reason_has_its_words(make_results):
+def test_every_reason_has_its_words():
     words = (DOCS / "results.template.md").read_text(encoding="utf-8")
     headings = re.findall(r"^### (.+)$", words, flags=re.MULTILINE)
     assert set(make_results.REASONS.values()) == set(headings)
 
 
-def test_a_cell_without_a_reason_is_told(make_results):
+def test_a_cell_without_a_reason_is_told():
     with pytest.raises(SystemExit, match="warfarin pgd cost_l2 is out of tolerance and REASONS says nothing"):
         make_results.reason("warfarin", "pgd", "cost_l2")
 
 
-def test_the_results_are_whole(make_results):
+def test_the_results_are_whole():
     """All cells of both readings, but for the method that was added later (`bench/matched.py`)."""
     rows = make_results.flat("paper")
     assert not rows.duplicated(["settings", "dataset", "method", "base_seed", "change"]).any()

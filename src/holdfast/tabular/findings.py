@@ -370,10 +370,8 @@ def _asked(ranges: Ranges) -> str:
     """A question about values that stand apart at an end, as codes such as -9 or 99999 do; empty where none does."""
     (low, high), (first, _), (_, last), (lowest, highest) = ranges[0], ranges[1], ranges[-2], ranges[-1]
     if low == high != 0 or high < 0 <= first:
-        told, setting = (
-            (_number(low) if low == high else f"{_number(low)} to {_number(high)}"),
-            f"lower = {_number(first)}",
-        )
+        told = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+        setting = f"lower = {_number(first)}"
     elif lowest == highest != 0:
         told, setting = _number(highest), f"upper = {_number(last)}"
     else:
