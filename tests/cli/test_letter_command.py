@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import holdfast as hf
 from commands import invoke
@@ -218,6 +221,43 @@ def test_people_whose_plans_do_not_hold_are_told_of_none(made, tmp_path):
 
 
 def test_labels_that_are_no_names_of_files_are_made_some():
-    names = _file_names({"../a b": None, "..?a?b": None, "8": None})
+    names = _file_names(["../a b", "..?a?b", "8"])
     assert len(set(names.values())) == 3
     assert all("/" not in name for name in names.values())
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        ["x_y-3", "x y", "x_y"],
+        ["x y", "x_y-2", "x_y"],
+        ["Anna", "ANNA", "anna-2", "anna"],
+        ["\u00e9", "e\u0301"],
+        ["\u9280" * 80 + "a", "\u9280" * 80 + "b"],
+    ],
+)
+def test_no_two_people_have_one_file(people, tmp_path):
+    names = _file_names(people)
+    assert list(names) == people
+    assert len({as_one_file(name) for name in names.values()}) == len(people)
+    for name in names.values():
+        (tmp_path / name).write_text("")  # not too long for the disk
+    assert len(list(tmp_path.iterdir())) == len(people)
+
+
+def test_a_label_that_is_a_name_keeps_it_whoever_else_gets_a_letter():
+    assert _file_names(["x y", "x_y"])["x_y"] == _file_names(["x_y"])["x_y"] == "letter-x_y.html"
+
+
+@given(st.lists(st.text(max_size=300) | st.text("aAxX _-.23", max_size=4), unique=True, max_size=30))
+@settings(deadline=None)
+def test_names_of_files_are_different_and_short_whatever_the_labels(people):
+    names = _file_names(people)
+    assert list(names) == people
+    assert len({as_one_file(name) for name in names.values()}) == len(people)
+    assert all(len(name.encode()) <= 255 for name in names.values())
+
+
+def as_one_file(name: str) -> str:
+    """What a disk takes names for that minds neither case nor how a character is put together."""
+    return unicodedata.normalize("NFC", name.casefold())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.reporting.letters.letter import Letter
 
 LETTER = "Letter"  # a heading of --help
+NAME_BYTES = 120  # of a label in the name of its file: disks allow 255, and a number, an ending and more come to it
 
 
 def letter(
@@ -176,11 +178,32 @@ def _written(letters: Mapping[str, Letter], out: Path | None) -> list[Path]:
     return [out / name for name in names.values()]
 
 
-def _file_names(people: Mapping[str, Any]) -> dict[str, str]:
-    """A name for each person's file: what a label has beside letters and figures is left out, and no two are one."""
+def _file_names(people: Iterable[str]) -> dict[str, str]:
+    """A name for each person's file: what a label has beside letters and figures is left out, and no two are one.
+
+    Labels that need no change are named first, so that their names do not depend on who else gets a letter.
+    """
+    people = list(people)
+    stems = {person: _stem(person) for person in people}
     names: dict[str, str] = {}
-    for number, person in enumerate(people, start=1):
-        plain = re.sub(r"[^\w.-]+", "_", person)[:80]
-        name = f"letter-{plain}.html"
-        names[person] = f"letter-{plain}-{number}.html" if name in names.values() else name
-    return names
+    used: set[str] = set()
+    numbers: dict[str, int] = {}
+    for person in sorted(people, key=lambda one: stems[one] != f"letter-{one}"):
+        name = stem = stems[person]
+        while _same_file(name) in used:
+            numbers[stem] = numbers.get(stem, 1) + 1
+            name = f"{stem}-{numbers[stem]}"
+        used.add(_same_file(name))
+        names[person] = f"{name}.html"
+    return {person: names[person] for person in people}
+
+
+def _stem(person: str) -> str:
+    """Disks count the bytes of a name, not its characters: 80 Chinese characters are 240 bytes."""
+    plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", person))
+    return "letter-" + plain.encode()[:NAME_BYTES].decode(errors="ignore")
+
+
+def _same_file(name: str) -> str:
+    """The same for names that are one file on some disk: upper or lower case, and é in one character or in two."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
