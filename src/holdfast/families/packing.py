@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
-from holdfast.models.files.skops import LIBRARIES, foreign_types, loaded
+from holdfast.models.files.skops import UnknownTypeError, checked, loaded
+
+LIBRARIES = ("sklearn", "numpy", "scipy", "xgboost", "lightgbm")
+WRITTEN = Path("a kept estimator")  # in errors: it has no file of its own
 
 
 class PackingError(TypeError):
@@ -19,22 +23,22 @@ def packed(estimator: Any) -> bytes:
 
     try:
         contents = bytes(skops.io.dumps(estimator, compression=ZIP_DEFLATED, compresslevel=1))
-        own = foreign_types(contents)
-    except Exception as error:  # skops says in many ways that it does not know an object
-        raise PackingError(f"skops cannot write {type(estimator).__name__}: {error}") from error
-    if own:
+        checked(WRITTEN, contents)
+    except UnknownTypeError as error:
         raise PackingError(
-            f"{type(estimator).__name__} holds {', '.join(own)}, which no library that is trusted defines"
-        )
+            f"{type(estimator).__name__} holds {error.name}, which no library that is trusted defines"
+        ) from None
+    except Exception as error:  # skops says in many ways that it does not know an object
+        raise PackingError(f"{type(estimator).__name__} cannot be kept: {error}") from error
     return contents
 
 
 def unpacked(contents: bytes) -> Any:
-    """The estimator. Raises where the file names types that are not trusted: nothing of it has been built then."""
-    own = foreign_types(contents)
-    if own:
-        raise PackingError(f"it names {', '.join(own)}; only types of {', '.join(LIBRARIES)} are built")
-    return loaded(contents)
+    """The estimator. Raises where the file names types that are not known: nothing of it has been built then."""
+    try:
+        return loaded(WRITTEN, contents)
+    except UnknownTypeError as error:
+        raise PackingError(f"it names {error.name}; only types of {', '.join(LIBRARIES)} are built") from None
 
 
 def versions(estimator: Any) -> dict[str, str]:

@@ -207,5 +207,6 @@ def _no_layers(path: Path, reason: str) -> ValueError:
 
 
 def _by_numbers(name: str) -> list[tuple[int, str]]:
-    """'layer.10' after 'layer.2'."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    """'layer.10' after 'layer.2'. Digits of other alphabets are letters here, and so is a number too long to be one."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part), "") if part.isdecimal() and part.isascii() and len(part) < 20 else (-1, part) for part in parts]

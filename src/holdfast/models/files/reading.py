@@ -15,10 +15,10 @@ from torch import nn
 
 from holdfast.models.adapting import as_model, read_as
 from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.files.lightgbm import checked_lightgbm
 from holdfast.models.files.lightgbm_settings import settings_in
 from holdfast.models.files.networks import Layers, read_into, read_layers
-from holdfast.models.files.skops import foreign_types, loaded
-from holdfast.models.files.trees import check_lightgbm, check_xgboost
+from holdfast.models.files.skops import loaded
 from holdfast.models.files.untrusted import (
     ZIP,
     RefusedError,
@@ -27,6 +27,7 @@ from holdfast.models.files.untrusted import (
     damaged,
     refused,
 )
+from holdfast.models.files.xgboost import checked_xgboost
 from holdfast.models.identity import remember_run
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.files import as_path
@@ -110,39 +111,25 @@ def _trees(path: Path, start: bytes) -> Any:
     """XGBoost's JSON and UBJSON begin with a brace, LightGBM's text with the word tree."""
     contents = path.read_bytes()
     if start.startswith(b"tree"):
-        text = check_lightgbm(path, contents)
+        text = checked_lightgbm(path, contents)
         lightgbm = _library("lightgbm", "trees", path)
         booster = _read(path, lambda: lightgbm.Booster(model_str=text))
         booster.params = settings_in(contents.decode())  # how it was trained: known, though LightGBM is not told
         return booster
     if not start.startswith(b"{"):
         raise damaged(path, ValueError("it begins neither as a model of XGBoost nor as one of LightGBM"))
-    check_xgboost(path, contents)
+    checked = checked_xgboost(path, contents)
     xgboost = _library("xgboost", "trees", path)
-    return _read(path, lambda: xgboost.Booster(model_file=bytearray(contents)))
+    return _read(path, lambda: xgboost.Booster(model_file=checked))
 
 
 def _onnx(path: Path, start: bytes) -> Any:
     if start.startswith(ZIP):
         raise damaged(path, ValueError("it is an archive"))
-    onnx = _library("onnx", "onnx", path)
+    _library("onnx", "onnx", path)
+    from holdfast.models.files.onnx import read_onnx
 
-    model = _read(path, lambda: onnx.load_model_from_string(path.read_bytes()))
-    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in _initializers(model.graph)):
-        raise RefusedError(f"{path} takes numbers from other files; save it as one: onnx.save(model, path)")
-    _read(path, lambda: onnx.checker.check_model(model))
-    return model
-
-
-def _initializers(graph: Any) -> list[Any]:
-    """Every tensor of a graph, and of the graphs and constants inside its nodes."""
-    found = list(graph.initializer)
-    for node in graph.node:
-        for attribute in node.attribute:
-            found += [*attribute.tensors, attribute.t]
-            for inner in (*attribute.graphs, attribute.g):
-                found += _initializers(inner) if inner.node else []
-    return found
+    return _read(path, lambda: read_onnx(path))
 
 
 def _keras(path: Path, start: bytes) -> Any:
@@ -160,13 +147,7 @@ def _skops(path: Path, start: bytes) -> Any:
     check_json(path, _read(path, lambda: zipfile.ZipFile(path).read("schema.json")))
     _library("skops.io", "", path)
     contents = path.read_bytes()  # what is looked at is what is read
-    odd = _read(path, lambda: foreign_types(contents))
-    if odd:
-        raise RefusedError(
-            f"{path} holds {', '.join(odd[:5])}; from a file, only types of scikit-learn, numpy, scipy, XGBoost and "
-            "LightGBM are read: load it yourself, skops.io.load(path, trusted=[...]), and pass the object to as_model"
-        )
-    return _read(path, lambda: loaded(contents))
+    return _read(path, lambda: loaded(path, contents))
 
 
 def _check_is_archive(path: Path, start: bytes, holding: str) -> None:

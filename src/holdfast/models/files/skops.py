@@ -1,43 +1,215 @@
 """Fitted estimators by skops: data that is read without executing anything, never a pickle.
 
-skops names every type that a file would build. Only those of the libraries below are built; a file that names another,
-a transformer of the user's own for example, is refused.
+A file names a class for each of its parts, and skops makes it. So every name is looked up in `known_types.json` before
+anything is imported: estimators and transformers that scikit-learn, XGBoost and LightGBM document, with what
+they are made of (`tools/write_known_types.py` makes the list). What was checked is written anew, and skops reads that.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("sklearn", "numpy", "scipy", "xgboost", "lightgbm")
-ALSO = frozenset({"collections.OrderedDict"})
-SCORES = ("sklearn.feature_selection.", "sklearn.metrics.")  # where functions, not only classes, are parts of a model
+from numpy.lib import format as npy
+
+from holdfast.models.files.fitted_parts import check_fitted
+from holdfast.models.files.lightgbm import checked_lightgbm
+from holdfast.models.files.untrusted import LITTLE, MOST_TIMES, RefusedError, check_json, damaged
+from holdfast.models.files.xgboost import checked_xgboost
+
+SCHEMA, KNOWN = "schema.json", Path(__file__).with_name("known_types.json")
+MOST_JOBS = 1024
+# What sends a training to a file, a folder or another machine, by any of LightGBM's names, or makes its predictions
+# trust the caller.
+OUTSIDE = frozenset({
+    "callbacks", "config_file", "data_filename", "forced_bins", "forcedbins_filename", "forced_splits",
+    "forced_splits_file", "forced_splits_filename", "forcedsplits_filename", "initscore_filename", "input_model",
+    "machine_list", "machine_list_file", "machine_list_filename", "machines", "memory", "mlist", "model_in",
+    "model_input", "model_out", "model_output", "num_machine", "num_machines", "output_model", "output_result",
+    "parser_config_file", "predict_disable_shape_check",
+})  # fmt: skip
 
 
-def foreign_types(contents: bytes) -> list[str]:
-    """The types of a file that neither skops nor we trust."""
+class UnknownTypeError(RefusedError):
+    """A file names a type that is not on the list."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(
+            f"{path} holds {name[:120]}, which is no estimator or part of one that holdfast reads from a file: it "
+            "could run a program of its own. If you trust the file, load it yourself, "
+            "skops.io.load(path, trusted=[...]), and pass the object to as_model"
+        )
+        self.name = name
+
+
+def loaded(path: Path, contents: bytes) -> Any:
+    """What a file holds, if all its parts are known and those that compiled code trusts are sound."""
     import skops.io
 
-    return sorted(name for name in skops.io.get_untrusted_types(data=contents) if not _is_trusted(name))
-
-
-def loaded(contents: bytes) -> Any:
-    """What a file holds that names no foreign types."""
-    import skops.io
-
-    return skops.io.loads(contents, trusted=skops.io.get_untrusted_types(data=contents))
-
-
-def _is_trusted(name: str) -> bool:
-    """A class of one of the libraries, or a function that scores columns: no other function, which a model would call
-    with whatever the file says."""
-    if name in ALSO:
-        return True
-    module, _, own = name.rpartition(".")
-    if module.partition(".")[0] not in LIBRARIES:
-        return False
+    written, names = checked(path, contents)
+    found = skops.io.loads(written, trusted=names)
     try:
-        found = getattr(import_module(module), own, None)
-    except ImportError:
-        return False
-    return isinstance(found, type) or (found is not None and name.startswith(SCORES))
+        check_fitted(found)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise damaged(path, error) from None
+    return found
+
+
+def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
+    """The file written anew with what was understood of it, and the names of all types that it makes."""
+    with zipfile.ZipFile(BytesIO(contents)) as archive:
+        described = archive.read(SCHEMA)
+        check_json(path, described)
+        schema = json.loads(described)
+        nodes = list(_nodes(schema))
+        names = sorted({_known_name(path, node) for node in nodes})
+        files = {name: archive.read(name) for name in dict.fromkeys(_files(nodes))}
+    _check_weight(path, contents, files, nodes)
+    for name, inner in files.items():
+        _check_array(path, name, inner)
+    for node in nodes:
+        _check_node(path, node, files)
+    return _zipped(schema, files), names
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every part of a description. Each stands for itself: two with one number would be one to skops, whichever it saw
+    first, so the numbers go."""
+    left = [schema]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            value.pop("__id__", None)
+            if "__loader__" in value or "__class__" in value:
+                yield value
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+
+
+@cache
+def known_types() -> Mapping[str, frozenset[str]]:
+    """The names that each of skops' loaders may have."""
+    return {loader: frozenset(names) for loader, names in json.loads(KNOWN.read_text(encoding="utf-8")).items()}
+
+
+def _known_name(path: Path, node: Mapping[str, Any]) -> str:
+    loader, name = node.get("__loader__"), f"{node.get('__module__')}.{node.get('__class__')}"
+    if not isinstance(loader, str) or name not in known_types().get(loader, ()):
+        raise UnknownTypeError(path, name)
+    return name
+
+
+def _files(nodes: list[dict[str, Any]]) -> Iterator[str]:
+    yield from (node["file"] for node in nodes if "file" in node)
+
+
+def _check_weight(path: Path, contents: bytes, files: Mapping[str, bytes], nodes: list[dict[str, Any]]) -> None:
+    """skops reads a file as often as it is named."""
+    size = sum(len(files[name]) for name in _files(nodes))
+    if size > max(LITTLE, MOST_TIMES * len(contents)):
+        raise RefusedError(f"{path} has {len(contents)} bytes and would unpack to {size}; a model does not")
+
+
+def _check_array(path: Path, name: str, contents: bytes) -> None:
+    """Raise where an array announces more numbers than it holds, or others than numbers and text."""
+    try:
+        if name.endswith(".npy"):
+            _check_npy(contents)
+        elif name.endswith(".npz"):
+            with zipfile.ZipFile(BytesIO(contents)) as archive:
+                if sum(part.file_size for part in archive.infolist()) > max(LITTLE, MOST_TIMES * len(contents)):
+                    raise ValueError("a sparse matrix unpacks without end")
+                for part in archive.infolist():
+                    _check_npy(archive.read(part))
+    except (ValueError, zipfile.BadZipFile, EOFError, SyntaxError) as error:
+        raise damaged(path, error) from None
+
+
+def _check_npy(contents: bytes) -> None:
+    file = BytesIO(contents)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
+    if read is None:
+        raise ValueError("an array is of another version of numpy's format")
+    shape, _, dtype = read(file)
+    size = dtype.itemsize
+    for length in shape:
+        size *= int(length)
+    if dtype.hasobject or min(shape, default=0) < 0 or size != len(contents) - file.tell():
+        raise ValueError(f"an array of shape {shape} and {dtype} does not fit its {len(contents) - file.tell()} bytes")
+
+
+def _check_node(path: Path, node: dict[str, Any], files: dict[str, bytes]) -> None:
+    """What the class of a part would do with the values that it is given."""
+    loader, name = node["__loader__"], f"{node['__module__']}.{node['__class__']}"
+    if loader == "NdArrayNode" and node.get("type") == "numpy" and not str(node["file"]).endswith(".npy"):
+        raise damaged(path, ValueError("an array is not in numpy's format"))
+    if loader == "SparseMatrixNode" and not str(node["file"]).endswith(".npz"):
+        raise damaged(path, ValueError("a sparse matrix is not in scipy's format"))
+    if loader == "DictNode":
+        _check_settings(path, node)
+    if name == "xgboost.core.Booster":
+        _check_xgboost(path, node, files)
+    if name == "lightgbm.basic.Booster":
+        _check_lightgbm(path, node)
+
+
+def _value(node: Any) -> Any:
+    """Of a part that is plain JSON; None of others."""
+    return json.loads(node["content"]) if isinstance(node, dict) and node.get("__loader__") == "JsonNode" else None
+
+
+def _check_settings(path: Path, node: Mapping[str, Any]) -> None:
+    """Raise where settings send work to files, folders or other machines, or ask for absurdly many processes."""
+    for key, one in node["content"].items():
+        empty = isinstance(one, dict) and one.get("__loader__") == "JsonNode" and not _value(one)
+        if key in OUTSIDE and not empty:
+            raise RefusedError(f"{path} sets {key!r}, which reaches outside of the model; save it without")
+        jobs = _value(one) if key in ("n_jobs", "num_threads", "nthread", "n_threads") else None
+        if jobs is not None and (not isinstance(jobs, int) or abs(jobs) > MOST_JOBS):
+            raise RefusedError(f"{path} sets {key!r} to {jobs!r:.40}; at most {MOST_JOBS} is expected")
+
+
+def _check_xgboost(path: Path, node: Mapping[str, Any], files: dict[str, bytes]) -> None:
+    """The booster inside, written anew by XGBoost itself from what was checked."""
+    import xgboost
+
+    from holdfast.models.files.ubjson import from_ubjson, to_ubjson
+
+    handle = node["content"]["content"].get("handle")
+    if handle is None or (handle.get("__loader__") == "JsonNode" and _value(handle) is None):
+        return
+    if handle.get("__loader__") != "BytearrayNode":
+        raise damaged(path, ValueError("its booster is no booster"))
+    try:
+        model = from_ubjson(files[handle["file"]])["Model"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, error) from None
+    booster = xgboost.Booster(model_file=checked_xgboost(path, to_ubjson(model)))
+    files[handle["file"]] = bytes(booster.__getstate__()["handle"])
+
+
+def _check_lightgbm(path: Path, node: Mapping[str, Any]) -> None:
+    state = node["content"]["content"]
+    for key in ("_handle", "handle"):
+        text = _value(state.get(key))
+        if isinstance(text, str):
+            state[key]["content"] = json.dumps(checked_lightgbm(path, text.encode()))
+        elif key in state and not (state[key].get("__loader__") == "JsonNode" and text is None):
+            raise damaged(path, ValueError("its booster is no booster"))
+    if _value(state.get("_network")):
+        raise RefusedError(f"{path} holds a booster that speaks to other machines")
+
+
+def _zipped(schema: Any, files: Mapping[str, bytes]) -> bytes:
+    written = BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr(SCHEMA, json.dumps(schema))
+        for name, contents in files.items():
+            archive.writestr(name, contents)
+    return written.getvalue()

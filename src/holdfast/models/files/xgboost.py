@@ -1,0 +1,137 @@
+"""Files of XGBoost: parsed, checked, and written anew. XGBoost is given what was checked, and nothing else.
+
+XGBoost ends the process on some damaged files, and reads others otherwise than Python would: the key
+"left\\u005fchildren" is another one for it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.models.files.checking import (
+    MOST_CLASSES,
+    MOST_COLUMNS,
+    check_is_tree,
+    expect,
+    inside,
+    rises,
+    whole_numbers,
+    without_repeats,
+)
+from holdfast.models.files.ubjson import from_ubjson, to_ubjson
+from holdfast.models.files.untrusted import check_json, damaged
+
+MOST_CATEGORIES = 1 << 16  # XGBoost makes a table as long as the largest code
+PROBABILITIES = ("binary:logistic", "binary:logitraw", "reg:logistic")  # whose base_score is one
+
+
+def checked_xgboost(path: Path, contents: bytes) -> bytearray:
+    """The bytes of a model of XGBoost, written anew as JSON or UBJSON, if its trees are trees."""
+    try:
+        if contents[1:2] in (b'"', b" ", b"\n", b"\r", b"\t", b"}"):
+            check_json(path, contents)
+            model = json.loads(contents, object_pairs_hook=without_repeats, parse_float=_Written)
+            check_learner(model["learner"])
+            return bytearray("".join(_json(model)).encode())
+        model = from_ubjson(contents)
+        check_learner(model["learner"])
+        return bytearray(to_ubjson(model))
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
+        raise damaged(path, error) from None
+
+
+class _Written(float):
+    """A number of JSON that remembers how it was written: other words could be another number to XGBoost."""
+
+    def __new__(cls, text: str) -> _Written:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
+def _json(value: Any) -> list[str]:
+    """The parts of a JSON text, with no escapes but those that XGBoost knows."""
+    match value:
+        case dict():
+            inner = [part for key, one in value.items() for part in (",", *_json(key), ":", *_json(one))]
+            return ["{", *inner[1:], "}"]
+        case list():
+            return ["[", *[part for one in value for part in (",", *_json(one))][1:], "]"]
+        case _Written():
+            return [value.text]
+        case str():
+            expect(not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", value), "a text: control characters")
+            return [json.dumps(value, ensure_ascii=False)]
+    return [json.dumps(value)]
+
+
+def check_learner(learner: Any) -> None:
+    shape = learner["learner_model_param"]
+    columns, classes = int(shape["num_feature"]), max(1, int(shape["num_class"]), int(shape.get("num_target", 1)))
+    expect(0 < columns <= MOST_COLUMNS and classes <= MOST_CLASSES, "the number of columns or of classes")
+    _check_base_score(str(shape.get("base_score", "0.5")), str(learner["objective"]["name"]), classes)
+    booster = learner["gradient_booster"]
+    if booster["name"] == "gblinear":
+        expect(len(booster["model"]["weights"]) == (columns + 1) * classes, "the number of weights")
+        return
+    if booster["name"] == "dart":
+        expect(len(booster["weight_drop"]) == len(booster["gbtree"]["model"]["trees"]), "the weights of the trees")
+        booster = booster["gbtree"]
+    model = booster["model"]
+    trees, groups = model["trees"], whole_numbers(model["tree_info"])
+    counted = model["gbtree_model_param"]
+    expect(int(counted["num_trees"]) == len(trees) == len(groups), "the number of trees")
+    expect(inside(groups, 0, classes), "the class of a tree")
+    rounds = whole_numbers(model.get("iteration_indptr", [0, len(trees)]))
+    expect(len(rounds) > 0 and rises(rounds) and rounds[0] == 0 and rounds[-1] == len(trees), "the rounds of trees")
+    expect(1 <= int(counted["num_parallel_tree"]) <= max(1, len(trees)), "the number of trees in a round")
+    for number, tree in enumerate(trees):
+        expect(int(tree["id"]) == number, "the numbers of the trees")
+        _check_tree(tree, columns, classes)
+
+
+def _check_base_score(text: str, objective: str, classes: int) -> None:
+    """One number, or one for each class in brackets."""
+    numbers = [float(one) for one in text.strip("[]").split(",")]
+    expect(len(numbers) in (1, classes) and all(map(math.isfinite, numbers)), "its base_score")
+    expect(objective not in PROBABILITIES or all(0 < one < 1 for one in numbers), "its base_score: no probability")
+
+
+def _check_tree(tree: Any, columns: int, classes: int) -> None:
+    shape = tree["tree_param"]
+    size, leaf = int(shape["num_nodes"]), max(1, int(shape.get("size_leaf_vector", 1)))
+    left, right = whole_numbers(tree["left_children"]), whole_numbers(tree["right_children"])
+    expect(int(shape["num_feature"]) == columns and leaf in (1, classes), "the columns of a tree")
+    expect(int(shape.get("num_deleted", 0)) >= 0, "the deleted nodes")
+    for name in ("parents", "split_indices", "default_left", "split_type", "sum_hessian", "loss_changes"):
+        expect(len(tree[name]) == size, f"the length of {name}")
+    for name in ("split_conditions", "base_weights"):
+        expect(len(tree[name]) in (size, size * leaf), f"the length of {name}")
+    inner = left >= 0
+    expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
+    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    parents, nodes = whole_numbers(tree["parents"]), np.flatnonzero(inner)
+    expect(bool((parents[left[inner]] == nodes).all() and (parents[right[inner]] == nodes).all()), "the parents")
+    expect(parents[0] in (-1, 2**31 - 1), "the parents")
+    expect(inside(whole_numbers(tree["split_indices"])[inner], 0, columns), "the column of a split")
+    expect(inside(whole_numbers(tree["split_type"]), 0, 2), "the kind of a split")
+    _check_categories(tree, inner, size)
+
+
+def _check_categories(tree: Any, inner: Any, size: int) -> None:
+    codes = whole_numbers(tree["categories"])
+    owners, starts, sizes = (whole_numbers(tree[f"categories_{part}"]) for part in ("nodes", "segments", "sizes"))
+    expect(len(owners) == len(starts) == len(sizes) and inside(owners, 0, size), "the nodes of categories")
+    expect(inside(sizes, 0, len(codes) + 1) and inside(starts, 0, len(codes) + 1), "the places of categories")
+    expect(inside(starts + sizes, 0, len(codes) + 1), "the places of categories")
+    expect(inside(codes, 0, MOST_CATEGORIES), "the categories")
+    by_category = np.flatnonzero(inner & (whole_numbers(tree["split_type"]) == 1))
+    expect(set(by_category.tolist()) <= set(owners.tolist()), "the nodes of categories")
