@@ -238,5 +238,5 @@ def _widened(name: str, made: str, size: int) -> Iterator[Any]:
 
 def _classes(node: Any) -> int:
     lists = [len(one.ints) + len(one.strings) + len(one.floats) for one in node.attribute if one.name in LABELS]
-    numbers = [one.i for one in node.attribute if one.name in ("n_targets", "targets")]
+    numbers = [int(one.i) for one in node.attribute if one.name in ("n_targets", "targets")]
     return max(2, *lists, *numbers)
