@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 import torch
 
-from holdfast import PGD, SNS, Confidence, MinCost, Recipe, Retraining, Space, other_class, train
+from holdfast import PGD, SNS, Confidence, Explainer, MinCost, Recipe, Retraining, Space, changes, other_class, train
 from holdfast.search.pipeline import Then
 from holdfast.utils.threads import one_thread
+from killing import FORK, forks, posix
+from loans import applicants, model, schema, train_rows
 
+LONG = 120  # seconds that a forked process may take for what takes two
 X = torch.randn(20_000, 60, generator=torch.Generator().manual_seed(0))
 MODEL = train(X[:300], (X[:300, 0] > 0).long(), Recipe((8,), epochs=1), [Retraining()])[0]
 
@@ -49,3 +53,26 @@ def test_the_number_of_threads_comes_back_whatever_happens(four_threads):
     with pytest.raises(KeyboardInterrupt), one_thread():
         raise KeyboardInterrupt
     assert torch.get_num_threads() == 4
+
+
+@posix
+@forks
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_forked_process_explains_as_the_one_it_comes_from(four_threads, workers):
+    explainer = Explainer(
+        model(), train_rows(), want="yes", schema=schema(), retrain=changes.bootstrap(4), workers=workers
+    )
+    said = explainer.explain(applicants(8), hold=0.5).wide()
+    torch.sin(X)  # all threads of this process have worked: a forked one has none of them
+    child = FORK.Process(target=lambda: _expect(said, explainer))
+    child.start()
+    child.join(LONG)
+    if child.exitcode is None:
+        child.kill()  # this process alone, by its id
+        pytest.fail(f"a forked process did not end in {LONG} s")
+    assert child.exitcode == 0
+
+
+def _expect(said, explainer):
+    torch.sin(X)
+    pd.testing.assert_frame_equal(explainer.explain(applicants(8), hold=0.5).wide(), said)

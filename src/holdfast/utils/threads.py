@@ -4,10 +4,14 @@ Several threads share out a tensor at places that depend on their number, and th
 other instructions than those inside: a few rows in thousands come out with other bits. One thread gives the same bits
 whatever the number of cores. It also does not wait: threads that share a small piece of work wait for one another at
 every step, and on a machine that is busy with something else they take twenty times as long as one thread alone.
+
+A process that was forked has one thread at every place: it inherits torch's belief in the other threads, but not the
+threads, and would wait for ever for the first piece of work that it shares out.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,3 +26,7 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
