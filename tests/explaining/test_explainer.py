@@ -482,6 +482,21 @@ def test_why_not_names_the_constraint_in_the_way():
     assert lacking.str.contains("may change").any()
 
 
+def test_a_column_that_gives_the_label_away_is_named_to_nobody():
+    paid = train_rows()
+    table = paid.assign(repaid=(paid["approved"] == "yes").map({True: "all", False: "part"}))
+    own = hf.Schema.infer(table, "approved").revise(*FEATURES, mutable=False)
+    assert not own["repaid"].mutable  # which inference sees by itself
+
+    def decides(rows):
+        return np.where(rows["repaid"] == "all", "yes", "no")
+
+    people = applicants(6).assign(repaid="part")
+    advice = hf.Explainer(decides, table, want="yes", schema=own, workers=1).explain(people)
+    assert (advice.status == "nothing found").all()
+    assert not advice.wide()["why_not"].str.contains("repaid").any()
+
+
 def test_the_label_must_be_the_schemas():
     with pytest.raises(ValueError, match="label is 'income', but the schema's label is 'approved'"):
         hf.Explainer(model(), train_rows(), label="income", schema=schema())

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 import holdfast as hf
+from holdfast.explaining.saving import EXPLAINER
+from holdfast.utils.sealing import sealed
+from killing import forks, killed_before, posix
 from loans import FEATURES, applicants, estimator, model, schema, train_rows
 
 
@@ -58,17 +63,104 @@ def test_another_model_is_refused(kept):
         hf.Explainer.load(folder, model=other, table=train_rows())
 
 
-def test_a_description_that_was_edited_is_refused(kept, tmp_path):
-    _, folder = kept
-    for path in folder.rglob("*"):
-        if path.is_file():
-            place = tmp_path / path.relative_to(folder)
-            place.parent.mkdir(exist_ok=True)
-            place.write_bytes(path.read_bytes())
-    about = json.loads((tmp_path / "explainer.json").read_text())
-    (tmp_path / "explainer.json").write_text(json.dumps({**about, "want": "no"}))
+@pytest.fixture
+def copied(kept, tmp_path):
+    """A folder of one's own, to do something to."""
+    return shutil.copytree(kept[1], tmp_path / "recourse")
+
+
+def load(folder):
+    return hf.Explainer.load(folder, model=model(), table=train_rows(), workers=1)
+
+
+def test_a_description_that_was_edited_is_refused(copied):
+    about = json.loads((copied / "explainer.json").read_text())
+    (copied / "explainer.json").write_text(json.dumps({**about, "want": "no"}))
     with pytest.raises(ValueError, match="checksum"):
-        hf.Explainer.load(tmp_path, model=model(), table=train_rows())
+        load(copied)
+
+
+def test_the_schema_of_another_folder_is_refused(copied):
+    schema().revise("age", mutable=True).save(copied / "schema.toml")
+    with pytest.raises(ValueError, match=r"recourse is not as Explainer.save wrote it: schema.toml was changed\. Copy"):
+        load(copied)
+
+
+def test_models_of_another_folder_are_refused(copied, tmp_path):
+    other = hf.Explainer(
+        model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(3), workers=1
+    ).save(tmp_path / "other")
+    shutil.rmtree(copied / "models")
+    shutil.copytree(other / "models", copied / "models")
+    with pytest.raises(
+        ValueError, match=r"family-\w+\.safetensors is missing; models/manifest.json was changed; .*added"
+    ):
+        load(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda folder: (folder / "schema.toml").unlink(), "schema.toml is missing"),
+        (lambda folder: shutil.rmtree(folder / "models"), "models/manifest.json is missing"),
+        (lambda folder: (folder / "models" / "more.json").write_text(""), "models/more.json was added"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(copied, change, says):
+    change(copied)
+    with pytest.raises(ValueError, match=says):
+        load(copied)
+
+
+def test_locks_parts_and_notes_beside_it_are_no_change(copied):
+    for name in ("notes.txt", ".explainer.json.lock", "models/.manifest.json.lock", ".holdfast.0.part"):
+        (copied / name).write_text("")
+    assert len(load(copied).family) == 9
+
+
+def test_a_folder_of_before_there_were_digests_is_refused(copied):
+    about = json.loads((copied / "explainer.json").read_text())
+    old = {name: about[name] for name in about if name not in ("holdfast", "format", "checksum", "files")}
+    (copied / "explainer.json").write_text(json.dumps(sealed(replace(EXPLAINER, format=1), old)))
+    with pytest.raises(ValueError, match=r"make the explainer again, and save it with Explainer.save"):
+        load(copied)
+
+
+@pytest.mark.parametrize("retrain", [None, hf.changes.bootstrap(3)])
+def test_an_explainer_is_saved_over_another(copied, retrain):
+    given = {"want": "yes", "schema": schema(), "workers": 1}
+    hf.Explainer(model(), train_rows(), retrain=retrain, **given).save(copied)
+    assert len(list(copied.glob("models/*"))) == (0 if retrain is None else 2)
+    loaded = load(copied)
+    assert loaded.retrain is None if retrain is None else len(loaded.family) == 3
+
+
+@posix
+@forks
+def test_a_save_that_is_killed_leaves_the_old_explainer_or_none_that_is_loaded(kept, tmp_path):
+    own, before = kept
+    other = replace(own, schema=schema().revise("age", mutable=True))
+    moment, killed = 0, True
+    while killed:
+        folder = shutil.copytree(before, tmp_path / str(moment))
+        killed = killed_before(moment, folder, other.save, folder)
+        try:
+            fixed = not load(folder).schema_given["age"].mutable
+        except (FileNotFoundError, ValueError) as error:
+            assert "Explainer.save" in str(error)
+        else:
+            assert killed or not fixed  # whole: the old one, or the new one
+        moment += 1
+    assert moment > 5
+
+
+def test_files_of_others_are_neither_removed_nor_taken_for_models(kept, tmp_path):
+    own, _ = kept
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.pkl").write_text("mine")
+    with pytest.raises(ValueError, match=r"holds 'models/mine.pkl', which Explainer.save has not written"):
+        own.save(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.pkl"]
 
 
 def test_models_that_cannot_be_kept_are_told_and_given_again(tmp_path):

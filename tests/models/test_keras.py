@@ -56,6 +56,7 @@ def test_a_model_on_torch_is_asked_and_searched_as_it_is(trained, encoding, rows
 
 
 def test_a_softmax_is_searched_by_its_logits(encoding, rows):
+    keras.utils.set_random_seed(0)
     layers = keras.layers.Dense(8, "tanh"), keras.layers.Dense(2)
     model = keras.Sequential(
         [keras.Input((encoding.width,)), *layers, keras.layers.Rescaling(300.0), keras.layers.Softmax()]

@@ -123,6 +123,11 @@ def test_labels_that_are_missing_are_counted(index):
         row_labels(people(id=[7, None, 8]), FEATURES, index, "people")
 
 
+def test_labels_that_no_csv_file_can_hold_are_refused():
+    with pytest.raises(ValueError, match="'id' has labels with zero characters"):
+        row_labels(people(id=["a", "b\0c", "d"]), FEATURES, "id", "people")
+
+
 def test_an_index_that_repeats_is_shown():
     with pytest.raises(ValueError, match="people: index has labels that stand for several rows, 5"):
         row_labels(people().set_axis([5, 5, 6]), FEATURES, None, "people")

@@ -49,6 +49,7 @@ class Asked:
     roles: Roles | None
     space: Space  # what each of them may do
     wishes: Wishes = ()  # of each of them, where somebody has one
+    leaks: tuple[str, ...] = ()  # features that give the label away
 
     @property
     def lacking(self) -> Tensor:
@@ -126,7 +127,16 @@ def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, work
     missed = assess(asked.model, x, x, target, space, also=nobody)
     search = _InParts(MinCost(norm=1), workers)
     few, many = (torch.arange(len(rows))[part] for part in (slice(REASONS), slice(REASONS, None)))
-    told = [*why_not(asked.model, missed[few], space.of(few).quick, encoding=asked.encoding, method=search)]
+    told = [
+        *why_not(
+            asked.model,
+            missed[few],
+            space.of(few).quick,
+            encoding=asked.encoding,
+            method=search,
+            unnamed=asked.leaks,
+        )
+    ]
     if len(many):
         told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[many], space.of(many))]
     promised = outcome.promise is not None

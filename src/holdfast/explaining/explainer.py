@@ -54,6 +54,7 @@ from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.identifying import matched, row_labels
+from holdfast.tabular.inference import leaks
 from holdfast.tabular.schema import Schema
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
@@ -324,7 +325,8 @@ class Explainer:
         now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
         # Last, since retraining takes long: whatever is wrong with the people is told by now.
         roles = None if self.retrain is None else self.roles.wanted_by(goal)
-        return Asked(frame, goal, self.encoding, model, x, target, now, roles, space, own), said
+        known = leaks(self.rows, self.encoding.schema)
+        return Asked(frame, goal, self.encoding, model, x, target, now, roles, space, own, known), said
 
     def _fitted(self, method: Method) -> Method:
         """The method with the data that it wants to know."""

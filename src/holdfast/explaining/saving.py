@@ -1,13 +1,15 @@
 """An explainer on disk: its settings, schema and retrained models, and what its table and model must be.
 
 The model and the table stay where they are. The folder knows them by a hash of the encoded rows, and by what the model
-says of some of them, so that another table or model is refused.
+says of some of them, so that another table or model is refused. Its own files it knows by their digests: a schema or
+models of another folder would give advice that nobody has asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,27 +24,46 @@ from holdfast.families.recipe import Recipe
 from holdfast.families.store import load_family, save_family
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.schema import Schema
-from holdfast.utils.files import as_path, make_folder, write_text
+from holdfast.utils.digests import file_digest
+from holdfast.utils.files import all_or_none, as_path, make_folder, only_writer, write_text
+from holdfast.utils.messages import some
 from holdfast.utils.sealing import Kind, sealed, unsealed
 
 if TYPE_CHECKING:
     from holdfast.explaining.explainer import Explainer
 
-EXPLAINER = Kind("explainer", "explainer", format=1, unsealed=-1)
+EXPLAINER = Kind("explainer", "explainer", format=2, unsealed=-1)
 DESCRIPTION, SCHEMA, MODELS = "explainer.json", "schema.toml", "models"
+OURS = re.compile(rf"{MODELS}/(manifest\.json|family(-[0-9a-f]{{20}})?\.safetensors)")  # what `save_family` writes
 PLAIN = ("label", "constrained", "plausible", "scaling", "takes", "outputs")  # settings that JSON can say
 ASKED = 64  # rows whose answers tell one model from another
 CLOSE = 1e-3  # between the logits of one model on two machines
 
 
 def save_explainer(explainer: Explainer, folder: str | Path) -> Path:
-    """Write it all, the description last: until it is there, there is no explainer to load."""
+    """Write it all, the description last: until it is there, what lies there is no explainer that can be loaded.
+
+    Over an older one, too: a description fits the files that it was written with, and no mixture.
+    """
+    folder = make_folder(as_path(folder, "a folder to keep the explainer in"))
+    about = _described(explainer)
+    with only_writer(folder / DESCRIPTION, wait=True):
+        _check_room(folder)
+        with all_or_none(folder) as parts:
+            explainer.schema_given.save(parts / SCHEMA)
+            kept = _save_models(explainer, parts / MODELS)
+            files = _digests(parts)
+        for name in _digests(folder).keys() - files.keys():
+            (folder / name).unlink()  # a model of the explainer that was here before
+        text = json.dumps(sealed(EXPLAINER, {**about, "models": kept, "files": files}), indent=1, allow_nan=False)
+        write_text(folder / DESCRIPTION, text + "\n")
+    return folder
+
+
+def _described(explainer: Explainer) -> dict[str, Any]:
     from holdfast import __version__
 
-    folder = make_folder(as_path(folder, "a folder to keep the explainer in"))
-    explainer.schema_given.save(folder / SCHEMA)
-    kept = _save_models(explainer, folder / MODELS)
-    about = {
+    return {
         "version": __version__,
         **{name: getattr(explainer, name) for name in PLAIN},
         "want": _plain_want(explainer.want),
@@ -51,11 +72,24 @@ def save_explainer(explainer: Explainer, folder: str | Path) -> Path:
         "table": table_hash(explainer.encoding, explainer.rows),
         "rows": len(explainer.rows),
         "answers": answers_of(explainer),
-        "models": kept,
     }
-    text = json.dumps(sealed(EXPLAINER, about), indent=1, allow_nan=False)
-    write_text(folder / DESCRIPTION, text + "\n")
-    return folder
+
+
+def _check_room(folder: Path) -> None:
+    """Files of the user's own are neither removed nor taken for models."""
+    foreign = sorted(name for name in _digests(folder) if name != SCHEMA and not OURS.fullmatch(name))
+    if foreign:
+        raise ValueError(
+            f"{folder} holds {some(foreign)}, which Explainer.save has not written; name another folder, or move "
+            "them away"
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file that belongs to an explainer, but its description; no locks, and no parts."""
+    paths = [path for path in (folder / SCHEMA, *(folder / MODELS).rglob("*")) if path.is_file()]
+    names = {path.relative_to(folder).as_posix(): path for path in sorted(paths)}
+    return {name: file_digest(path) for name, path in names.items() if not re.search(r"(^|/)\.", name)}
 
 
 def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[str, Any]) -> Explainer:
@@ -66,6 +100,7 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
     if not description.is_file():
         raise FileNotFoundError(f"there is no {DESCRIPTION} in {folder}; name a folder that Explainer.save has written")
     about = unsealed(EXPLAINER, description.read_bytes(), str(description))
+    _check_whole(folder, about)
     own = {name: about[name] for name in PLAIN}
     own |= {"want": about["want"], "sizes": Sizes(**about["sizes"]), "schema": Schema.load(folder / SCHEMA)}
     unknown = [name for name in settings if name not in {one.name for one in fields(Explainer)}]
@@ -86,6 +121,26 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
     if retrain is None:
         return without_models
     return Explainer(model, rows, **{**own, **settings, "retrain": retrain})
+
+
+def _check_whole(folder: Path, about: dict[str, Any]) -> None:
+    """Refuse files that were not saved with this description, before anything of them is used."""
+    if "files" not in about:  # format 1
+        raise ValueError(
+            f"{folder} was written by holdfast {about['version']}, which did not note whether its files belong "
+            "together; make the explainer again, and save it with Explainer.save"
+        )
+    kept, there = about["files"], _digests(folder)
+    differs = [
+        *(f"{name} is missing" for name in kept if name not in there),
+        *(f"{name} was changed" for name in kept if name in there and there[name] != kept[name]),
+        *(f"{name} was added" for name in there if name not in kept),
+    ]
+    if differs:
+        raise ValueError(
+            f"{folder} is not as Explainer.save wrote it: {'; '.join(differs)}. Copy the whole folder again, or make "
+            "the explainer again, with the schema that you want, and save it with Explainer.save"
+        )
 
 
 def table_hash(encoding: Encoding, rows: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ def why_not(
     seed: int = 0,
     encoding: Encoding | None = None,
     method: Method | None = None,
+    unnamed: Collection[str] = (),
 ) -> tuple[str | None, ...]:
     """Say why nothing was found: a sentence for each such row, None for the others, in the order of the rows.
 
@@ -46,6 +48,7 @@ def why_not(
         seed: The seed of the random points.
         encoding: What names the constraints; `Encoding.fit` makes it.
         method: Searches again without a constraint; `MinCost` in l1 where left out.
+        unnamed: Features that stay fixed and are named in no sentence, such as one that gives the label away.
 
     Examples:
         >>> import pandas as pd
@@ -83,7 +86,7 @@ def why_not(
         if encoding is None:
             told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
         else:
-            choices, search = relaxations(own, encoding), MinCost(norm=1) if method is None else method
+            choices, search = relaxations(own, encoding, unnamed), MinCost(norm=1) if method is None else method
             told = ways_out(
                 Relaxing(search, model.model, own, encoding, answer.origin[rows], answer.target[rows], choices)
             )

@@ -8,7 +8,7 @@ the whole space, and rows that differ in them are searched apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -41,9 +41,10 @@ class Relaxation:
     relation: Relation | None = None
 
 
-def relaxations(space: Space, encoding: Encoding) -> tuple[Relaxation, ...]:
-    """Every constraint of the space that can be taken away."""
-    found = [each for feature, place in encoding.places for each in _of_feature(space, feature, place)]
+def relaxations(space: Space, encoding: Encoding, unnamed: Collection[str] = ()) -> tuple[Relaxation, ...]:
+    """Every constraint of the space that can be taken away, but those of features that must not be named."""
+    named = [(feature, place) for feature, place in encoding.places if feature.name not in unnamed]
+    found = [each for feature, place in named for each in _of_feature(space, feature, place)]
     if space.related is not None:
         found += [Relaxation(f"'{each}' need not hold", "relation", (), each) for each in space.related.relations]
     if space.people is not None:

@@ -19,7 +19,7 @@ Direction = Literal["any", "rise", "fall"]
 KINDS: tuple[Kind, ...] = ("real", "integer", "binary", "ordinal", "categorical")
 DIRECTIONS: tuple[Direction, ...] = ("any", "rise", "fall")
 NUMERIC: tuple[Kind, ...] = ("real", "integer")
-LEVELS_ARE = "a level or class is text, a finite number, or True or False"
+LEVELS_ARE = "a level or class is text without zero characters, a finite number, or True or False"
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,9 @@ def _is_pairs(value: object) -> bool:
 
 
 def is_level(value: object) -> bool:
-    return isinstance(value, (str, bool)) or (isinstance(value, (int, float)) and _is_finite_number(value))
+    if isinstance(value, str):
+        return "\0" not in value  # which no CSV file can hold
+    return isinstance(value, bool) or (isinstance(value, (int, float)) and _is_finite_number(value))
 
 
 def _is_finite_number(value: object) -> bool:

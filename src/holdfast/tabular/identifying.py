@@ -176,6 +176,11 @@ def _check_labels(labels: pd.Index[Any], what: str, repeats: bool = False, advic
             f"{what}: {called} has no label in {len(missing)} of {len(labels)} rows (rows number {some(missing + 1)}); "
             f"fill them in, or name another column with --index NAME (index=...){advice}"
         )
+    zeros = [label for label in labels if isinstance(label, str) and "\0" in label]
+    if zeros:
+        raise ValueError(
+            f"{what}: {called} has labels with zero characters, {some(zeros)}, which no CSV file can hold; remove them"
+        )
     twice = labels[labels.duplicated()].unique()
     if len(twice) and not repeats:
         raise ValueError(

@@ -188,6 +188,16 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
         return _inspected(read, pd.factorize(table[label])[0].astype(np.int64), label, classes)
 
 
+def leaks(table: pd.DataFrame, schema: Schema) -> tuple[str, ...]:
+    """The features that nobody can change and that alone give the label away: nothing to tell a person about."""
+    if schema.label not in table:
+        return ()
+    label = pd.factorize(table[schema.label])[0].astype(np.int64)
+    fixed = [feature for feature in schema.features if not feature.mutable]
+    columns = [(Column(feature.name, table[feature.name], label), feature.is_numeric) for feature in fixed]
+    return tuple(column.name for column, is_number in columns if leak_finding(column, is_number) is not None)
+
+
 Read = tuple[Column, Feature | None, tuple[Finding, ...]]
 
 

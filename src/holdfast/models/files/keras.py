@@ -8,6 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ LAYERS = frozenset({
     "Reshape", "Softmax", "SpectralNormalization", "Subtract", "UnitNormalization",
 })  # fmt: skip
 VALUES = frozenset({"DTypePolicy", "__keras_tensor__", "__numpy__", "__tensor__"})
+WIDEST = 10_000_000  # values that a layer gives for a row
 ARITHMETIC = ("keras.initializers", "keras.regularizers", "keras.constraints")  # modules with nothing else in them
 
 
@@ -37,13 +39,16 @@ def read_keras(path: Path) -> Any:
     described.pop("compile_config", None)  # how it was trained
     for part in _described(described):
         _check_known(path, part)
-    _check_weights(path, weights)
+    numbers = _check_weights(path, weights)
     import keras
 
+    checked_config = json.dumps(described)
+    with warnings.catch_warnings(action="ignore"):
+        _check_asks_for_no_more(path, described, numbers)  # Keras takes things out of the dictionary
     with tempfile.TemporaryDirectory() as folder:  # what was looked at is what is read
         checked = Path(folder, "model.keras")
         with zipfile.ZipFile(checked, "w") as archive:
-            for name, contents in ((CONFIG, json.dumps(described)), (WEIGHTS, weights), (METADATA, metadata)):
+            for name, contents in ((CONFIG, checked_config), (WEIGHTS, weights), (METADATA, metadata)):
                 archive.writestr(name, contents)
         with warnings.catch_warnings(action="ignore"):  # that it was saved with an optimizer, which is left out
             return keras.saving.load_model(checked, compile=False, safe_mode=True)
@@ -73,11 +78,35 @@ def _check_known(path: Path, part: dict[str, Any]) -> None:
         )
 
 
-def _check_weights(path: Path, contents: bytes) -> None:
-    """Raise where weights are taken from elsewhere, or are far more than the file can hold."""
+def _check_asks_for_no_more(path: Path, described: dict[str, Any], numbers: int) -> None:
+    """Raise where the layers have more weights than the file holds, before memory is taken for any of them.
+
+    In a `StatelessScope` Keras knows the shape of a weight, and makes its values later, when the scope is left.
+    """
+    import keras
+
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            model = keras.saving.deserialize_keras_object(described, safe_mode=True)
+        asked = sum(prod(weight.shape) for weight in model.variables)
+        widest = max(
+            (prod(size or 1 for size in layer.output.shape) for layer in model.layers if layer.built), default=0
+        )
+        if asked > numbers or widest > WIDEST:
+            raise RefusedError(
+                f"{path} describes layers of {asked} weights and up to {widest} values a row, and holds {numbers} "
+                "weights; a model does not: is it made to harm?"
+            )
+    except BaseException:
+        keras.utils.clear_session()  # or Keras would make these values at the end of another such scope
+        raise
+
+
+def _check_weights(path: Path, contents: bytes) -> int:
+    """How many numbers the weights are. Raise where they come from elsewhere, or are far more than the file can hold."""
     import h5py
 
-    size = 0
+    size = numbers = 0
     with h5py.File(BytesIO(contents), "r") as file:
         groups = [file]
         while groups:
@@ -92,6 +121,8 @@ def _check_weights(path: Path, contents: bytes) -> None:
                     raise RefusedError(f"{path}: its weights are taken from another file, or are no numbers: {name!r}")
                 else:
                     size += value.nbytes
+                    numbers += value.size
             if len(groups) > 10_000:
                 raise damaged(path, ValueError("its weights have no end"))
     check_size(path, size)
+    return numbers
