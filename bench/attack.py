@@ -1,11 +1,11 @@
-"""Attack the whole package: damaged files, kills, signals, races, full disks, odd tables, misuse. Exit 1 on a surprise.
+"""Attack the whole package: damaged and hostile files, kills, signals, races, full disks, odd tables, misuse.
 
     python bench/attack.py --minutes 10
     python bench/attack.py --minutes 1 --only flips,kills --seed 7
 
 Each attack runs in a process of its own, in a temporary folder, and repeats with new random numbers until its share of
 the minutes is over; each is done at least once. A surprise is one line: what was done, what was expected, what
-happened. `--src DIR` attacks the package of another checkout.
+happened; then the exit code is 1. `--src DIR` attacks the package of another checkout.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ ATTACKS = {  # each is a function of that name in the module
     "races": "races",
     "signals": "commands",
     "texts": "commands",
+    "hostile": "model_files",
+    "mutants": "model_files",
+    "letters": "people",
+    "folders": "people",
+    "forks": "people",
 }
 HANG = 900  # seconds without the end of one try; it only ends an attack that hangs
 

@@ -61,7 +61,9 @@ TABLES = {
     "what_predicts": "What predicts invalidation",
 }
 WITH_PEERS = {"fidelity", "schema_dice"}  # these need the reference libraries
-ATTACKS = "nan,empties,misuses,csvs,flips,versions,store,pickles,network,kills,disks"  # the quick ones, each done once
+ATTACKS = (  # the quick ones, each done once
+    "nan,empties,misuses,csvs,flips,versions,store,pickles,network,kills,disks,hostile,mutants,letters,folders,forks"
+)
 ON_LINUX = {"audit", "many_rows", "retraining", "theory"}  # these read /proc
 WORDS = {"paper_device": ["--device", "cpu"], "seizure": ["--device", "cpu"]}
 NEEDS = {"seizure": "seizure"}  # a dataset that does not ship with the package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_a_function_is_read(tmp_path):
 def joined(times):
     """A value joined to itself again and again."""
     names = ["x", *(f"j{place}" for place in range(times))]
-    return [node("Concat", [one, one], [other], axis=1) for one, other in zip(names, names[1:], strict=False)]
+    return [node("Concat", [one, one], [other], axis=1) for one, other in pairwise(names)]
 
 
 HOSTILE = {

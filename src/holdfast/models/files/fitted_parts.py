@@ -47,6 +47,7 @@ def _check_tree(tree: Any) -> None:
     left, right = (getattr(tree, f"children_{side}").astype(np.int64) for side in ("left", "right"))
     inner = left >= 0
     expect(bool((inner == (right >= 0)).all()), "the children of nodes")
+    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
     check_is_tree(np.concatenate([left[inner], right[inner]]), size)
     expect(inside(tree.feature[inner], 0, tree.n_features), "the column of a split")
 

@@ -103,7 +103,7 @@ def _check_asks_for_no_more(path: Path, described: dict[str, Any], numbers: int)
 
 
 def _check_weights(path: Path, contents: bytes) -> int:
-    """How many numbers the weights are. Raise where they come from elsewhere, or are far more than the file can hold."""
+    """How many numbers the weights are. Raise where they come from elsewhere, or are more than the file can hold."""
     import h5py
 
     size = numbers = 0

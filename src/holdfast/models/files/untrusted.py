@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
+import zlib
 from pathlib import Path
 
 MOST_BYTES = 4 << 30  # that a file may unpack to
@@ -15,6 +17,8 @@ DEEPEST = 200  # values inside values: parsers that call themselves end the proc
 PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
+# what reading a damaged archive raises
+UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, UnicodeDecodeError, EOFError, RuntimeError, OSError)
 
 INSTEAD = {
     "scikit-learn": 'skops.io.dump(model, "model.skops")',
@@ -65,7 +69,7 @@ def check_archive(path: Path) -> None:
                     pickled = file.read(2).startswith(PICKLES)
                 if pickled or part.filename.endswith((".pkl", ".pickle", ".joblib", ".pt", ".pth")):
                     raise refused(path, f"holds the pickle {part.filename!r}")
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+    except UNREADABLE as error:
         raise damaged(path, error) from error
 
 

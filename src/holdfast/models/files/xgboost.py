@@ -117,6 +117,7 @@ def _check_tree(tree: Any, columns: int, classes: int) -> None:
         expect(len(tree[name]) in (size, size * leaf), f"the length of {name}")
     inner = left >= 0
     expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
+    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
     check_is_tree(np.concatenate([left[inner], right[inner]]), size)
     parents, nodes = whole_numbers(tree["parents"]), np.flatnonzero(inner)
     expect(bool((parents[left[inner]] == nodes).all() and (parents[right[inner]] == nodes).all()), "the parents")
