@@ -24,7 +24,6 @@ from typing import Any
 
 import torch
 from _side_by_side import flags, keep, resident, show, timed
-from joblib.externals.loky import get_reusable_executor
 from torch import Tensor, nn
 
 from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, seeds, train
@@ -67,15 +66,18 @@ def module(start: Family, place: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def in_one_thread(*work: Any) -> None:
+def in_one_thread(x: Tensor, y: Tensor, recipe: Recipe, changes: list[Retraining], start: Family) -> float:
     torch.set_num_threads(1)
-    loop(*work)
+    loop(x[: recipe.batch], y[: recipe.batch], replace(recipe, epochs=1), changes, start)  # warm
+    return timed(lambda: loop(x, y, recipe, changes, start))[1]
 
 
-def in_two_processes(x: Tensor, y: Tensor, recipe: Recipe, start: Family) -> None:
-    """Two networks each; that the processes start and import torch is not counted."""
+def in_two_processes(x: Tensor, y: Tensor, recipe: Recipe, start: Family) -> float:
+    """Seconds for two networks each; that the processes start and import torch is not counted."""
     parts = [(seeds(LOOPED), start[:LOOPED]), (seeds(LOOPED, start=LOOPED + 1), start[LOOPED : 2 * LOOPED])]
-    list(in_workers(in_one_thread, ((x, y, recipe, changes, own) for changes, own in parts), 2))
+    seconds: list[float] = []
+    in_workers(in_one_thread, parts, 2, seconds.append, shared=(x, y, recipe))
+    return max(seconds)
 
 
 def keras_networks(x: Any, y: Any, sizes: tuple[int, ...], epochs: int, batch: int) -> float:
@@ -140,10 +142,8 @@ def compare(name: str, quick: bool) -> dict[str, Any]:
     looped, shared = [], []
     for turn in range(2):
         looped.append(timed(lambda: loop(x, y, recipe, seeds(LOOPED), start))[1] / LOOPED)
-        in_two_processes(x[: recipe.batch], y[: recipe.batch], replace(recipe, epochs=1), start)  # start them
-        shared.append(timed(lambda: in_two_processes(x, y, recipe, start))[1] / (2 * LOOPED))
-        if not turn:
-            get_reusable_executor().shutdown(wait=True)  # ours is timed with the start of its processes
+        shared.append(in_two_processes(x, y, recipe, start) / (2 * LOOPED))
+        if not turn:  # ours is timed with the start of its processes
             _, ours = timed(lambda: train(x, y, recipe, seeds(networks), workers=2))
     sizes = recipe.sizes(x.shape[1], int(y.max()) + 1)
     work = networks * recipe.epochs * floating_point(sizes, len(x))
@@ -203,11 +203,12 @@ def growth(quick: bool) -> list[dict[str, Any]]:
     name, epochs, sizes = ("german", 1, (2, 4)) if quick else ("heloc", 5, (25, 50, 100, 200))
     x, y = prepare(name).rows
     recipe = replace(PAPER_RECIPES[name], epochs=epochs)
-    train(x, y, recipe, seeds(4), workers=2)  # warm
+    few = x[: recipe.batch], y[: recipe.batch], replace(recipe, epochs=1), seeds(2)
+    start = min(timed(lambda: train(*few, workers=2))[1] for _ in range(3))  # of the processes, which is not counted
     cells = [(networks, len(x)) for networks in sizes] + [(sizes[-1] // 2, len(x) // part) for part in (4, 2)]
     rows = []
     for networks, count in cells:
-        _, seconds = timed(lambda n=networks, m=count: train(x[:m], y[:m], recipe, seeds(n), workers=2))
+        seconds = timed(lambda n=networks, m=count: train(x[:m], y[:m], recipe, seeds(n), workers=2))[1] - start
         each = 1e6 * seconds / (networks * count * recipe.epochs)
         rows.append({"networks": networks, "rows": count, "seconds": seconds, "microseconds_a_row": each})
     return rows

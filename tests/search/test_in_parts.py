@@ -32,6 +32,14 @@ from holdfast.search import in_parts
 from holdfast.search.in_parts import search_in_parts
 
 ROWS, SIZE = 10, 4  # people, and those of a part: the last part is smaller
+
+
+@pytest.fixture(autouse=True)
+def _processes_at_once(monkeypatch):
+    """Searches as small as these would end in this process before others are started."""
+    monkeypatch.setattr(in_parts, "SMALL", 0.0)
+
+
 TENSORS = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
 
 
@@ -62,6 +70,14 @@ def trees():
     own.fit(encoding.encode(table).numpy(), encoding.labels(table).numpy())
     model = as_model(own, encoding)
     return table, encoding, model, refit(model, table, changes.bootstrap(4), workers=1)
+
+
+def test_a_search_that_takes_less_time_than_starting_processes_is_done_here(family, rows, encoding, monkeypatch):
+    monkeypatch.setattr(in_parts, "SMALL", 3600.0)
+    monkeypatch.setattr(in_parts, "in_workers", lambda *given, **more: pytest.fail("processes were started"))
+    x = rows[0][:ROWS]
+    question = MinCost(norm=1), family[0], x, other_class(family[0], x), encoding.space
+    assert len(search_in_parts(*question, workers=2, rows_at_once=SIZE)) == ROWS
 
 
 def asked_of(model, encoding, table):
@@ -231,19 +247,3 @@ def test_nobody_gets_an_empty_answer(family, rows, encoding):
 
 def test_every_field_of_an_answer_is_put_together(family, rows, encoding):
     assert {one.name for one in fields(Counterfactuals)} == {*TENSORS, "classes", "seen", "calls", "labels"}
-
-
-# ---- what a worker keeps ----
-
-
-def test_a_family_is_read_once_for_all_turns_of_a_knob(trees):
-    table, encoding, model, family = trees
-    question = model, *asked_of(model, encoding, table), encoding.space
-    written = [
-        in_parts._written(in_parts._Job(Rehearsed(family).turned(caution), model, question[3], 1))
-        for caution in (-0.5, 0.0)
-    ]
-    names = [{name for name, _ in one.things} for one in written]
-    assert names[0] == names[1]
-    assert len(names[0]) == 2
-    assert written[0].job[0] != written[1].job[0]

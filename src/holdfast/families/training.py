@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -143,12 +143,15 @@ def _all_members(
     LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
         advance(len(fingerprints) - sum(map(len, chunks)))
-        for chunk, state in _in_workers(job, chunks, workers) if workers > 1 else _in_this_process(job, chunks):
+
+        def take(chunk: list[int], state: State) -> None:
             state = _finished(job, chunk, state)
             if entry is not None:
                 add_members(entry, [fingerprints[member] for member in chunk], state)
             gathered.put(chunk, state)
             advance(len(chunk))
+
+        (_in_workers if workers > 1 else _in_this_process)(job, chunks, workers, take)
     LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return gathered.family(fingerprints)
 
@@ -370,7 +373,7 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
 
 # ---- who trains what ----
 
-Trained = tuple[list[int], State]
+ChunkDone = Callable[[list[int], State], None]  # gets the members of a chunk, and their networks
 
 
 def _worker_count(job: _Job, asked: int | None) -> int:
@@ -411,21 +414,23 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
     return chunks
 
 
-def _in_this_process(job: _Job, chunks: Iterable[list[int]]) -> Iterator[Trained]:
+def _in_this_process(job: _Job, chunks: Iterable[list[int]], workers: int, take: ChunkDone) -> None:
     for chunk in chunks:
         with one_thread():
             state = train_stack(job.architecture(chunk[0]), job.pool, job.recipe, job.base, _members(job, chunk))
-        yield chunk, state
+        take(chunk, state)
 
 
-def _in_workers(job: _Job, chunks: Iterable[list[int]], workers: int) -> Iterator[Trained]:
-    rows, labels, old, classes = job.pool.x.numpy(), job.pool.y.numpy(), job.pool.old, job.pool.classes
-    tasks = (
-        (rows, labels, old, classes, job.recipe, job.architecture(chunk[0]), job.base, chunk, _members(job, chunk))
-        for chunk in chunks
-    )
-    for chunk, state in in_workers(_train_chunk, tasks, workers):
-        yield chunk, {name: torch.from_numpy(array) for name, array in state.items()}
+def _in_workers(job: _Job, chunks: Iterable[list[int]], workers: int, take: ChunkDone) -> None:
+    pool = job.pool
+    shared = (pool.x.numpy(), pool.y.numpy(), pool.old, pool.classes, job.recipe, job.base)
+    tasks = ((job.architecture(chunk[0]), chunk, _members(job, chunk)) for chunk in chunks)
+
+    def done(trained: tuple[list[int], dict[str, NDArray[np.float32]]]) -> None:
+        chunk, state = trained
+        take(chunk, {name: torch.from_numpy(array) for name, array in state.items()})
+
+    in_workers(_train_chunk, tasks, workers, done, shared)
 
 
 def _train_chunk(
@@ -434,8 +439,8 @@ def _train_chunk(
     old: int,
     classes: int,
     recipe: Recipe,
-    architecture: Architecture,
     base: Model | None,
+    architecture: Architecture,
     chunk: list[int],
     retrainings: list[Retraining],
 ) -> tuple[list[int], dict[str, NDArray[np.float32]]]:

@@ -3,26 +3,20 @@
 Rows do not depend on one another, so they can be searched apart. Parts have a fixed size, whoever searches them: the
 answer is the same to the bit for any number of workers, and in this process.
 
-What a worker needs is sent once and kept by it: a model, or a family that is rehearsed, is prepared for the first part
-and for the first of several searches, such as those of a knob that is turned.
+What a worker needs is sent to it once: a model, or a family that is rehearsed, is prepared for its first part.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import pickle
 import time
 import warnings
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, overload
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.identity import OBJECT
@@ -40,10 +34,8 @@ from holdfast.utils.workers import cores, in_workers
 ROWS = 128  # of a part at most: fewer take longer each, and of more, a worker waits longer for the last part of another
 FEW = 32  # rows that are not worth being divided
 SMALL = 3.0  # seconds of work that are not worth the start of processes
-KEPT = 6  # things that a worker keeps: models, families, and what belongs to one search
 
 Answer = Counterfactuals | Plans
-Blob = tuple[str, NDArray[np.uint8]]  # the digest of something that was written down, and its bytes
 
 
 @overload
@@ -86,10 +78,10 @@ def search_in_parts(
 ) -> Answer:
     """What ``method(model, x, target, space)`` finds, or up to so many ``plans``, searched part by part.
 
-    ``workers`` processes share the parts, by default one per core where there is enough to do. The answer does not
-    depend on their number. What cannot be handed to a process is searched in this one, and so is what lies on a GPU,
-    all rows at once. ``advance`` is called with the number of rows that are done. ``calls`` of the answer is the sum
-    over the parts.
+    Where there is enough to do, up to ``workers`` processes share the parts, by default one per core. The answer does
+    not depend on their number. What cannot be handed to a process is searched in this one, and so is what lies on a
+    GPU, all rows at once. ``advance`` is called with the number of rows that are done. ``calls`` of the answer is the
+    sum over the parts.
     """
     for name, number in {"rows_at_once": rows_at_once, "plans": plans, "workers": workers}.items():
         if number is not None:
@@ -101,10 +93,13 @@ def search_in_parts(
     size = rows_at_once or _even_size(len(x))
     parts = _parts(x, target, space, size if x.device.type == "cpu" else max(1, len(x)))
     found: dict[int, Answer] = {}
-    for place, answer in _searched(job, parts, workers):
+
+    def take(place: int, answer: Answer) -> None:
         found[place] = answer
         if advance is not None:
             advance(len(answer))
+
+    _search(job, parts, workers, take)
     names = asked.names | _rehearsed(job)
     return _joined([_known_here(found[place], names) for place in range(len(parts))])
 
@@ -152,23 +147,24 @@ def _personal(space: Space, rows: slice) -> Personal | None:
     return None if space.personal is None else space.personal.of(torch.arange(len(space.personal))[rows])
 
 
-def _searched(job: _Job, parts: Sequence[_Part], workers: int | None) -> Iterator[tuple[int, Answer]]:
+def _search(job: _Job, parts: Sequence[_Part], workers: int | None, take: Callable[[int, Answer], None]) -> None:
     """The answer to every part, as they come: here while that takes no longer than starting processes would."""
     rest = list(range(len(parts)))
     most = workers or cores()
-    # Whoever asks for workers may have some that know the models already: they get a single part too.
-    if most > 1 and parts[0].x.device.type == "cpu" and (len(rest) > 1 or workers is not None):
+    if most > 1 and parts[0].x.device.type == "cpu" and len(rest) > 1:
         started = time.perf_counter()
-        while rest and workers is None and time.perf_counter() - started < SMALL:
-            yield rest[0], job(parts[rest.pop(0)])
+        while rest and time.perf_counter() - started < SMALL:
+            take(rest[0], job(parts[rest.pop(0)]))
         written = _written(job) if rest else None
         if written is not None:
             # What a worker could not read is left for this process.
-            for place, answer in _by_workers(written, [(place, parts[place]) for place in rest], most):
+            def take_elsewhere(place: int, answer: Answer) -> None:
                 rest.remove(place)
-                yield place, answer
+                take(place, answer)
+
+            _by_workers(written, [(place, parts[place]) for place in rest], most, take_elsewhere)
     for place in rest:
-        yield place, job(parts[place])
+        take(place, job(parts[place]))
 
 
 # ---- by way of a process ----
@@ -176,47 +172,28 @@ def _searched(job: _Job, parts: Sequence[_Part], workers: int | None) -> Iterato
 
 @dataclass(frozen=True, eq=False)
 class _Written:
-    """A job as bytes; what it names by a digest is among the ``things``."""
+    """A job as bytes, which a worker reads once."""
 
-    job: Blob
-    things: tuple[Blob, ...]
+    data: bytes
 
-
-@dataclass
-class _Writer:
-    """Writes models and families down apart, so that a worker that has them already need not read them again."""
-
-    model: Model
-    things: list[Blob] = field(default_factory=list)
-
-    def write(self, value: Any, apart: bool = True) -> Blob:
-        from joblib.externals.loky.backend.reduction import get_loky_pickler
-
-        writer, file = self, io.BytesIO()
-
-        class Pickler(get_loky_pickler()):  # type: ignore[misc]  # it takes functions written in a notebook too
-            def persistent_id(self, value: Any) -> str | None:
-                return writer.name(value) if apart else None
-
-        Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
-        data = file.getbuffer()
-        return hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8)
-
-    def name(self, value: Any) -> str | None:
-        if value is not self.model and not _is_rehearsal(value):
+    @cached_property
+    def job(self) -> _Job | None:
+        """None where it cannot be read, such as a module that only the caller can import."""
+        try:
+            job: _Job = pickle.loads(self.data)
+        except Exception:
             return None
-        thing = self.write(value, apart=False)
-        self.things.append(thing)
-        return thing[0]
+        return job
 
 
 def _written(job: _Job) -> _Written | None:
     """The job as bytes; None where something in it cannot be written down."""
-    writer = _Writer(job.model)
-    # A user's own object may refuse in whatever way it likes.
-    with suppress(Exception):
-        return _Written(writer.write(job), tuple(writer.things))
-    return None
+    from joblib.externals.loky.backend.reduction import dumps  # it takes functions written in a notebook too
+
+    try:
+        return _Written(bytes(dumps(job)))
+    except Exception:  # a user's own object may refuse in whatever way it likes
+        return None
 
 
 def _is_rehearsal(value: Any) -> bool:
@@ -239,53 +216,33 @@ def _rehearsed(job: _Job) -> frozenset[str]:
     return frozenset(names)
 
 
-def _by_workers(written: _Written, parts: Sequence[tuple[int, _Part]], workers: int) -> Iterator[tuple[int, Answer]]:
+def _by_workers(
+    written: _Written, parts: Sequence[tuple[int, _Part]], workers: int, take: Callable[[int, Answer], None]
+) -> None:
     said: set[tuple[type[Warning], str]] = set()
-    tasks = ((place, written, part) for place, part in parts)
-    for place, answer, warned in in_workers(_search_part, tasks, min(workers, len(parts))):
+
+    def done(searched: tuple[int, Answer | None, list[tuple[type[Warning], str]]]) -> None:
+        place, answer, warned = searched
         for kind, text in warned:
             if (kind, text) not in said:
                 said.add((kind, text))
                 warnings.warn(text, kind, stacklevel=2)
         if answer is not None:
-            yield place, answer
+            take(place, answer)
 
-
-_kept: OrderedDict[str, Any] = OrderedDict()  # in a worker: what it has read
+    in_workers(_search_part, parts, min(workers, len(parts)), done, shared=(written,))
 
 
 def _search_part(
-    place: int, written: _Written, part: _Part
+    written: _Written, place: int, part: _Part
 ) -> tuple[int, Answer | None, list[tuple[type[Warning], str]]]:
     """In a worker: the answer, None where the job cannot be read here; and what was warned of."""
-    try:
-        things = {name: _read(name, data, {}) for name, data in written.things}
-        job = _read(*written.job, things)
-    except Exception:  # such as a module that only the caller can import
+    if written.job is None:
         return place, None, []
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
-        answer = job(part)
+        answer = written.job(part)
     return place, answer, [(one.category, str(one.message)) for one in caught]
-
-
-def _read(name: str, data: NDArray[np.uint8], things: dict[str, Any]) -> Any:
-    if name not in _kept:
-        reader = _Reader(io.BytesIO(data.tobytes()), things)
-        _kept[name] = reader.load()
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
-    _kept.move_to_end(name)
-    return _kept[name]
-
-
-class _Reader(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, things: dict[str, Any]) -> None:
-        super().__init__(file)
-        self.things = things
-
-    def persistent_load(self, name: Any) -> Any:
-        return self.things[name]
 
 
 # ---- put together again ----
