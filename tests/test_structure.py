@@ -43,3 +43,32 @@ def test_imports_run_one_way(path):
 
 def test_every_room_is_on_the_road():
     assert {room(path) for path in MODULES} == set(ROAD)
+
+
+def runtime_imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports when it runs, inside functions too; not those that only types need."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checking = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    for_types = {id(part) for node in checking for line in node.body for part in ast.walk(line)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= named & MODULE_NAMES.keys() or {node.module}
+    return found & MODULE_NAMES.keys()
+
+
+def module_name(path: Path) -> str:
+    return ".".join(("holdfast", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+MODULE_NAMES = {module_name(path): path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    imports = {name: runtime_imports(path) - {name} for name, path in MODULE_NAMES.items()}
+    while leaves := [name for name, wanted in imports.items() if not wanted]:  # what imports nothing is in no circle
+        for name in leaves:
+            del imports[name]
+        imports = {name: wanted & imports.keys() for name, wanted in imports.items()}
+    assert not imports

@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     from holdfast.tabular.encoding import Encoding as Encoding
     from holdfast.tabular.feature import Feature as Feature
     from holdfast.tabular.findings import Finding as Finding
-    from holdfast.tabular.inference import Inspection as Inspection
-    from holdfast.tabular.inference import inspect as inspect
+    from holdfast.tabular.inspection import Inspection as Inspection
+    from holdfast.tabular.inspection import inspect as inspect
     from holdfast.tabular.reading import read_table as read_table
     from holdfast.tabular.relations import Determines as Determines
     from holdfast.tabular.relations import Exclusive as Exclusive
@@ -165,7 +165,7 @@ _HOMES = {
     "tabular.encoding": ("Encoding",),
     "tabular.feature": ("Feature",),
     "tabular.findings": ("Finding",),
-    "tabular.inference": ("Inspection", "inspect"),
+    "tabular.inspection": ("Inspection", "inspect"),
     "tabular.reading": ("read_table",),
     "tabular.relations": ("Determines", "Exclusive", "Follows", "Implies", "Ordered", "Sums"),
     "tabular.schema": ("Schema",),

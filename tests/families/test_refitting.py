@@ -41,9 +41,9 @@ from holdfast import (
 )
 from holdfast.families import refitting
 from holdfast.families.entries import StoreError, entries
-from holdfast.families.packing import PackingError, packed, unpacked
+from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.store import add_members
-from holdfast.families.stored_estimators import as_tensor
+from holdfast.families.stored_models import as_tensor
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.identity import identities
 from killing import calls_of, forks, killed_at, posix
@@ -405,7 +405,7 @@ def test_a_deployed_model_far_worse_than_its_refits_is_warned_of():
 def fits(monkeypatch):
     """How many members were fitted."""
     done, one = [], refitting._fit
-    monkeypatch.setattr(refitting, "_fit", lambda *given: done.append(given[0]) or one(*given))
+    monkeypatch.setattr(refitting, "_fit", lambda *given: done.append(given[1]) or one(*given))
     return done
 
 
@@ -457,7 +457,7 @@ def test_an_interrupted_run_fits_only_the_rest(tmp_path, monkeypatch):
     def tired(*given):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(given[0])
+        done.append(given[1])
         return fit(*given)
 
     monkeypatch.setattr(refitting, "_fit", tired)
@@ -521,7 +521,7 @@ def test_a_file_that_names_other_types_is_not_read(tmp_path):
 
     for foreign in (Doubled(), [print], {"run": pytest.fail}):
         with pytest.raises(PackingError, match=r"only types of sklearn, numpy, scipy, xgboost, lightgbm are built"):
-            unpacked(skops.io.dumps(foreign))
+            unpacked(Packed("skops", skops.io.dumps(foreign)))
     assert (
         unpacked(packed(fitted(logistic()))).predict(TABLE[NAMES]).tolist()
         == fitted(logistic()).predict(TABLE[NAMES]).tolist()
@@ -539,7 +539,7 @@ def test_estimators_are_saved_and_loaded_with_their_encoding(tmp_path):
     assert torch.equal(back.logits(X), family.logits(X))
     assert back.fingerprints == family.fingerprints
     assert torch.equal(back[1](X), family[1](X))
-    with pytest.raises(StoreError, match=r"holds estimators, .* load_family\(folder, encoding=encoding\)"):
+    with pytest.raises(StoreError, match=r"holds models .* load_family\(folder, encoding=encoding\)"):
         load_family(tmp_path)
     with pytest.raises(StoreError, match="made with another encoding"):
         load_family(tmp_path, encoding=Encoding.fit(everything(200, seed=3), EVERYTHING))
@@ -561,7 +561,7 @@ def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
         shown.print(family_text(entry))
     told = shown.export_text()
     assert "4 seeds" in told
-    assert "estimators: RandomForestClassifier" in told
+    assert "models: RandomForestClassifier" in told
     assert "sklearn 1." in told
     entry.remove()
     assert entries(tmp_path) == []

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 
 from holdfast import Encoding, Schema
-from holdfast.models.questions.inputs import as_fitted, question
-from holdfast.models.trees.reading import ensemble_of_estimator, places_of
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.output_spec import OutputSpec
+from holdfast.models.adapters.seen import as_fitted
+from holdfast.models.frameworks.estimators import inputs_of
+from holdfast.models.trees.reading import ensemble_of_model, places_of
 
 ROWS = 10_000
 
@@ -30,12 +33,18 @@ def numbers(name: str, missing: bool = False) -> tuple[pd.DataFrame, Encoding]:
 
 def asking(model, encoding: Encoding):
     """The model's own answer to a table, as logits in the order of the schema's classes."""
-    given, places = question(model, encoding), places_of(model.classes_, encoding)
+    given, places = adapter(model, encoding).rows, places_of(model.classes_, encoding)
     return lambda table: np.log(np.clip(model.predict_proba(given(table))[:, places], 1e-12, 1))
 
 
+def adapter(model, encoding: Encoding) -> Adapter:
+    given = next(inputs_of(model, encoding, How(), "model"))
+    output = OutputSpec("probabilities", tuple(model.classes_), tuple(places_of(model.classes_, encoding)))
+    return Adapter(model, encoding, "model", "predict_proba", model.predict_proba, given, output)
+
+
 def read(model, encoding: Encoding):
-    return ensemble_of_estimator(model, encoding, asking(model, encoding))
+    return ensemble_of_model(adapter(model, encoding))
 
 
 def strangers(encoding: Encoding, edges=None, rows: int = ROWS, seed: int = 1) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from functools import partial
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
@@ -13,9 +14,10 @@ import pytest
 import torch
 
 from holdfast import MinCost, as_model, other_class, predict, read_model
-from holdfast.models.deployed import How
+from holdfast.models.adapters.adapter import How
 from holdfast.models.files.untrusted import RefusedError
-from holdfast.models.frameworks.keras_models import of_another_backend
+from holdfast.models.frameworks.keras_models import asked_by_keras, translated
+from holdfast.models.frameworks.torch_modules import Network, with_translation
 
 keras = pytest.importorskip("keras")
 pytestmark = [
@@ -67,9 +69,15 @@ def test_a_softmax_is_searched_by_its_logits(encoding, rows):
     assert bool((gradient != 0).any(1).all())
 
 
+def on_another_backend(model, encoding):
+    """As a model is read whose backend is not torch."""
+    network = Network(model, "keras", partial(asked_by_keras, model), None, translated(model))
+    return with_translation(network.adapter(encoding, How(), "model"), translated(model))
+
+
 def test_on_another_backend_layers_are_translated(trained, encoding, rows):
     """The way of other backends, on this one: Keras is asked, and its layers in torch say the same."""
-    model = of_another_backend(trained, encoding, How(), "model")
+    model = on_another_backend(trained, encoding)
     assert "gives one probability, of 'yes'; searched as the same network in torch" in repr(model)
     share = trained.predict(rows[0].numpy(), verbose=0)[:, 0]
     for says in (model, model.exact):
@@ -79,7 +87,7 @@ def test_on_another_backend_layers_are_translated(trained, encoding, rows):
 def test_on_another_backend_what_forks_is_a_black_box(encoding):
     given = keras.Input((encoding.width,))
     forked = keras.layers.Concatenate()([keras.layers.Dense(2)(given), keras.layers.Dense(2)(given)])
-    model = of_another_backend(keras.Model(given, keras.layers.Dense(2)(forked)), encoding, How(), "model")
+    model = on_another_backend(keras.Model(given, keras.layers.Dense(2)(forked)), encoding)
     assert "a black box" in repr(model)
     assert not model.has_gradient
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from holdfast import Encoding, Feature, Schema, as_model
-from holdfast.models.questions.one_hot import Source, one_hot
+from holdfast.models.adapters.one_hot import Source, one_hot
 
 TABLE = everything(200)
 NAMES, LABEL = list(EVERYTHING.names), EVERYTHING.label

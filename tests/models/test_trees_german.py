@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from reading import asking, assert_same, read
+from reading import adapter, asking, assert_same, read
 
 from holdfast import Encoding
 from holdfast.datasets.prepared import prepare
+from holdfast.models.adapters.seen import Inputs, as_fitted, numbers, seen
 from holdfast.models.adapting import as_model
-from holdfast.models.questions.inputs import Inputs, as_fitted, split
 
 pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")
@@ -178,8 +178,8 @@ def test_what_mixes_columns_is_not_read(german, caplog):
 
 def test_every_column_of_a_matrix_has_its_feature(german):
     model = fitted(piped("one-hot", german.schema, CLASSIFIERS["tree"]()), german.train, german.encoding)
-    transform, final = split(model, german.encoding)
-    inputs = Inputs.of(transform, german.encoding)
+    see, final = seen(model, adapter(model, german.encoding).rows)
+    inputs = Inputs.of(lambda table: numbers(see(table)), german.encoding)
     names = model[:-1].get_feature_names_out()
     for name, place in zip(names, inputs.source, strict=True):
         assert name.split("__")[1].startswith(german.schema.features[place].name)

@@ -11,7 +11,7 @@ from conftest import EVERYTHING, everything
 from reading import asking, assert_same, read
 
 from holdfast import Encoding
-from holdfast.models.questions.inputs import as_fitted
+from holdfast.models.adapters.seen import as_fitted
 
 pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")

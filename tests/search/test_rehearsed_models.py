@@ -28,9 +28,10 @@ from holdfast import (
     plans,
     refit,
 )
+from holdfast.models.abilities import able
 from holdfast.models.asked import asked
-from holdfast.models.deployed import Deployed, has_gradient
-from holdfast.models.trees.committee import Committee
+from holdfast.models.deployed import Deployed
+from holdfast.models.trees.trees import Committee
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task
 from holdfast.search.tree_cells import Board
@@ -125,8 +126,8 @@ def test_the_users_own_objects_agree_on_what_is_found(made, kind):
     method = Rehearsed(rehearsal, search=MinCost(norm=1, calls=150))
     x, target = question(model)
     least = method.least_sure(model)
-    assert has_gradient(least) == (SEARCHED.get(kind) == "gradient")
-    assert (least.committee is not None) == (kind not in SEARCHED)
+    assert able(least).has_gradient == (SEARCHED.get(kind) == "gradient")
+    assert (least.trees is not None) == (kind not in SEARCHED)
     answer = method(model, x, target, FREE)
     assert answer.found.double().mean() > 0.5
     assert (margins_of(objects(model, rehearsal), answer)[:, answer.found] > 0).all()
@@ -215,7 +216,7 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
     model = Rehearsed(Family.from_models(members), margin=margin, share=share).least_sure(own)
     x = ENCODING.encode(TABLE.iloc[:ROWS])
     task = Task(asked(model), x, 1 - own(x).argmax(1), FREE.to(x), 1)
-    committee = model.committee
+    committee = model.trees
     point = cheapest_in_trees(task, committee)
     paid = torch.where(task.enough(point), task.cost(point), torch.inf).double()
     board = Board.of(committee.joint, task.space)

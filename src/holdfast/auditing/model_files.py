@@ -16,9 +16,9 @@ from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.refitting import refit
 from holdfast.families.store import load_family
 from holdfast.families.training import train
+from holdfast.models.adapters.input_spec import how_to_fit
 from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
-from holdfast.models.questions.feeding import how_to_fit
 from holdfast.models.suspicions import check_class_order
 from holdfast.tabular.encoding import Encoding
 

@@ -15,7 +15,7 @@ from holdfast.utils.terminal import console
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.tabular.inference import Inspection
+    from holdfast.tabular.inspection import Inspection
 
 
 def init(
@@ -62,7 +62,7 @@ def _without_labels(table: pd.DataFrame, index: str | None, file: Path) -> pd.Da
 
 
 def _inspected(table: pd.DataFrame, label: str, file: Path) -> Inspection:
-    from holdfast.tabular.inference import inspect
+    from holdfast.tabular.inspection import inspect
 
     try:
         return inspect(table, label)

@@ -8,17 +8,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from holdfast.auditing.promised import ADVICE, SUMMARY
-from holdfast.explaining.advice import Advice
 from holdfast.explaining.frames import one_type
 from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text
 from holdfast.utils.sealing import sealed
 from holdfast.utils.spreadsheets import as_csv
+
+if TYPE_CHECKING:
+    from holdfast.explaining.advice import Advice
 
 SCHEMA = "schema.toml"
 

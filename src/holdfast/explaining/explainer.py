@@ -23,7 +23,7 @@ from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
-from holdfast.explaining.saving import table_hash
+from holdfast.explaining.saving import load_explainer, save_explainer, table_hash
 from holdfast.explaining.searching import (
     Outcome,
     Question,
@@ -45,8 +45,10 @@ from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import checked_knobs
+from holdfast.models.adapters.input_spec import Takes
+from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import as_model
-from holdfast.models.deployed import Deployed, Outputs, Takes
+from holdfast.models.deployed import Deployed
 from holdfast.models.files.reading import read_model
 from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
 from holdfast.models.suspicions import ClassOrderWarning, check_class_order
@@ -54,7 +56,7 @@ from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.identifying import matched, row_labels
-from holdfast.tabular.inference import leaks
+from holdfast.tabular.inspection import leaks
 from holdfast.tabular.schema import Schema
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
@@ -413,8 +415,6 @@ class Explainer:
 
     def save(self, folder: str | Path) -> Path:
         """Keep the schema, the settings and the retrained models in a folder, with the hashes of table and model."""
-        from holdfast.explaining.saving import save_explainer
-
         return save_explainer(self, folder)
 
     @classmethod
@@ -424,9 +424,7 @@ class Explainer:
         The model may be left out where it was a network that holdfast trained. ``settings`` are those of the explainer
         that are to differ, such as progress=True.
         """
-        from holdfast.explaining.saving import load_explainer
-
-        return load_explainer(folder, model, table, settings)
+        return load_explainer(cls, folder, model, table, settings)
 
     # ---- checks, before any long work ----
 

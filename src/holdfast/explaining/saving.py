@@ -92,9 +92,9 @@ def _digests(folder: Path) -> dict[str, str]:
     return {name: file_digest(path) for name, path in names.items() if not re.search(r"(^|/)\.", name)}
 
 
-def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[str, Any]) -> Explainer:
-    from holdfast.explaining.explainer import Explainer
-
+def load_explainer(
+    kind: type[Explainer], folder: str | Path, model: Any, table: Any, settings: dict[str, Any]
+) -> Explainer:
     folder = as_path(folder, "a folder that Explainer.save has written")
     description = folder / DESCRIPTION
     if not description.is_file():
@@ -103,7 +103,7 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
     _check_whole(folder, about)
     own = {name: about[name] for name in PLAIN}
     own |= {"want": about["want"], "sizes": Sizes(**about["sizes"]), "schema": Schema.load(folder / SCHEMA)}
-    unknown = [name for name in settings if name not in {one.name for one in fields(Explainer)}]
+    unknown = [name for name in settings if name not in {one.name for one in fields(kind)}]
     if unknown:
         raise TypeError(f"Explainer has no setting '{unknown[0]}'")
     recipe = about["recipe"]
@@ -113,14 +113,14 @@ def load_explainer(folder: str | Path, model: Any, table: Any, settings: dict[st
         }
         model = Recipe(**own_recipe)
     rows = as_pandas(table, "table")
-    without_models = Explainer(model, rows, **{**own, **settings, "retrain": None})
+    without_models = kind(model, rows, **{**own, **settings, "retrain": None})
     _check_same(without_models, about, folder)
     retrain = settings.get("retrain")
     if retrain is None and about["models"]:
         retrain = load_family(folder / MODELS, encoding=without_models.encoding)
     if retrain is None:
         return without_models
-    return Explainer(model, rows, **{**own, **settings, "retrain": retrain})
+    return kind(model, rows, **{**own, **settings, "retrain": retrain})
 
 
 def _check_whole(folder: Path, about: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from holdfast.explaining.roles import Roles
 from holdfast.families.family import Family
 from holdfast.guarantees.promises import Promise, knob_of, promise, turned
-from holdfast.models.deployed import has_gradient
+from holdfast.models.abilities import able
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess, one_after_another
 from holdfast.search.in_parts import search_in_parts
@@ -73,7 +73,7 @@ class Question:
             advance=advance,
         )
         plans = _as_plans(found, method)
-        if not has_gradient(self.model):  # trees may split between two neighbouring numbers
+        if not able(self.model).has_gradient:  # trees may split between two neighbouring numbers
             return plans
         return replace(plans, answers=tuple(self._without_dust(answer, rows) for answer in plans.answers))
 

@@ -13,21 +13,16 @@ from numpy.typing import NDArray
 
 from holdfast.families import lightgbm_settings, xgboost_settings
 from holdfast.families.settings_told import Settings
-from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
-from holdfast.models.frameworks.estimators import Question
-from holdfast.models.questions.asking import Classes
-from holdfast.models.questions.boosters import Margins
+from holdfast.models.adapters.adapter import Adapter, Call
+from holdfast.models.adapters.output_spec import OutputSpec
+from holdfast.models.frameworks import xgboost_trees
+from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.utils.threads import one_thread
 
 LOG = logging.getLogger(__name__)
 FIRST = 10  # rounds that are trained before all are, to see whether parameters can be right
 SAME = 1e-3  # by which margins differ at most, where one booster was trained twice
 UNKNOWN_SEED = 715_000_000  # far from what people choose: no refit may be the deployed model itself
-
-
-def is_booster(model: Any) -> bool:
-    return bool(xgboost_trees.knows(model) or lightgbm_trees.knows(model))
 
 
 def estimator_of(booster: Any, rows: Any = None, labels: NDArray[np.int64] | None = None) -> tuple[Any, str]:
@@ -48,18 +43,21 @@ def estimator_of(booster: Any, rows: Any = None, labels: NDArray[np.int64] | Non
     return library.classifier(settings.values), told
 
 
-def question_for(model: Deployed, estimator: Any) -> Question:
+def adapter_for(adapter: Adapter, estimator: Any) -> Adapter:
     """How refits of a booster are asked: about the same columns, each output for the same class."""
-    assert isinstance(model.ask, Margins)
-    places = model.ask.places
-    classes = Classes(model.encoding, tuple(range(len(places))), places)
-    return Question(estimator, type(estimator).__name__, model.ask.feed, "probabilities", classes)
+    output = OutputSpec("probabilities", adapter.output.classes, adapter.output.places, settles=True)
+    call: Call = getattr(estimator, "predict_proba", _unfitted)
+    return replace(adapter, own=estimator, name=type(estimator).__name__, way="predict_proba", call=call, output=output)
+
+
+def _unfitted(rows: Any) -> Any:
+    raise ValueError("this estimator has not been fitted")
 
 
 def _library(booster: Any) -> ModuleType:
     if not is_booster(booster):
         raise TypeError(f"expected an xgboost.Booster or a lightgbm.Booster, got {type(booster).__name__}")
-    return xgboost_settings if xgboost_trees.knows(booster) else lightgbm_settings
+    return xgboost_settings if xgboost_trees.is_booster(booster) else lightgbm_settings
 
 
 def _tried(library: Any, booster: Any, settings: Settings, rows: Any, labels: NDArray[np.int64]) -> Settings:

@@ -18,7 +18,7 @@ from holdfast.utils.digests import digest
 from holdfast.utils.files import check_writable
 from holdfast.utils.sealing import Kind, SealError, unsealed
 
-FAMILY = Kind("family", "family manifest", format=1, unsealed=0)
+FAMILY = Kind("family", "family manifest", format=2, unsealed=0)
 PART = Kind("part", "part of a family", format=1, unsealed=0)
 ALGORITHM = 2  # of training; to be raised whenever it comes to give other bits
 UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

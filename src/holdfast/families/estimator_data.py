@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from holdfast.families.packing import versions
 from holdfast.families.recipe import Retraining
-from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks.estimators import Question
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapters.input_spec import table_input
 from holdfast.models.identity import is_estimator
-from holdfast.models.questions.asking import feed
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 from holdfast.utils.messages import plain
@@ -35,32 +34,18 @@ def is_fitted(estimator: Any) -> bool:
     return hasattr(estimator, "classes_")
 
 
-def question_of(model: Deployed) -> Question:
-    """How the estimator is asked, which is also how it was fitted."""
-    if not isinstance(model.ask, Question):
-        raise TypeError(f"{model} is no estimator; train it again with a function of your own, Family.from_training")
-    return model.ask
-
-
-def asked_like(question: Question, estimator: Any, encoding: Encoding) -> Deployed:
-    """A refit, asked as the deployed model is. Only asked: what helps a search is made when one is wanted."""
-    own = replace(question, model=estimator, shift=0.0)  # a threshold is the deployed model's; `predict` knows its own
-    return Deployed(estimator, encoding, own, f"{own.name}, {own}")
-
-
-def own_labels(question: Question | None, encoding: Encoding) -> NDArray[Any]:
+def own_labels(adapter: Adapter | None, encoding: Encoding) -> NDArray[Any]:
     """The estimator's own label of each of the schema's classes, in their order."""
-    if question is None:
+    if adapter is None:
         return np.array(encoding.schema.classes)
-    own = getattr(
-        question.model, "classes_", question.classes.own
-    )  # one made of a booster has none before it is fitted
-    return np.asarray(own)[list(question.classes.places)]
+    return np.asarray(getattr(adapter.own, "classes_", adapter.output.classes))[list(adapter.output.places)]
 
 
-def rows_for(question: Question | None, table: pd.DataFrame, encoding: Encoding) -> Rows:
+def rows_for(adapter: Adapter | None, table: pd.DataFrame, encoding: Encoding) -> Rows:
     """The table as the estimator was fitted on it; one that was not gets the schema's columns."""
-    given: Rows = (feed(encoding, "table", as_array=False) if question is None else question.feed)(table)
+    given: Rows = (
+        table_input(encoding, "table", "frame").rows(table, encoding) if adapter is None else adapter.rows(table)
+    )
     return given.reset_index(drop=True) if isinstance(given, pd.DataFrame) else given
 
 
@@ -128,7 +113,7 @@ def fingerprint_run(data: str, estimator: Any, retraining: Retraining) -> str:
     """
     own = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
     seed = None if seed_names(estimator) else retraining.init_seed  # it changes nothing, but it is another run
-    return digest([ALGORITHM, versions(estimator), data, _described(estimator), own, seed])
+    return digest([ALGORITHM, versions([estimator]), data, _described(estimator), own, seed])
 
 
 def _described(value: Any) -> Any:

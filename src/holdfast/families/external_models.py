@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import traceback
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from holdfast.families.collecting import Failure, collect
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members
 from holdfast.families.table_models import together
-from holdfast.families.training_data import Pool, rows_of
 from holdfast.models.files.networks import read_into, read_layers
 from holdfast.models.model import Model
-from holdfast.utils.progress import bar
-from holdfast.utils.threads import one_thread
-from holdfast.utils.workers import cores, in_workers
 
 Training = Callable[[NDArray[np.int64], int], Model]  # rows to train on, seed -> model
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A member whose training raised."""
-
-    retraining: Retraining
-    error: str  # the last line
-    details: str  # the whole traceback
-
-
 Gathered = tuple[Members, tuple[Retraining, ...], tuple[Failure, ...]]
 
 
@@ -54,55 +36,14 @@ def gather(models: Sequence[Model | str | Path], kind: str | Sequence[str], like
 
 def call(function: Training, changes: Sequence[Retraining], rows: int, workers: int | None, progress: bool) -> Gathered:
     """Call somebody's training once for every change, in worker processes."""
-    pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
-    for change in changes:
-        check_rows_only(change, rows)
-    tasks = ((function, place, rows_of(change, pool).numpy(), change.init_seed) for place, change in enumerate(changes))
-    wanted = min(workers or cores(), max(len(changes), 1))
-    models: dict[int, Model] = {}
-    failures: dict[int, Failure] = {}
-    with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
-        for place, model, error, details in in_workers(_attempt, tasks, wanted):
-            if model is None:
-                failures[place] = Failure(changes[place], error, details)
-            else:
-                models[place] = _ready(model)
-            advance(1)
-    return _gathered(changes, models, failures)
+    models, retrainings, failures = collect(function, changes, rows, _returned, workers, progress).finished(3)
+    return together(models), retrainings, failures
 
 
-def _gathered(changes: Sequence[Retraining], models: dict[int, Model], failures: dict[int, Failure]) -> Gathered:
-    failed = tuple(failures[place] for place in sorted(failures))
-    if not models:
-        first = f"; the first said:\n{failed[0].details}" if failed else ": there were no changes"
-        raise RuntimeError(f"none of {len(changes)} trainings gave a model{first}")
-    if failed:
-        warnings.warn(
-            f"{len(failed)} of {len(changes)} trainings failed and are left out, the first with: {failed[0].error}; "
-            "see .failures",
-            stacklevel=4,
-        )
-    kept = sorted(models)
-    return together([models[place] for place in kept]), tuple(changes[place] for place in kept), failed
-
-
-def _attempt(function: Training, place: int, rows: NDArray[np.int64], seed: int) -> tuple[int, Any, str, str]:
-    try:
-        with one_thread():
-            model = function(rows, seed)
-        if not callable(model):
-            raise TypeError(f"the training returned {_no_model(model)}")
-        return place, model, "", ""
-    except Exception as error:
-        return place, None, f"{type(error).__name__}: {error}", traceback.format_exc()
-
-
-def check_rows_only(change: Retraining, rows: int) -> None:
-    tuned = change.settings or change.parameters
-    if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or tuned:
-        raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
-    if change.left_out is not None and not 0 <= change.left_out < rows:
-        raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
+def _returned(model: Any) -> Model:
+    if not callable(model):
+        raise TypeError(f"the training returned {_no_model(model)}")
+    return _ready(model)
 
 
 def _ready(model: Model) -> Model:

@@ -13,13 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.families import external_models
-from holdfast.families.external_models import Failure, Training
+from holdfast.families.collecting import Failure
+from holdfast.families.external_models import Training
 from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.families.table_models import TableModels
-from holdfast.models.deployed import searched
+from holdfast.models.abilities import able
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
 from holdfast.models.model import Model, check_callable, classes_of
@@ -314,7 +315,7 @@ class Family:
 
 
 def _searched(stack: Members) -> Members:
-    fast = tuple(map(searched, stack.helped))
+    fast = tuple(able(model).searched for model in stack.helped)
     return stack if all(one is other for one, other in zip(fast, stack.helped, strict=True)) else Models(fast)
 
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.families.estimator_data import asked_like
 from holdfast.families.external_models import read_perceptron
 from holdfast.families.family import Family
 from holdfast.families.recipe import Retraining
-from holdfast.families.stack import Members
-from holdfast.families.table_models import TableModels, together
-from holdfast.models.adapting import is_ours, read_as, same_reader
-from holdfast.models.deployed import Deployed, How, Outputs
+from holdfast.families.table_models import together
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
+from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import Layers
 from holdfast.models.files.reading import read_own, remember_file
-from holdfast.models.frameworks import black_box, estimators
-from holdfast.models.frameworks.torch_modules import Used
-from holdfast.models.identity import identities, identity
+from holdfast.models.identity import identities, identity, is_estimator
 from holdfast.models.model import Model
-from holdfast.models.questions.boosters import Margins
 from holdfast.tabular.encoding import Encoding
-
-OUTPUTS: dict[str, Outputs] = {"logit": "logits", "probability": "probabilities"}  # of networks with one output
 
 
 def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
@@ -48,9 +41,7 @@ def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
 
 
 def family_of(models: Sequence[Model], retrainings: tuple[Retraining, ...]) -> Family:
-    members: Members = together(models)
-    if isinstance(members, TableModels):
-        members = replace(members, lean=True)
+    members = together(models)
     return Family((members,), retrainings, tuple(range(len(members))), fingerprints=tuple(map(identity, models)))
 
 
@@ -83,20 +74,23 @@ def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
         return model  # type: ignore[no-any-return]
     if not isinstance(deployed, Deployed):
         return _beside_network(model, encoding)
-    if not same_reader(model, deployed.own):
-        return read_as(model, encoding, How())
-    ask = deployed.ask
-    if isinstance(ask, Margins) and type(model) is type(deployed.own):
-        return Deployed(model, encoding, replace(ask, booster=model), f"{type(model).__module__}, asked for margins")
-    if isinstance(ask, estimators.Question) and _fits(ask, model):
-        return asked_like(ask, model, encoding)
-    return read_as(model, encoding, how_of(deployed))
+    adapter, own = deployed.ask, deployed.own
+    if not isinstance(adapter, Adapter) or not same_framework(model, own):
+        return unhelped(adapter_of(model, encoding, How()))
+    if is_estimator(own) and is_estimator(model):
+        if not _same_columns(own, model):
+            return unhelped(adapter_of(model, encoding, How()))
+        alike = type(model) is type(own)  # another class may be asked for other outputs
+        return unhelped(
+            adapter_like(adapter, model) if alike else adapter_of(model, encoding, How(takes=adapter.input.takes))
+        )
+    return unhelped(adapter_of(model, encoding, adapter.how))
 
 
 def _beside_network(model: Any, encoding: Encoding) -> Model:
     """The deployed model takes encoded rows in torch, and so does a function beside it."""
     plain_function = callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
-    return model if plain_function and not hasattr(model, "forward") else read_as(model, encoding, How())
+    return model if plain_function and not hasattr(model, "forward") else unhelped(adapter_of(model, encoding, How()))
 
 
 def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
@@ -109,12 +103,10 @@ def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
     return read
 
 
-def _fits(ask: estimators.Question, model: Any) -> bool:
+def _same_columns(own: Any, model: Any) -> bool:
     """Whether an estimator has the same classes, and takes as many columns under the same names."""
-    own = ask.model
-    if not hasattr(model, "classes_"):
-        return False
-    pairs = [(_held(own, name), _held(model, name)) for name in ("classes_", "n_features_in_", "feature_names_in_")]
+    names = ("classes_", "n_features_in_", "feature_names_in_")
+    pairs = [(_held(own, name), _held(model, name)) for name in names]
     return all((one is None) == (other is None) and np.array_equal(one, other) for one, other in pairs)
 
 
@@ -123,18 +115,3 @@ def _held(model: Any, part: str) -> Any:
         return getattr(model, part, None)
     except Exception:  # whatever a property of theirs raises
         return None
-
-
-def how_of(model: Deployed) -> How:
-    """How a model is asked, whether the user has said so or it was found out."""
-    ask, used = model.ask, getattr(model.ask, "__self__", None)
-    if isinstance(used, Used):
-        kind = used.reading.kind
-        return How(used.given.takes, OUTPUTS.get(kind, kind), used.reading.classes)  # type: ignore[arg-type]
-    if isinstance(ask, Margins):
-        return How(ask.feed.takes, None, ask.classes)
-    if isinstance(ask, black_box.Question):
-        known, places = model.encoding.schema.classes, ask.classes.places
-        order = tuple(known[places.index(output)] for output in range(len(known)))
-        return How(ask.feed.takes, ask.outputs, None if ask.outputs == "labels" else order)
-    return How()

@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,32 +17,31 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.families.boosters import estimator_of, is_booster, question_for
+from holdfast.families.boosters import adapter_for, estimator_of
+from holdfast.families.collecting import Collected
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.estimator_data import (
     Rows,
-    asked_like,
     fingerprint_rows,
     fingerprint_run,
     is_fitted,
     own_labels,
     prepared,
-    question_of,
     rows_for,
     seed_names,
 )
-from holdfast.families.external_models import Failure
 from holdfast.families.family import Family
 from holdfast.families.judging import compared_rows, judged, rather, say_what_is_one_model
-from holdfast.families.packing import PackingError, packed, unpacked
+from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining
 from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
-from holdfast.families.stored_estimators import as_bytes, as_tensor, remember_runs
+from holdfast.families.stored_models import as_bytes, as_tensor, remember_runs, state_of
 from holdfast.families.table_models import TableModels, encoding_digest
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
-from holdfast.models.adapting import read_as
-from holdfast.models.deployed import Deployed, How
-from holdfast.models.frameworks.estimators import Question
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapting import adapter_like, adapter_of, helped, unhelped
+from holdfast.models.deployed import Deployed
+from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
@@ -133,7 +132,7 @@ def refit(
 class _Job:
     estimator: Any
     deployed: Deployed | None  # None where the estimator has not been fitted
-    question: Question | None  # how a refit is asked, likewise
+    adapter: Adapter | None  # how a refit is asked, likewise
     encoding: Encoding
     retrainings: tuple[Retraining, ...]
     rows: Rows  # old ones, then new ones
@@ -161,10 +160,10 @@ class _Job:
         return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
 
     def task(self, place: int, keep: bool) -> tuple[Any, ...]:
-        """What `_fit` gets."""
+        """What `_fit` gets beside the rows."""
         change = self.retrainings[place]
         labels = self.labels[labels_of(change, self.pool).numpy()]
-        return place, prepared(self.estimator, change), self.rows, labels, rows_of(change, self.pool).numpy(), keep
+        return place, prepared(self.estimator, change), labels, rows_of(change, self.pool).numpy(), keep
 
 
 def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining]) -> _Job:
@@ -178,25 +177,27 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     whole = table if new is None else pd.concat([table, new], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, question, told = _to_fit(own, deployed, table, y[: len(table)])
+    estimator, adapter, told = _to_fit(own, deployed, table, y[: len(table)])
     for change in retrainings:
         _check_change(change, estimator, pool)
-    rows, labels = rows_for(question, whole, encoding), own_labels(question, encoding)
-    job = _Job(estimator, deployed, question, encoding, retrainings, rows, labels, pool, table, told)
+    rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
+    job = _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, table, told)
     _say_what_seeds_do(job)
     return job
 
 
-def _to_fit(own: Any, deployed: Deployed | None, table: pd.DataFrame, y: Tensor) -> tuple[Any, Question | None, str]:
+def _to_fit(own: Any, deployed: Deployed | None, table: pd.DataFrame, y: Tensor) -> tuple[Any, Adapter | None, str]:
     """The estimator, how it is asked, and how its parameters are known where it is made of a booster."""
     if deployed is None:
         return own, None, ""
+    if not isinstance(deployed.ask, Adapter):
+        raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
     if not is_booster(own):
-        return own, question_of(deployed), ""
-    as_asked = question_for(deployed, None)
+        return own, deployed.ask, ""
+    as_asked = adapter_for(deployed.ask, None)
     labels = own_labels(as_asked, deployed.encoding)[y.numpy()]
     estimator, told = estimator_of(own, rows_for(as_asked, table, deployed.encoding), labels)
-    return estimator, question_for(deployed, estimator), told
+    return estimator, adapter_for(deployed.ask, estimator), told
 
 
 def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
@@ -215,7 +216,8 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, De
             f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
             f"encoding=..., got {encoding!r}"
         )
-    return encoding, read_as(own, encoding, How()) if is_booster(own) or is_fitted(own) else None
+    fitted = is_booster(own) or is_fitted(own)
+    return encoding, helped(adapter_of(own, encoding, How())) if fitted else None
 
 
 def _checked_changes(changes: Any) -> tuple[Retraining, ...]:
@@ -298,7 +300,7 @@ class _Fitted:
 
 
 def _fit(
-    place: int, estimator: Any, rows: Rows, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool
+    rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool
 ) -> _Fitted:
     from threadpoolctl import threadpool_limits
 
@@ -316,82 +318,78 @@ def _fit(
     if not keep:
         return _Fitted(place, estimator, warned=warned)
     try:
-        return _Fitted(place, estimator, packed(estimator), warned=warned)
+        return _Fitted(place, estimator, packed(estimator).contents, warned=warned)
     except PackingError as error:
         return _Fitted(place, estimator, unkept=str(error), warned=warned)
 
 
-class _Made:
+class _Made(Collected[Deployed]):
     """Members as they come in, from the store or newly fitted."""
 
     def __init__(self, job: _Job, entry: Entry | None) -> None:
+        super().__init__(job.retrainings, "fits")
         self.job, self.entry = job, entry
-        self.models: dict[int, Deployed] = {}
         self.contents: dict[int, bytes] = {}
-        self.failures: dict[int, Failure] = {}
         self.warned: dict[int, str] = {}
-        self.question = job.question
+        self.unkept = ""  # why it is not put into the store
+        self.adapter = job.adapter
         known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
                 self.contents[place] = as_bytes(known[name]["skops"])
-                self._add(place, unpacked(self.contents[place]))
+                self.models[place] = self._asked(unpacked(Packed("skops", self.contents[place])))
 
     def fit(self, workers: int | None, progress: bool) -> None:
-        count = len(self.job.retrainings)
+        count = len(self.changes)
         missing = [place for place in range(count) if place not in self.models]
         LOG.info("fitting %d of %d models", len(missing), count)
         with bar(f"Fitting {count} models", count, progress) as advance:
             advance(count - len(missing))
-            for fitted in _fitted(self.job, missing, workers, self.entry is not None):
+
+            def done(fitted: _Fitted) -> None:
                 self._take(fitted)
                 advance(1)
-        _say_what_went_wrong(self)
+
+            _fit_all(self.job, missing, workers, self.entry is not None, done)
 
     def _take(self, fitted: _Fitted) -> None:
-        change = self.job.retrainings[fitted.place]
         if fitted.estimator is None:
-            self.failures[fitted.place] = Failure(change, fitted.error, fitted.details)
+            self.fail(fitted.place, fitted.error, fitted.details)
             return
         if fitted.warned:
             self.warned[fitted.place] = fitted.warned[0]
         if fitted.unkept and self.entry is not None:
-            warnings.warn(
-                f"the family is not kept in {self.entry.folder.parent}: {fitted.unkept}; fitting goes on",
-                stacklevel=5,
-            )
+            self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fitted.unkept}"
             self.entry = None
-        try:
-            self._add(fitted.place, fitted.estimator)
-        except Exception as error:  # an estimator that cannot be asked
-            self.failures[fitted.place] = Failure(change, f"{type(error).__name__}: {error}", traceback.format_exc())
-            return
-        if self.entry is not None:
+        if self.take(fitted.place, lambda: self._asked(fitted.estimator)) and self.entry is not None:
             if not self.contents:
-                check_room(self.entry.folder.parent, 2 * len(fitted.contents) * len(self.job.retrainings))
+                check_room(self.entry.folder.parent, 2 * len(fitted.contents) * len(self.changes))
             self.contents[fitted.place] = fitted.contents
             add_members(self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]})
 
-    def _add(self, place: int, estimator: Any) -> None:
-        if self.question is None:  # what was not fitted is asked as its first refit can be
-            self.question = question_of(read_as(estimator, self.job.encoding, How()))
-        self.models[place] = asked_like(self.question, estimator, self.job.encoding)
+    def _asked(self, estimator: Any) -> Deployed:
+        if self.adapter is None:  # what was not fitted is asked as its first refit can be
+            self.adapter = adapter_of(estimator, self.job.encoding, How())
+        return unhelped(adapter_like(self.adapter, estimator))
 
     def family(self) -> Family:
-        if not self.models:
-            first = next(iter(self.failures.values()))
-            raise RuntimeError(
-                f"none of {len(self.job.retrainings)} fits gave a model; the first said:\n{first.details}"
+        if self.unkept:
+            warnings.warn(self.unkept, stacklevel=3)
+        models, retrainings, failures = self.finished(3)
+        if self.warned:
+            warnings.warn(
+                f"{len(self.warned)} of {len(self.changes)} members warned while they were fitted, the first with: "
+                f"{self.warned[min(self.warned)]}",
+                stacklevel=3,
             )
-        kept = sorted(self.models)
         family = Family(
-            (TableModels(tuple(self.models[place] for place in kept), self.job.encoding, refitted=True),),
-            tuple(self.job.retrainings[place] for place in kept),
-            tuple(range(len(kept))),
-            fingerprints=tuple(self.job.fingerprints[place] for place in kept),
+            (TableModels(tuple(models), self.job.encoding, refitted=True),),
+            retrainings,
+            tuple(range(len(models))),
+            fingerprints=tuple(self.job.fingerprints[place] for place in sorted(self.models)),
             data=self.job.data,
             told=self.job.told,
-            failures=tuple(self.failures[place] for place in sorted(self.failures)),
+            failures=failures,
         )
         remember_runs(family)
         return family
@@ -399,37 +397,22 @@ class _Made:
     def keep(self, family: Family) -> None:
         """Whole, if no member failed: else its parts stay, and the next run tries those again."""
         if self.entry is not None and not self.failures:
-            finish_entry(
-                self.entry, family, [{str(place): as_tensor(self.contents[place]) for place in sorted(self.models)}]
-            )
+            files = (Packed("skops", self.contents[place]) for place in sorted(self.models))
+            finish_entry(self.entry, family, [state_of(files)])
 
 
-def _fitted(job: _Job, places: Sequence[int], workers: int | None, keep: bool) -> Iterator[_Fitted]:
+def _fit_all(
+    job: _Job, places: Sequence[int], workers: int | None, keep: bool, done: Callable[[_Fitted], None]
+) -> None:
     """Every one of these members, as they come: here while that takes no longer than starting processes would."""
     rest = list(places)
     most = workers or cores()
     started = time.perf_counter()
     while rest and (most == 1 or (workers is None and time.perf_counter() - started < SMALL)):
-        yield _fit(*job.task(rest.pop(0), keep))
+        done(_fit(job.rows, *job.task(rest.pop(0), keep)))
     if rest:
-        yield from in_workers(_fit, (job.task(place, keep) for place in rest), min(most, len(rest)))
-
-
-def _say_what_went_wrong(made: _Made) -> None:
-    count = len(made.job.retrainings)
-    if made.failures and made.models:
-        first = made.failures[min(made.failures)]
-        warnings.warn(
-            f"{len(made.failures)} of {count} fits failed and are left out, the first with: {first.error}; see "
-            ".failures",
-            stacklevel=4,
-        )
-    if made.warned:
-        warnings.warn(
-            f"{len(made.warned)} of {count} members warned while they were fitted, the first with: "
-            f"{made.warned[min(made.warned)]}",
-            stacklevel=4,
-        )
+        tasks = (job.task(place, keep) for place in rest)
+        in_workers(_fit, tasks, min(most, len(rest)), done, shared=(job.rows,))
 
 
 # ---- are they like the deployed model? ----

@@ -12,8 +12,8 @@ from holdfast.families.family import Family
 from holdfast.families.judging import compared_rows, judged
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training import train
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks.torch_modules import Used
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
@@ -61,11 +61,11 @@ def _check_module(deployed: Model) -> None:
     """A module that is asked otherwise than a recipe asks its networks is another model than they are."""
     if not isinstance(deployed, Deployed) or not isinstance(deployed.own, nn.Module):
         return
-    used = getattr(deployed.ask, "__self__", None)
-    if not isinstance(used, Used):
+    if not isinstance(deployed.ask, Adapter):
         return
-    reading = used.reading
-    if used.given.takes != "encoded" or reading.kind != "logits" or reading.order != tuple(range(len(reading.order))):
+    given, output = deployed.ask.input, deployed.ask.output
+    as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
+    if given.takes != "encoded" or not as_trained:
         raise ValueError(
             f"{deployed}: a recipe trains modules that take encoded rows and give one logit per class, in the order of "
             "the schema; retrain this one with a function of your own that takes (rows, seed) and returns the module"

@@ -45,7 +45,7 @@ from holdfast.families.packing import PackingError, packed
 from holdfast.families.perceptron import Network, Perceptron, aligned
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.stack import Members, Stack
-from holdfast.families.stored_estimators import as_tensor, described, read_estimators, remember_runs
+from holdfast.families.stored_models import described, read_models, remember_runs, state_of
 from holdfast.families.table_models import TableModels
 from holdfast.families.training_data import Pool
 from holdfast.models.identity import OBJECT
@@ -57,7 +57,7 @@ from holdfast.utils.sealing import sealed
 
 LOG = logging.getLogger(__name__)
 NOT_OWN = ("kind", "settings", "parameters")  # what a network's fingerprint has elsewhere, or not at all
-ESTIMATORS = "estimators"  # begins the description of members that `refit` has made
+MODELS = "models"  # begins the description of members that are models of other libraries
 PADDED = 3  # the algorithm's number for perceptrons that are trained with wider layers
 
 
@@ -101,11 +101,11 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
 def save_family(family: Family, folder: str | Path) -> Path:
     """Write a family to a folder, in the place of the one that may be there. `load_family` reads it.
 
-    The manifest is written last, so that the folder never holds half a family. Models that were made elsewhere are not
-    written: save those where they were made.
+    The manifest is written last, so that the folder never holds half a family. Functions and torch modules that were
+    made elsewhere are code and are not written: save those where they were made.
 
     Args:
-        family: networks of `train`, or estimators of `refit`
+        family: networks of `train`, estimators of `refit`, models of scikit-learn, XGBoost, LightGBM, ONNX or Keras
         folder: where to write; it comes back
 
     Examples:
@@ -131,13 +131,13 @@ def save_family(family: Family, folder: str | Path) -> Path:
 
 
 def _tensors(family: Family, stack: Members) -> State:
-    """What is kept of some members: the tensors of networks, the skops files of estimators as bytes."""
+    """What is kept of some members: the tensors of networks, the files of other models as bytes."""
     if isinstance(stack, Stack):
         return stack.state
     if not isinstance(stack, TableModels):
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     try:
-        return {str(place): as_tensor(packed(model.own)) for place, model in enumerate(stack.models)}
+        return state_of(packed(model.own) for model in stack.models)
     except PackingError as error:
         raise ValueError(f"{family} cannot be kept: {error}; save its models where they were made") from error
 
@@ -158,7 +158,7 @@ def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
 
 
 def _manifest(family: Family, digest: str) -> dict[str, Any]:
-    own = {"estimators": [described(stack) for stack in family.stacks if isinstance(stack, TableModels)]}
+    own = {"models": [described(stack) for stack in family.stacks if isinstance(stack, TableModels)]}
     return {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
@@ -173,11 +173,11 @@ def _manifest(family: Family, digest: str) -> dict[str, Any]:
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
-    } | ({**own, "surrogates": family.surrogates, "told": family.told} if own["estimators"] else {})
+    } | ({**own, "surrogates": family.surrogates, "told": family.told} if own["models"] else {})
 
 
 def _description(stack: Members) -> str:
-    return stack.architecture.description if isinstance(stack, Stack) else f"{ESTIMATORS}: {stack.name}"
+    return stack.architecture.description if isinstance(stack, Stack) else f"{MODELS}: {stack.name}"
 
 
 def load_family(
@@ -192,7 +192,7 @@ def load_family(
         folder: what `save_family` has written
         network: of a family of torch modules, the ``network`` of its recipe again: code is not kept
         like: of a family of torch modules, rows like those it was trained on
-        encoding: of a family of estimators, the encoding that it was made with
+        encoding: of a family of models that take tables, the encoding that it was made with
 
     Examples:
         >>> import holdfast as hf
@@ -251,14 +251,19 @@ def _family(
     like: Tensor | None,
     encoding: Encoding | None,
 ) -> Family:
+    if "estimators" in manifest:  # format 1, which kept one way of asking for all
+        raise StoreError(
+            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
+            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
+        )
     states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
     for name, tensor in tensors.items():
         place, _, own = name.partition("/")
         states[int(place)][own] = tensor if like is None else tensor.to(like.device)
-    abouts = iter(manifest.get("estimators", ()))
+    abouts = iter(manifest.get("models", ()))
     stacks = tuple(
-        read_estimators(folder, next(abouts), state, encoding)
-        if description.startswith(ESTIMATORS)
+        read_models(folder, next(abouts), state, encoding)
+        if description.startswith(MODELS)
         else Stack(_architecture(folder, description, known, state), state)
         for description, state in zip(manifest["networks"], states, strict=True)
     )

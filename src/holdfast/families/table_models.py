@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models, one_by_one
-from holdfast.models.deployed import Ask, Deployed
-from holdfast.models.frameworks.estimators import Question, deployed_by
+from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.input_spec import InputSpec
+from holdfast.models.adapters.seen import as_fitted
+from holdfast.models.adapting import helped
+from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, checked_logits
-from holdfast.models.questions.asking import Feed
-from holdfast.models.questions.boosters import Margins
-from holdfast.models.questions.inputs import as_fitted
-from holdfast.models.trees.reading import deployed_by_margins
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 
@@ -32,7 +32,6 @@ class TableModels:
     models: tuple[Deployed, ...]
     encoding: Encoding
     refitted: bool = False  # by `refit`: known to be retrainings, and not copies of one another
-    lean: bool = False  # as refits are: what helps a search is made when one is wanted
 
     def __len__(self) -> int:
         return len(self.models)
@@ -58,19 +57,12 @@ class TableModels:
 
     def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
         """A member as `as_model` reads it: with whatever helps a search."""
-        return self._helped(self.models[place])
-
-    def _helped(self, member: Deployed) -> Deployed:
-        if not (self.refitted or self.lean) or member.exact is not None or member.ensemble is not None:
-            return member
-        if isinstance(member.ask, Margins):
-            return deployed_by_margins(member.ask)
-        return deployed_by(member.ask, self.encoding) if isinstance(member.ask, Question) else member
+        return _helped(self.models[place])
 
     @cached_property
     def helped(self) -> tuple[Model, ...]:
         """Read once: that takes long."""
-        return tuple(map(self._helped, self.models))
+        return tuple(map(_helped, self.models))
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         if not len(x):
@@ -78,40 +70,25 @@ class TableModels:
             return
         odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
         table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
-        for ask in _fed_once(self.models, table):
-            logits = checked_logits(torch.from_numpy(ask(table)), len(x)).to(x.device)
+        fed: dict[InputSpec, Any] = {}  # the table as members take it, made once for all that take it alike
+        for model in self.models:
+            logits = checked_logits(torch.from_numpy(_asked(model.ask, table, fed)), len(x)).to(x.device)
             yield logits.masked_fill(odd[:, None], torch.nan)[None]
 
     def logits_of(self, x: Tensor, places: Tensor) -> Tensor:
         return one_by_one(x, places, lambda place, rows: self.models[place](rows))
 
 
-@dataclass(frozen=True)
-class _Fed(Feed):
-    """What members are given of one table, made once. They ask about all of its rows, or about some."""
-
-    given: Any = None
-
-    def __call__(self, table: pd.DataFrame) -> Any:
-        if len(table) == len(self.given):
-            return self.given
-        rows = table.index.to_numpy()  # the whole table counts its rows
-        return self.given.iloc[rows] if isinstance(self.given, pd.DataFrame) else self.given[rows]
+def _helped(member: Deployed) -> Deployed:
+    return helped(member.ask) if member.lean and isinstance(member.ask, Adapter) else member
 
 
-def _fed_once(models: Sequence[Deployed], table: pd.DataFrame) -> Iterator[Ask]:
-    """How each member is asked about the table, which is written once for all that take it in the same way."""
-    fed: dict[Any, _Fed] = {}
-    for model in models:
-        ask = model.ask
-        if not isinstance(ask, (Question, Margins)):
-            yield ask
-            continue
-        own = ask.feed
-        key = own.takes, own.columns, own.as_array, own.categories
-        if key not in fed:
-            fed[key] = _Fed(own.encoding, *key, given=own(table))
-        yield replace(ask, feed=fed[key])
+def _asked(ask: Ask, table: pd.DataFrame, fed: dict[InputSpec, Any]) -> NDArray[np.float64]:
+    if not isinstance(ask, Adapter):
+        return ask(table)
+    if ask.input not in fed:
+        fed[ask.input] = ask.rows(table)
+    return ask.logits(fed[ask.input])
 
 
 def together(models: Sequence[Model]) -> Members:

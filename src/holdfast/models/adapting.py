@@ -9,22 +9,17 @@ from typing import Any, get_args
 from torch import Tensor
 
 from holdfast.models import suspicions
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.input_spec import InputSpec, Takes
+from holdfast.models.adapters.output_spec import Outputs, OutputSpec
 from holdfast.models.asked import Asked
-from holdfast.models.deployed import Deployed, How, Outputs, Takes
-from holdfast.models.frameworks import (
-    black_box,
-    estimators,
-    keras_models,
-    lightgbm_trees,
-    onnx_models,
-    torch_modules,
-    xgboost_trees,
-)
+from holdfast.models.deployed import Deployed
+from holdfast.models.frameworks import boosters, estimators, functions, keras_models, onnx_models, torch_modules
 from holdfast.models.merged import Merged
 from holdfast.tabular.encoding import Encoding
 
 # The first whose `knows(model)` is true reads the model.
-READERS = (keras_models, torch_modules, onnx_models, xgboost_trees, lightgbm_trees, estimators, black_box)
+READERS = (keras_models, torch_modules, onnx_models, boosters, estimators, functions)
 
 
 def as_model(
@@ -72,20 +67,51 @@ def as_model(
         return model  # type: ignore[no-any-return]
     how = How(takes, outputs, classes)
     _check_how(how)
-    read = read_as(model, encoding, how)
+    adapter = adapter_of(model, encoding, how)
+    read = helped(adapter)
     others = getattr(_reader(model), "others", None)  # ways to ask the model otherwise, where its reader knows some
-    suspicions.warn_of(read, others and partial(others, read, how))
+    suspicions.warn_of(read, others and partial(others, adapter, how))
     return read
 
 
-def read_as(model: Any, encoding: Encoding, how: How) -> Deployed:
-    """The model, asked in a way that is known: as another like it is asked."""
-    read: Deployed = _reader(model).deployed(model, encoding, how)
-    return read
+def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
+    """How a model is asked: as far as the user has said, and else as is found out."""
+    found: Adapter = _reader(model).adapter_of(model, encoding, how)
+    return found
 
 
-def same_reader(one: Any, other: Any) -> bool:
-    """Whether two models are of one framework, so that one can be asked as the other is."""
+def helped(adapter: Adapter) -> Deployed:
+    """The model with whatever helps a search: its gradient, its trees."""
+    found: Deployed = _reader(adapter.own).helped(adapter)
+    return found
+
+
+def unhelped(adapter: Adapter) -> Deployed:
+    """The model as it can be asked, and nothing more: what helps a search takes long to make."""
+    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", lean=True)
+
+
+def adapter_like(adapter: Adapter, model: Any) -> Adapter:
+    """Another model of the same kind, asked as this one is."""
+    return adapter.like(model, _reader(model).call_of(model, adapter.way))
+
+
+def read_adapter(written: dict[str, Any], model: Any, encoding: Encoding) -> Adapter:
+    """The adapter that `Adapter.written` described, for a model that was read again."""
+    given, output = written["input"], written["output"]
+    return Adapter(
+        model,
+        encoding,
+        written["name"],
+        written["way"],
+        _reader(model).call_of(model, written["way"]),
+        InputSpec(**given | {"columns": tuple(given["columns"])}),
+        OutputSpec(**output | {name: tuple(output[name]) for name in ("classes", "places")}),
+    )
+
+
+def same_framework(one: Any, other: Any) -> bool:
+    """Whether one of two models can be asked as the other is."""
     return _reader(one) is _reader(other)
 
 

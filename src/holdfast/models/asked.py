@@ -7,7 +7,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from holdfast.models.deployed import searched, surrogate
+from holdfast.models.abilities import able
 from holdfast.models.identity import identities
 from holdfast.models.model import Model, check_callable, checked_logits
 
@@ -36,12 +36,12 @@ class Asked:
 
     @cached_property
     def searched(self) -> Model:
-        return searched(self.model)
+        return able(self.model).searched
 
     @cached_property
     def surrogate(self) -> Model | None:
         """What stands in for the gradient of a model that has none."""
-        return surrogate(self.model)
+        return able(self.model).surrogate
 
 
 def asked(model: Model) -> Asked:
@@ -63,5 +63,5 @@ def names_of(model: Model) -> frozenset[str]:
 
 def leading(model: Model) -> Model:
     """The model that gradients are taken of: the model itself, or what stands in for one that has none."""
-    own = model.surrogate if isinstance(model, Asked) else surrogate(model)
+    own = model.surrogate if isinstance(model, Asked) else able(model).surrogate
     return model if own is None else own

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.model import Model, checked_logits
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class LeastSure:
         each = margins(torch.cat(logits)).gather(1, label[order, None])[:, 0] * weight[who, row, label][order]
         return torch.zeros_like(weight[0]).index_put((row[order], label[order]), each, accumulate=True)
 
-    # ---- what helps a search, where models are not of torch: `models.deployed` asks for it ----
+    # ---- `Abilities` ----
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
@@ -139,21 +140,25 @@ class LeastSure:
         return (self.deployed, *getattr(self.members, "foreign", ()))
 
     @cached_property
+    def has_gradient(self) -> bool:
+        return all(able(model).has_gradient for model in self.models)
+
+    @cached_property
     def searched(self) -> LeastSure:
         """The same, with everybody asked through what is faster and says the same, where there is that."""
-        from holdfast.models.deployed import searched
-
-        members: Any = self.committee or getattr(self.members, "searched", self.members)
-        deployed = searched(self.deployed)
+        members: Any = self.trees or getattr(self.members, "searched", self.members)
+        deployed = able(self.deployed).searched
         same = deployed is self.deployed and members is self.members
         return self if same else replace(self, deployed=deployed, members=members)
 
-    @cached_property
-    def committee(self) -> Committee | None:
-        """All of them as trees over the same cells; None where not all are of trees."""
-        from holdfast.models.deployed import ensemble_of
+    @property
+    def ensemble(self) -> None:
+        return None
 
-        if len(self.models) <= len(self.members) or any(ensemble_of(model) is None for model in self.models):
+    @cached_property
+    def trees(self) -> Committee | None:
+        """All of them as trees over the same cells; None where not all are of trees."""
+        if len(self.models) <= len(self.members) or any(able(model).ensemble is None for model in self.models):
             return None
         from holdfast.models.trees.committee import committee_of
 
@@ -162,17 +167,15 @@ class LeastSure:
     @cached_property
     def learned(self) -> tuple[Tensor, Tensor]:
         """Rows that every model is asked about once, and what all of them say together."""
-        from holdfast.models.deployed import has_gradient, learned_by
-
-        rows, _ = learned_by(next(model for model in self.models if not has_gradient(model)))
+        rows, _ = next(able(model) for model in self.models if not able(model).has_gradient).learned
         return rows, self.searched(rows)
 
     @cached_property
-    def surrogate(self) -> Model:
-        """What resembles the deployed model, as sure as it is of itself: to say which moves to try first."""
-        from holdfast.models.deployed import searched, surrogate
-
-        leads = surrogate(self.deployed) or searched(self.deployed)
+    def surrogate(self) -> Model | None:
+        """What resembles the deployed model, as sure as it is of itself."""
+        if self.has_gradient:
+            return None
+        leads = able(self.deployed).surrogate or able(self.deployed).searched
         return lambda x: with_undecided(margins(leads(x)), self.margin)
 
 

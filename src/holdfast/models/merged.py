@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.model import Model, check_callable, checked_logits
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.ensemble import Ensemble
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -27,6 +32,35 @@ class Merged:
     @property
     def fingerprint(self) -> str | None:
         return getattr(self.model, "fingerprint", None)
+
+    # ---- `Abilities`: those of the model inside ----
+
+    @property
+    def has_gradient(self) -> bool:
+        return able(self.model).has_gradient
+
+    @property
+    def searched(self) -> Model:
+        inner = able(self.model).searched
+        return self if inner is self.model else Merged(inner, self.groups)
+
+    @property
+    def surrogate(self) -> Model | None:
+        inner = able(self.model).surrogate
+        return None if inner is None else Merged(inner, self.groups)
+
+    @property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        rows, logits = able(self.model).learned
+        return rows, merge_logits(logits, self.groups)
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        return able(self.model).ensemble
+
+    @property
+    def trees(self) -> Ensemble | None:
+        return self.ensemble
 
 
 def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:

@@ -27,6 +27,7 @@ Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2 (Notatio
 logits f_i.
 """
 
+LEAST_PROBABILITY = 1e-12  # whose logarithm is taken: a model that is certain is as good as certain
 NO_CLASS = -1  # of a row for which the model answers NaN
 
 

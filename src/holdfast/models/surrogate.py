@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from holdfast.models.adapters.probing import known_rows, random_rows
 from holdfast.models.model import Model
-from holdfast.models.questions.probing import known_rows, random_rows
-
-if TYPE_CHECKING:
-    from holdfast.models.deployed import Deployed
+from holdfast.tabular.encoding import Encoding
 
 HIDDEN = (64, 32)
 LARGEST = 20.0  # logit that is learned: beyond, a model is sure, and how sure says nothing
 MOST = 4000  # rows that are learned from
 
 
-def rows_to_learn(deployed: Deployed) -> Tensor:
+def rows_to_learn(encoding: Encoding) -> Tensor:
     """Known rows, some of them if there are many; random ones where the encoding knows none: (m, d)."""
-    known = known_rows(deployed.encoding, MOST)
-    return random_rows(deployed.encoding, MOST // 2).float() if known is None else deployed.encoding.encode(known)
+    known = known_rows(encoding, MOST)
+    return random_rows(encoding, MOST // 2).float() if known is None else encoding.encode(known)
 
 
-def surrogate_of(deployed: Deployed) -> Model:
-    """A network fitted to what the model says of the rows that it was asked about once for all."""
+def surrogate_of(x: Tensor, answers: Tensor) -> Model:
+    """A network fitted to what a model says of rows that it was asked about once for all searches."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
 
-    x, answers = deployed.learned
     logits = answers.clamp(-LARGEST, LARGEST)
     centred = (logits - logits.mean(1, keepdim=True)).numpy()
     network = MLPRegressor(hidden_layer_sizes=HIDDEN, early_stopping=len(x) >= 100, max_iter=100, random_state=0)

@@ -15,9 +15,11 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from holdfast.models.deployed import Ask, Deployed
+from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.output_spec import BY_POSITION, shown
+from holdfast.models.adapters.probing import sample
+from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, predict_or_none
-from holdfast.models.questions.feeding import sample
 from holdfast.tabular.encoding import Encoding
 
 ASKED = 1000  # rows of a table that are enough to see whether its classes are in order
@@ -42,6 +44,20 @@ def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 
         return
     for one in told:
         warnings.warn(one, stacklevel=stacklevel)
+
+
+def check_order(adapter: Adapter, found: Labels, labels: Labels | None) -> None:
+    """Raise where numbers were matched with classes by position and another order fits the known labels far better."""
+    if labels is None or not adapter.output.note.startswith(BY_POSITION):
+        return
+    ours = adapter.encoding.schema.classes
+    better = _better_order(found, labels, ours)
+    if better is not None:
+        raise ValueError(
+            f"{adapter.name} has the classes {shown(adapter.output.classes)}: as {ours}, the schema's order, it is "
+            f"right for {better.right:.0%} of the known rows, as {better.order} for {better.otherwise:.0%}; pass "
+            f"classes={better.order} or classes={ours}"
+        )
 
 
 def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> None:

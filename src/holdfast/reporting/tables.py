@@ -145,7 +145,7 @@ def family_text(entry: Entry) -> Text:
     if not entry.complete:
         return text
     manifest = read_manifest(entry.folder)
-    if manifest.get("estimators"):
+    if manifest.get("models"):
         return text.append(_estimators_text(manifest))
     family = load_family(entry.folder)
     text.append(f"\nnetworks  {family}\nrecipe    {family.recipe}\ndata      {(family.data or '-')[:20]}")
@@ -158,7 +158,7 @@ def family_text(entry: Entry) -> Text:
 
 def _estimators_text(manifest: dict[str, Any]) -> str:
     """Of estimators, which are asked through an encoding that is not kept: what their manifest says."""
-    versions = ", ".join(f"{name} {number}" for name, number in manifest["estimators"][0]["versions"].items())
+    versions = ", ".join(f"{name} {number}" for name, number in manifest["models"][0]["versions"].items())
     lines = [f"{', '.join(manifest['networks'])}", f"data      {(manifest['data'] or '-')[:20]}", versions]
     if manifest["accuracy"]:
         lines.append(f"accuracy  {min(manifest['accuracy']):.1%} to {max(manifest['accuracy']):.1%}")

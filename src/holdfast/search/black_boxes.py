@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.asked import Asked, itself, leading
-from holdfast.models.deployed import learned_by, trees_of
 from holdfast.search.gradients import LEAST_SCORE, slope
 from holdfast.search.moves import Task
 from holdfast.tabular.space import Space
@@ -44,7 +44,7 @@ def cheapest_of_black_box(task: Task, calls: int = CALLS) -> Tensor:
         home = task.origin.cpu()
         own = replace(task, origin=home, target=task.target.cpu(), space=task.space.to(home))
         return cheapest_of_black_box(own, calls).to(task.origin)
-    basis = Basis.of(task.space, learned_by(itself(task.model))[0].to(task.origin))
+    basis = Basis.of(task.space, able(itself(task.model)).learned[0].to(task.origin))
     best = task.origin.clone()
     for some in torch.split(torch.arange(len(best), device=best.device), PEOPLE_AT_ONCE):
         best[some] = _searched(task.of(some), basis, calls)
@@ -180,7 +180,7 @@ class _Search:
         everyone = torch.arange(len(self.best))
         self.now = self._ask(everyone, self.task.origin[:, None], torch.ones(len(self.best), 1, dtype=torch.bool))[:, 0]
         going = everyone[~(self.least == 0)]
-        _, logits = learned_by(itself(self.task.model))
+        _, logits = able(itself(self.task.model)).learned
         if bool((logits == logits[:1]).all()):  # it says the same of everybody: there is nothing to look for
             return
         if len(going) and len(self.task.space.features):
@@ -213,7 +213,7 @@ class _Search:
     def _donors(self, going: Tensor) -> None:
         """The people of the class, as the model sees them, who are cheapest to become."""
         task = self.task.of(going)
-        rows, logits = learned_by(itself(task.model))
+        rows, logits = able(itself(task.model)).learned
         rows, own = rows.to(task.origin), logits.argmax(1)
         for label in sorted(set(task.target.tolist())):
             people, wanted = rows[own == label], torch.nonzero(task.target == label).flatten()
@@ -342,7 +342,7 @@ class _Search:
         task, asked = self.task.of(going[who]), points[who, which]
         with torch.no_grad():
             scores = task.score(task.model, asked, task.target, task.origin)
-        if isinstance(task.model, Asked) and trees_of(itself(task.model)) is None:
+        if isinstance(task.model, Asked) and able(itself(task.model)).trees is None:
             task.model.tally.rows += len(asked)
         told = torch.full_like(points[..., 0], -torch.inf)
         told[who, which] = scores

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.asked import Asked, asked, itself, names_of
-from holdfast.models.deployed import has_gradient, learned_by
 from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.search.people import check_people, people_for
@@ -404,7 +404,7 @@ def counted(model: Asked, answer: Counterfactuals) -> Counterfactuals:
     if not model.tally.rows:
         return answer
     checks = min(64, len(answer)) + 2 * len(answer)
-    return replace(answer, calls=model.tally.rows + len(learned_by(model.model)[0]) + checks)
+    return replace(answer, calls=model.tally.rows + len(able(model.model).learned[0]) + checks)
 
 
 def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfactuals:
@@ -436,7 +436,7 @@ def checked_question(
 
 def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
     """How many classes the model has, if it can be searched."""
-    if has_gradient(asks.model):
+    if able(asks.model).has_gradient:
         return check_model(asks.searched, x)
     if gradient:
         check_gradient(asks.model)
@@ -445,7 +445,7 @@ def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
 
 def check_gradient(model: Model) -> None:
     """Raise where a model can be searched, but not by its gradient."""
-    if not has_gradient(model):
+    if not able(model).has_gradient:
         raise ValueError(
             f"this search needs gradients and {model} has none; MinCost (min-l1, min-l2) and Margin need none"
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.asked import itself
-from holdfast.models.deployed import trees_of
 from holdfast.search.black_boxes import CALLS, cheapest_of_black_box
 from holdfast.search.moves import Task
 from holdfast.search.trees import cheapest_of_trees, searches
@@ -16,7 +16,7 @@ def cheapest_without_gradient(task: Task, calls: int = CALLS) -> Tensor:
 
     A black box is asked about at most ``calls`` rows for each person.
     """
-    trees = trees_of(itself(task.model))
+    trees = able(itself(task.model)).trees
     if trees is None or not searches(trees, task.score):
         return cheapest_of_black_box(task, calls)
     return cheapest_of_trees(task, trees)

@@ -171,9 +171,10 @@ class Schema:
         values in sorted order. Keys and dates are left out; constants, sampling weights and columns that give the
         label away start out as mutable=False, everything else as mutable. `holdfast.inspect` says why.
         """
-        from holdfast.tabular.inference import inspect  # loads pandas, which a schema alone does not need
+        from holdfast.tabular.inference import infer  # loads pandas, which a schema alone does not need
 
-        return inspect(table, label).schema
+        found = infer(table, label)
+        return cls(found.features, label, found.classes, found.relations)
 
     def check(self, table: pd.DataFrame, labelled: bool = False) -> None:
         """Raise a ValueError that names the column, shows the values and says what to do, or return."""

@@ -13,8 +13,11 @@ from typing import Any
 
 from torch import nn
 
-from holdfast.models.adapting import as_model, read_as
-from holdfast.models.deployed import Deployed, How, Outputs, Takes
+from holdfast.models.adapters.adapter import How
+from holdfast.models.adapters.input_spec import Takes
+from holdfast.models.adapters.output_spec import Outputs
+from holdfast.models.adapting import adapter_of, as_model, helped
+from holdfast.models.deployed import Deployed
 from holdfast.models.files.lightgbm import checked_lightgbm
 from holdfast.models.files.lightgbm_settings import settings_in
 from holdfast.models.files.networks import Layers, read_into, read_layers
@@ -80,7 +83,7 @@ def read_model(
     """
     own = read_own(path, like)
     if isinstance(own, Layers):  # which `as_model` would leave as they are
-        return read_as(own, encoding, How(takes, outputs, classes))
+        return helped(adapter_of(own, encoding, How(takes, outputs, classes)))
     read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
     remember_file(read, path)
     return read

@@ -4,42 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.deployed import Deployed, How, Outputs
-from holdfast.models.questions.asking import (
-    Classes,
-    Feed,
+from holdfast.models.adapters.adapter import Adapter, Call, How, check_repeatable
+from holdfast.models.adapters.input_spec import InputSpec, one_hot_input, table_input
+from holdfast.models.adapters.output_spec import (
+    CLOSE,
     Floats,
-    agreeing,
-    by_position,
-    check_order,
-    check_repeatable,
-    checked_call,
-    classes_of,
-    described,
-    feed,
-    from_labels,
-    from_pairs,
-    from_probabilities,
-    from_scores,
-    numbers_from,
-    one_hot_feed,
+    Outputs,
+    OutputSpec,
+    in_schema_order,
+    matched_classes,
 )
-from holdfast.models.questions.inputs import names_in_schema, takes_categories
-from holdfast.models.questions.probing import FEW, real_rows, shuffled_apart, some_rows
-from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.adapters.probing import sample, shuffled_apart
+from holdfast.models.adapters.seen import names_in_schema, takes_categories
+from holdfast.models.deployed import Deployed
+from holdfast.models.frameworks.translation import exact_of
+from holdfast.models.suspicions import check_order
+from holdfast.models.trees.reading import ensemble_of_model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
 ASKED: dict[Outputs, str] = {"probabilities": "predict_proba", "logits": "decision_function", "labels": "predict"}
-CLOSE = 0.01  # logits that differ by less are as good as equal: `predict` says which class wins
-NUDGE = 1e-3  # by which the class that `predict` names is raised above the others
 _NUMBERED = re.compile(r"Column_\d+")  # the names that LightGBM makes up for an array
 
 
@@ -47,34 +38,45 @@ def knows(model: Any) -> bool:
     return any(hasattr(model, name) for name in ASKED.values())
 
 
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
+    """The first way of asking that works; where several do, the one that is right most often."""
     name = name_of(model)
     _check_kind(model, name)
-    return deployed_by(_question(model, encoding, how, name), encoding)
+    table, labels = sample(encoding)
+    failures: list[ValueError] = []
+    working: list[tuple[float, Adapter]] = []
+    for given in inputs_of(model, encoding, how, name):
+        try:
+            adapter = _answering(model, encoding, how, name, given, table)
+            logits = adapter(table)
+        except ValueError as error:
+            failures.append(error)
+            continue
+        right = 0.0 if labels is None else float((logits.argmax(axis=1) == labels).mean())
+        working.append((right, adapter))
+    if not working:
+        raise failures[0]
+    adapter = max(working, key=lambda one: one[0])[1]
+    logits = adapter(table)
+    check_repeatable(adapter, table, logits)
+    check_order(adapter, logits.argmax(axis=1), labels)
+    return adapter
 
 
-def deployed_by(question: Question, encoding: Encoding) -> Deployed:
-    """The model that is asked in this way, with whatever helps a search."""
-    from holdfast.models.frameworks.translation import exact_of
-
-    model, about = question.model, f"{question.name}, {question}"
-    exact = exact_of(model, encoding, question)
+def helped(adapter: Adapter) -> Deployed:
+    """The model with whatever helps a search."""
+    about = f"{adapter.name}, {adapter}"
+    exact = exact_of(adapter)
     if exact is not None:
-        return Deployed(model, encoding, question, f"{about}; searched by its gradient", exact=exact)
-    ensemble = None if question.decides else _trees(model, encoding, question)
-    if ensemble is not None:
-        return Deployed(model, encoding, question, f"{about}; searched as {ensemble}", ensemble=ensemble)
-    return Deployed(model, encoding, question, f"{about}; a black box")
+        return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; searched by its gradient", exact=exact)
+    ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
+    told = "a black box" if ensemble is None else f"searched as {ensemble}"
+    return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; {told}", ensemble=ensemble)
 
 
-def _trees(model: Any, encoding: Encoding, question: Question) -> Ensemble | None:
-    from holdfast.models.trees.reading import ensemble_of_estimator
-
-    labels: list[Any] = [None] * len(question.classes.places)
-    for label, place in zip(encoding.schema.classes, question.classes.places, strict=True):
-        labels[place] = label
-    encoded = question.feed.takes == "encoded"
-    return ensemble_of_estimator(model, encoding, question.scores, labels, encoded)
+def call_of(model: Any, way: str) -> Call:
+    found: Call = getattr(model, way)
+    return found
 
 
 def name_of(model: Any) -> str:
@@ -87,91 +89,10 @@ def name_of(model: Any) -> str:
     return own
 
 
-@dataclass(frozen=True)
-class Question:
-    """How an estimator is asked: what it is given, which of its methods answers, and whether `predict` decides."""
-
-    model: Any
-    name: str
-    feed: Feed
-    outputs: Outputs
-    classes: Classes
-    pairs: bool = False  # a decision function of every two classes, where that cannot be told by its width
-    decides: bool = False  # `predict` says otherwise than the largest score, so it is asked about every row
-    settles: bool = True  # `predict` is asked where two scores are as good as equal
-    shift: float = 0.0  # of two classes: the log-odds at which `predict` changes its mind
-
-    def __call__(self, table: pd.DataFrame) -> Floats:
-        """(n, c) logits of a table in the user's units, in the order of the schema's classes."""
-        logits = self.scores(table)
-        if self.outputs == "labels" or not (self.decides or self.settles):
-            return logits
-        if self.shift:
-            logits = logits + np.array([self.shift, -self.shift]) / 2
-        ordered = np.sort(logits, axis=1)
-        rows = np.flatnonzero(self.decides | (ordered[:, -1] - ordered[:, -2] < CLOSE))
-        if len(rows):
-            logits[rows] = agreeing(logits[rows], self.labels(table.iloc[rows]), NUDGE)
-        return logits
-
-    def scores(self, table: pd.DataFrame) -> Floats:
-        """The same without a look at `predict`."""
-        if self.outputs == "labels":
-            return from_labels(self.labels(table), len(self.classes.own))
-        told = self._told(ASKED[self.outputs], table)
-        if isinstance(told, list):
-            raise ValueError(f"{self.name} has several outputs; a model of one label is needed")
-        numbers = numbers_from(told, len(table), self.name, self.outputs)
-        if self.outputs == "probabilities":
-            return from_probabilities(numbers, self.classes, self.name)
-        if self.pairs:
-            numbers = from_pairs(numbers, len(self.classes.own))
-        return from_scores(numbers, self.classes, self.name)
-
-    def labels(self, table: pd.DataFrame) -> NDArray[np.int64]:
-        """The class that `predict` gives each row: (n,)."""
-        found = self.classes.of(self._told("predict", table), self.name)
-        if len(found) != len(table):
-            raise ValueError(f"{self.name} gives {len(found)} labels for {len(table)} rows; one for each is needed")
-        return found
-
-    def _told(self, method: str, table: pd.DataFrame) -> Any:
-        says = f"for {method} of {self.feed}"
-        return checked_call(getattr(self.model, method), self.feed(table), self.name, says)
-
-    def __str__(self) -> str:
-        decides = "`predict` decides the class" if self.decides else ""
-        return described([f"asked for {ASKED[self.outputs]} of {self.feed}", self.classes.note, decides])
-
-
-def _question(model: Any, encoding: Encoding, how: How, name: str) -> Question:
-    """The first way of asking that works; where several do, the one that is right most often."""
-    real = real_rows(encoding, FEW)
-    table, labels = (some_rows(encoding), None) if real is None else real
-    failures: list[ValueError] = []
-    working: list[tuple[float, Question]] = []
-    for given in _feeds(model, encoding, how, name):
-        try:
-            question = _answering(model, encoding, how, name, given, table)
-            logits = question(table)
-        except ValueError as error:
-            failures.append(error)
-            continue
-        right = 0.0 if labels is None else float((logits.argmax(axis=1) == labels).mean())
-        working.append((right, question))
-    if not working:
-        raise failures[0]
-    question = max(working, key=lambda one: one[0])[1]
-    logits = question(table)
-    check_repeatable(question, table, logits, name)
-    check_order(question.classes, logits.argmax(axis=1), labels, name)
-    return question
-
-
 # ---- what it is given ----
 
 
-def _feeds(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[Feed]:
+def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What the model may be given, the likeliest first."""
     names, count = _names(model), _held(model, "n_features_in_")
     features, width = len(encoding.schema.names), encoding.width
@@ -188,11 +109,11 @@ def _feeds(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[Feed
         )
     for takes in fits:
         if count is None:
-            yield feed(encoding, takes, as_array=False)  # type: ignore[arg-type]
-        yield feed(encoding, takes, as_array=True)  # type: ignore[arg-type]
+            yield table_input(encoding, takes, "frame")  # type: ignore[arg-type]
+        yield table_input(encoding, takes, "array")  # type: ignore[arg-type]
 
 
-def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, categories: bool) -> Feed:
+def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, categories: bool) -> InputSpec:
     """What a model that was fitted to named columns is given."""
     known = set(encoding.schema.names)
     encoded = set(names) <= set(encoding.columns) and not (set(names) <= known and how.takes != "encoded")
@@ -202,11 +123,11 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
                 f"{name} was fitted to {len(names)} of the {encoding.width} encoded columns, or in another order; fit "
                 "it to all of them, as encoding.columns names them"
             )
-        return feed(encoding, "encoded", as_array=False)
+        return table_input(encoding, "encoded", "frame")
     if how.takes == "encoded":
-        return feed(encoding, "encoded", as_array=False, columns=names)
+        return table_input(encoding, "encoded", "frame", names)
     order = names_in_schema(names, encoding)
-    if order is None and (hot := one_hot_feed(encoding, names, categories)) is not None:
+    if order is None and (hot := one_hot_input(encoding, names, categories)) is not None:
         return hot
     if order is None:
         unknown = [column for column in names if column not in known]
@@ -216,7 +137,7 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
             f"{name} was fitted to columns that the schema does not have: {told}.{label} Fit the model to the "
             "schema's columns (a column that names the rows is none of them), or add them to the schema"
         )
-    return feed(encoding, "table", as_array=False, columns=order, categories=categories)
+    return table_input(encoding, "table", "frame", order, categories)
 
 
 def _names(model: Any) -> tuple[str, ...] | None:
@@ -238,48 +159,50 @@ def _held(model: Any, part: str) -> Any:
 # ---- what it answers ----
 
 
-def _answering(model: Any, encoding: Encoding, how: How, name: str, given: Feed, table: pd.DataFrame) -> Question:
+def _answering(model: Any, encoding: Encoding, how: How, name: str, given: InputSpec, table: pd.DataFrame) -> Adapter:
     """The first of its methods that answers, and whether `predict` agrees with it."""
     classes = _classes(model, encoding, how, name)
     if how.outputs is not None:
         if not hasattr(model, ASKED[how.outputs]):
             raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
-        question = Question(model, name, given, how.outputs, classes, settles=False)
-        question.scores(table)
-        return question
+        way = ASKED[how.outputs]
+        adapter = Adapter(model, encoding, name, way, call_of(model, way), given, OutputSpec(how.outputs, *classes))
+        adapter.scores(table)
+        return adapter
     failures = []
-    for outputs, method in ASKED.items():
-        if not hasattr(model, method):
+    for outputs, way in ASKED.items():
+        if not hasattr(model, way):
             continue
-        question = Question(model, name, given, outputs, classes, settles=hasattr(model, "predict"))
+        output = OutputSpec(outputs, *classes, settles=outputs != "labels" and hasattr(model, "predict"))
         try:
-            question = _matched(question, table)
-            question(table)
+            adapter = _matched(Adapter(model, encoding, name, way, call_of(model, way), given, output), table)
+            adapter(table)
         except ValueError as error:
             failures.append(error)
             if not isinstance(error.__cause__, (NotImplementedError, AttributeError)):
                 break
             continue
-        return question
+        return adapter
     raise failures[0]
 
 
-def _matched(question: Question, table: pd.DataFrame) -> Question:
-    """The question, with what it takes for its answers to be those of `predict`."""
-    if not question.settles or question.outputs == "labels":
-        return question
+def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
+    """The same, with what it takes for its answers to be those of `predict`."""
+    if not adapter.output.settles:
+        return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    logits, found = question.scores(table), question.labels(table)
-    if question.outputs == "logits" and logits.shape[1] == 3 and _is_pairwise(question.model):
-        question = replace(question, pairs=True)
-        logits = question.scores(table)
+    given = adapter.rows(table)
+    logits, found = adapter.scored(given), adapter.predicted(given)
+    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(adapter.own):
+        adapter = replace(adapter, output=replace(adapter.output, pairs=True))
+        logits = adapter.scored(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
-    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(question.model):
-        return question
-    question = replace(question, decides=True)
-    return replace(question, shift=_threshold(logits, found)) if logits.shape[1] == 2 else question
+    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(adapter.own):
+        return adapter
+    shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
+    return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
 
 
 def _is_pairwise(model: Any) -> bool:
@@ -308,15 +231,15 @@ def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:
     return float(first.max() + second.min()) / 2
 
 
-def _classes(model: Any, encoding: Encoding, how: How, name: str) -> Classes:
-    own = _held(model, "classes_")
+def _classes(model: Any, encoding: Encoding, how: How, name: str) -> tuple[tuple[Any, ...], tuple[int, ...], str]:
+    own, ours = _held(model, "classes_"), encoding.schema.classes
     if isinstance(own, list) and own and isinstance(own[0], (list, np.ndarray)):
         raise ValueError(f"{name} has {len(own)} outputs; a model of one label is needed")
     if how.classes is not None:
-        given = classes_of(how.classes, encoding, "classes=", given=True)
+        classes, places, note = matched_classes(how.classes, ours, "classes=", given=True)
         # Labels that the model itself gives are in its own words.
-        return given if own is None or len(own) != len(how.classes) else replace(given, own=_plain(own))
-    return by_position(encoding) if own is None else classes_of(_plain(own), encoding, name)
+        return (classes if own is None or len(own) != len(how.classes) else _plain(own)), places, note
+    return in_schema_order(ours) if own is None else matched_classes(_plain(own), ours, name)
 
 
 def _plain(values: Any) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,9 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Ask, Deployed, How
-from holdfast.models.frameworks.torch_modules import of_module, of_translation, other_ways, used_of
-from holdfast.models.model import first_weight
+from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.deployed import Deployed
+from holdfast.models.frameworks import torch_modules
+from holdfast.models.frameworks.torch_modules import Network, exact_of, with_translation
+from holdfast.models.model import check_steady, first_weight
 from holdfast.tabular.encoding import Encoding
 
 ACTIVATIONS: dict[str, nn.Module | None] = {
@@ -30,36 +31,39 @@ def knows(model: Any) -> bool:
     return keras is not None and isinstance(model, keras.Model)
 
 
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     import keras
 
-    backend = keras.backend.backend()
-    name = f"{type(model).__name__} of Keras on {backend}"
-    if backend == "torch":
-        return of_module(_call(model), model, encoding, how, name)
-    return of_another_backend(model, encoding, how, name)
+    check_steady(model)
+    name = f"{type(model).__name__} of Keras on {keras.backend.backend()}"
+    return _network(model).adapter(encoding, how, name)
 
 
-def of_another_backend(model: Any, encoding: Encoding, how: How, name: str) -> Deployed:
-    """Keras answers; its layers in torch are searched, where they are layers that are known here."""
-    in_torch = translated(model)
-    used, about = used_of(partial(_asked, model), model, encoding, how, None, in_torch)
-    return of_translation(used, f"{name}, {about}", in_torch)
+def helped(adapter: Adapter) -> Deployed:
+    """With the torch backend the model is searched itself; with another one, its layers in torch, where they are layers
+    that are known here."""
+    if isinstance(adapter.own, nn.Module):
+        exact = exact_of(adapter, partial(adapter.own, training=False))
+        return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", exact=exact)
+    return with_translation(adapter, translated(adapter.own))
 
 
-def others(read: Deployed, how: How) -> dict[str, Ask]:
-    return other_ways(_call(read.own), read, how, _like(read.own))
+def call_of(model: Any, way: str = "keras") -> Call:
+    in_torch = isinstance(model, nn.Module)
+    return torch_modules.call_of(partial(model, training=False)) if in_torch else partial(asked_by_keras, model)
 
 
-def _like(model: Any) -> Tensor | None:
-    return first_weight(model) if isinstance(model, nn.Module) else None
+def others(adapter: Adapter, how: How) -> dict[str, Ask]:
+    return _network(adapter.own).fed_otherwise(adapter, how)
 
 
-def _call(model: Any) -> Callable[[Any], Any]:
-    return partial(model, training=False) if isinstance(model, nn.Module) else partial(_asked, model)
+def _network(model: Any) -> Network:
+    if isinstance(model, nn.Module):
+        return Network(model, "keras", call_of(model), first_weight(model), partial(model, training=False))
+    return Network(model, "keras", call_of(model), None, translated(model))
 
 
-def _asked(model: Any, given: Any) -> NDArray[Any]:
+def asked_by_keras(model: Any, given: Any) -> NDArray[Any]:
     import keras
 
     rows = given if isinstance(given, pd.DataFrame) else given.detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""LightGBM's trees, read off the dictionary that it dumps; and its bare boosters as models."""
+"""LightGBM's trees, read off the dictionary that it dumps."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.boosters import Margins, booster_feed
-from holdfast.models.questions.inputs import is_of, numbers
+from holdfast.models.adapters.seen import is_of, numbers
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
-from holdfast.tabular.encoding import Encoding
 
 OBJECTIVES = ("binary", "cross_entropy", "multiclass")  # of which the classes are known
 ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
@@ -25,33 +21,11 @@ def reads(final: Any) -> bool:
     return is_of(final, "lightgbm", "LGBMClassifier", "Booster")
 
 
-def knows(model: Any) -> bool:
-    """A bare booster; an LGBMClassifier is an estimator like others."""
+def is_booster(model: Any) -> bool:
     return is_of(model, "lightgbm", "Booster")
 
 
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees.reading import check_outputs, deployed_booster, places_of
-
-    objective = _objective(model.dump_model(num_iteration=1))
-    if objective[0] not in OBJECTIVES:
-        raise ValueError(
-            f"this lightgbm.Booster has the objective {objective[0]!r}, of which the classes are not known; expected "
-            "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
-        )
-    check_outputs(model.num_model_per_iteration(), encoding, "lightgbm.Booster")
-    encoded = None if how.takes is None else how.takes == "encoded"
-    tell = partial(_told, scale=float(objective[1].get("sigmoid", 1)))
-    ask = Margins(model, booster_feed(model, encoding, encoded), tuple(places_of(how.classes, encoding)), tell)
-    return deployed_booster(model, encoding, ask, "lightgbm.Booster, asked for raw scores", how.classes, encoded)
-
-
-def _told(booster: Any, rows: Any, scale: float) -> NDArray[np.float64]:
-    raw = np.asarray(booster.predict(rows, raw_score=True), dtype=np.float64)
-    return np.stack([-raw, raw], axis=1) * scale / 2 if raw.ndim == 1 else raw
-
-
-def _objective(dumped: Any) -> tuple[str, dict[str, str]]:
+def objective_of(dumped: Any) -> tuple[str, dict[str, str]]:
     """Its name and its settings, which LightGBM writes as one text: "binary sigmoid:1"."""
     name, *settings = dumped.get("objective", "custom").split()
     return name, dict(setting.split(":", 1) for setting in settings if ":" in setting)
@@ -59,9 +33,9 @@ def _objective(dumped: Any) -> tuple[str, dict[str, str]]:
 
 def grown_of(final: Any) -> Grown:
     """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
-    booster = final if knows(final) else final.booster_
+    booster = final if is_booster(final) else final.booster_
     dumped = booster.dump_model()
-    objective, settings = _objective(dumped)
+    objective, settings = objective_of(dumped)
     if objective not in OBJECTIVES:
         raise UnreadableError(f"its objective is {objective}")
     outputs = dumped["num_tree_per_iteration"]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Deployed
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.frameworks.torch_modules import agrees
 from holdfast.models.trees.ensemble import Ensemble
 
@@ -189,7 +189,7 @@ def prefix(graph: Any, name: str) -> Any:
     return part
 
 
-def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order: list[int]) -> Ensemble | None:
+def ensemble_of_node(node: Any, see: Callable[[Any], Any], adapter: Adapter) -> Ensemble | None:
     """The trees of a node that sees ``see(table)``, if they say what the model says."""
     if find_spec("numba") is None:
         LOG.info("the ONNX model is searched as a black box: trees need numba, pip install numba")
@@ -197,8 +197,8 @@ def ensemble_of_node(node: Any, see: Callable[[Any], Any], read: Deployed, order
     from holdfast.models.trees.grown import ensemble_of
 
     try:
-        ensemble = ensemble_of(_grown(node, order), see, read.encoding)
-        same = agrees(ensemble, read.ask, read.encoding)
+        ensemble = ensemble_of(_grown(node, list(adapter.output.places)), see, adapter.encoding)
+        same = agrees(ensemble, adapter, adapter.encoding)
     except Exception as error:  # somebody's graph: whatever it holds, it can still be asked
         LOG.info("the ONNX model is searched as a black box: %s", error)
         return None

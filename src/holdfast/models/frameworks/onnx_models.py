@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.deployed import Ask, Deployed, How, Takes
+from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.adapters.output_spec import matched_classes
+from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
-from holdfast.models.frameworks.torch_modules import of_translation, other_ways, used_of
-from holdfast.models.questions.asking import classes_of
-from holdfast.models.questions.feeding import fed
+from holdfast.models.frameworks.torch_modules import Network, with_translation
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {
@@ -34,25 +34,34 @@ def knows(model: Any) -> bool:
     return is_graph or (runtime is not None and isinstance(model, runtime.InferenceSession))
 
 
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     own = _opened(model)
     how = _in_their_order(own, encoding, how)
     if own.takes_table(encoding):
         how = replace(how, takes="table")
-    in_torch = own.in_torch()
-    used, about = used_of(own.call, model, encoding, how, own.like, in_torch)
-    read = of_translation(used, f"ONNX model, {about}", in_torch)
-    if read.exact is not None:
-        return read
-    ensemble = _trees(own, read, used.given.takes, list(used.reading.order))
+    return _network(model, own).adapter(encoding, how, "ONNX model")
+
+
+def helped(adapter: Adapter) -> Deployed:
+    own = _opened(adapter.own)
+    read = with_translation(adapter, own.in_torch())
+    ensemble = None if read.exact is not None else _trees(own, adapter)
     if ensemble is None:
         return read
-    return replace(read, about=f"ONNX model, {about}; searched as {ensemble}", ensemble=ensemble)
+    return replace(read, about=f"ONNX model, {adapter}; searched as {ensemble}", ensemble=ensemble)
 
 
-def others(read: Deployed, how: How) -> dict[str, Ask]:
-    own = _opened(read.own)
-    return {} if own.takes_table(read.encoding) else other_ways(own.call, read, how, own.like)
+def call_of(model: Any, way: str = "onnx") -> Call:
+    return _opened(model).call
+
+
+def others(adapter: Adapter, how: How) -> dict[str, Ask]:
+    own = _opened(adapter.own)
+    return {} if own.takes_table(adapter.encoding) else _network(adapter.own, own).fed_otherwise(adapter, how)
+
+
+def _network(model: Any, own: Opened) -> Network:
+    return Network(model, "onnx", own.call, own.like, own.in_torch())
 
 
 def _opened(model: Any) -> Opened:
@@ -188,22 +197,21 @@ def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
     """The classes that the graph names, unless the user has said."""
     if how.classes is not None or not own.labels:
         return how
-    places = classes_of(own.labels, encoding, "the ONNX model").places
     classes = encoding.schema.classes
+    _, places, _ = matched_classes(own.labels, classes, "the ONNX model")
     return replace(how, classes=tuple(classes[places.index(place)] for place in range(len(classes))))
 
 
-def _trees(own: Opened, read: Deployed, takes: Takes, order: list[int]) -> Any:
+def _trees(own: Opened, adapter: Adapter) -> Any:
     """The trees of the graph, whatever steps lie before them; None where there are none, or they say otherwise."""
     node = None if own.graph is None else tree_node(own.graph)
     if node is None:
         return None
     before = prefix(own.graph, node.input[0])
     session = None if before is None else session_of(before)
-    given = fed(takes, read.encoding, own.like)
 
     def see(table: pd.DataFrame) -> Any:
-        rows = own.fed(given.table(table))
+        rows = own.fed(adapter.rows(table))
         return next(iter(rows.values())) if session is None else session.run([node.input[0]], rows)[0]
 
-    return ensemble_of_node(node, see, read, order)
+    return ensemble_of_node(node, see, adapter)

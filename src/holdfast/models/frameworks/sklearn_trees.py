@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.questions.inputs import is_of
+from holdfast.models.adapters.seen import is_of
 from holdfast.models.trees.cuts import Bools, Ints
 from holdfast.models.trees.ensemble import Floats, Link
 from holdfast.models.trees.grown import Grown, UnreadableError, joined

@@ -5,24 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Ask, Deployed, How, Takes
+from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
+from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing
+from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
+from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, check_steady, first_weight
-from holdfast.models.questions.feeding import Fed, fed, how_to_fit, sample
-from holdfast.models.questions.outputs import Reading, Squashing, as_output, read_outputs
-from holdfast.models.questions.probing import rows_to_compare, says_the_same
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
-
-Call = Callable[[Any], Any]  # rows as the model takes them -> what it gives
 
 
 def knows(model: Any) -> bool:
@@ -31,73 +30,114 @@ def knows(model: Any) -> bool:
     return isinstance(model, nn.Module) or all(isinstance(each, tuple) and each for each in layers)
 
 
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
+def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
+    check_steady(model)
     name = f"{type(model).__name__} of torch" if isinstance(model, nn.Module) else repr(model)
-    return of_module(model, model, encoding, how, name)
+    return network_of(model).adapter(encoding, how, name)
 
 
-def others(read: Deployed, how: How) -> dict[str, Ask]:
-    return other_ways(read.own, read, how, first_weight(read.own))
+def helped(adapter: Adapter) -> Deployed:
+    exact = exact_of(adapter, adapter.own)
+    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", exact=exact)
 
 
-def other_ways(call: Call, read: Deployed, how: How, like: Tensor | None) -> dict[str, Ask]:
-    """The same network fed the table's numbers in the place of encoded rows, or the reverse, where it takes both."""
-    found: dict[str, Ask] = {}
-    for takes in WAYS[:2]:
-        try:
-            with warnings.catch_warnings(action="ignore"):  # `deployed` has said it
-                used, _ = used_of(call, read.own, read.encoding, replace(how, takes=takes), like)
-        except ValueError:
-            continue
-        found[f"takes={takes!r}"] = used.ask
-    return found
+def call_of(model: Any, way: str = "torch") -> Call:
+    return partial(_answer, model)
+
+
+def _answer(model: Any, given: Any) -> Any:
+    check_steady(model)
+    with torch.no_grad():
+        return model(given)
+
+
+def others(adapter: Adapter, how: How) -> dict[str, Ask]:
+    return network_of(adapter.own).fed_otherwise(adapter, how)
+
+
+def network_of(model: Any) -> Network:
+    return Network(model, "torch", call_of(model), first_weight(model), model)
 
 
 @dataclass(frozen=True, eq=False)
-class Used:
-    """A network, how it is fed and how its outputs are read."""
+class Network:
+    """A network of any framework, before anybody knows what it takes and what its outputs mean."""
 
+    own: Any
+    way: str
     call: Call
-    model: Any
-    encoding: Encoding
-    given: Fed
-    reading: Reading
+    like: Tensor | None  # one of its weights
+    in_torch: Callable[[Any], Any] | None  # the same in torch, if that is known
 
-    def ask(self, table: pd.DataFrame) -> NDArray[np.float64]:
-        check_steady(self.model)
-        with torch.no_grad():
-            logits: NDArray[np.float64] = self.reading.logits(self.call(self.given.table(table))).double().cpu().numpy()
-        return logits
+    def adapter(self, encoding: Encoding, how: How, name: str) -> Adapter:
+        """The first way to feed the network that it takes, and what its outputs then are."""
+        table, labels = sample(encoding)
+        said: dict[str, Exception] = {}
+        for takes in WAYS if how.takes is None else (how.takes,):
+            try:
+                given = network_input(takes, encoding, self.like)
+                rows = given.rows(table, encoding)
+                with torch.no_grad():
+                    output = _as_output(self.call(rows))
+                if not output.ndim or len(output) != len(table):
+                    raise ValueError(f"it gave {tuple(output.shape)} for {len(table)} rows")
+            except Exception as error:  # whatever a forward pass may raise
+                said[takes] = error
+                continue
+            squashed = self._squashes(rows)
+            meaning = _read_outputs(output, encoding.schema.classes, how, labels, squashed)
+            return Adapter(self.own, encoding, name, self.way, self.call, given, meaning)
+        tried = "; ".join(f"takes={takes!r}: {str(one).splitlines()[0]}" for takes, one in said.items() if str(one))
+        raise ValueError(
+            f"{type(self.own).__name__} takes {_numbers_taken(self.own)}neither encoded rows ({encoding.width} "
+            f"numbers) nor the table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried "
+            f"with {tried or list(said)}"
+        ) from next(iter(said.values()))
 
-    def exact(self, in_torch: Call) -> Model | None:
-        """The same with gradients, which a sigmoid or softmax at the end does not weaken; None where there are none."""
-        encoded, reading = self.given.encoded, self.reading
-        if encoded is None or reading.kind == "labels":
-            return None
+    def _squashes(self, rows: Any) -> bool:
+        """Whether it ends in a sigmoid or softmax, as far as that can be seen."""
+        if self.in_torch is None:
+            return False
+        try:
+            with torch.no_grad(), Squashing() as squashing:
+                return squashing.before(self.in_torch(rows)) is not None
+        except Exception:  # it may be no translation, which is found out later
+            return False
 
-        def logits(x: Tensor) -> Tensor:
-            if reading.kind not in ("probability", "probabilities"):
-                return reading.logits(in_torch(encoded(x))).to(x)
-            with Squashing() as squashing:
-                output = in_torch(encoded(x))
-            return reading.logits(output, squashing.before(output)).to(x)
-
-        return logits
-
-
-def of_module(call: Call, model: Any, encoding: Encoding, how: How, name: str) -> Deployed:
-    """A network in torch that is called so, fed what it takes, its outputs read as what they are."""
-    check_steady(model)
-    used, about = used_of(call, model, encoding, how, first_weight(model))
-    return Deployed(model, encoding, used.ask, f"{name}, {about}", exact=used.exact(call))
+    def fed_otherwise(self, adapter: Adapter, how: How) -> dict[str, Ask]:
+        """Fed the table's numbers in the place of encoded rows, or the reverse, where it takes both."""
+        found: dict[str, Ask] = {}
+        for takes in WAYS[:2]:
+            try:
+                with warnings.catch_warnings(action="ignore"):  # it has been said
+                    found[f"takes={takes!r}"] = self.adapter(adapter.encoding, replace(how, takes=takes), adapter.name)
+            except ValueError:
+                continue
+        return found
 
 
-def of_translation(used: Used, about: str, translation: nn.Module | None) -> Deployed:
+def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
+    """The same with gradients, which a sigmoid or softmax at the end does not weaken; None where there are none."""
+    if adapter.input.form != "tensor" or adapter.output.kind == "labels":
+        return None
+
+    def logits(x: Tensor) -> Tensor:
+        rows = adapter.input.encoded_rows(x, adapter.encoding)
+        if adapter.output.kind != "probabilities":
+            return adapter.output.in_torch(in_torch(rows)).to(x)
+        with Squashing() as squashing:
+            output = in_torch(rows)
+        return adapter.output.in_torch(output, squashing.before(output)).to(x)
+
+    return logits
+
+
+def with_translation(adapter: Adapter, translation: nn.Module | None) -> Deployed:
     """A network that is not in torch, and the same in torch, which is used if it says the same."""
-    exact = None if translation is None else used.exact(translation)
-    exact = exact if exact is not None and agrees(exact, used.ask, used.encoding) else None
+    exact = None if translation is None else exact_of(adapter, translation)
+    exact = exact if exact is not None and agrees(exact, adapter, adapter.encoding) else None
     searched = "a black box" if exact is None else "searched as the same network in torch"
-    return Deployed(used.model, used.encoding, used.ask, f"{about}; {searched}", exact=exact)
+    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}; {searched}", exact=exact)
 
 
 def agrees(exact: Model, ask: Ask, encoding: Encoding) -> bool:
@@ -105,48 +145,64 @@ def agrees(exact: Model, ask: Ask, encoding: Encoding) -> bool:
     return says_the_same(exact, ask, encoding, rows_to_compare(encoding))
 
 
-def used_of(
-    call: Call, model: Any, encoding: Encoding, how: How, like: Tensor | None, in_torch: nn.Module | None = None
-) -> tuple[Used, str]:
-    """The first way to feed the network that it takes, and what its outputs then are, in words too."""
-    table, labels = sample(encoding)
-    said: dict[str, Exception] = {}
-    for takes in WAYS if how.takes is None else (how.takes,):
-        try:
-            given = fed(takes, encoding, like)
-            with torch.no_grad(), Squashing() as squashing:
-                output = as_output(call(given.table(table)))
-            if not output.ndim or len(output) != len(table):
-                raise ValueError(f"it gave {tuple(output.shape)} for {len(table)} rows")
-        except Exception as error:  # whatever a forward pass may raise
-            said[takes] = error
-            continue
-        reading = read_outputs(
-            output,
-            encoding.schema.classes,
-            said=how.outputs,
-            order=how.classes,
-            labels=labels,
-            squashed=squashing.before(output) is not None or _squashes(in_torch, given, table),
+# ---- what its outputs mean ----
+
+
+def _as_output(output: Any) -> Tensor:
+    if isinstance(output, (Tensor, np.ndarray, list)):
+        return torch.as_tensor(output)
+    raise TypeError(
+        f"the model gave {type(output).__name__}; expected a tensor of one row per person. Wrap the model in a module "
+        "whose forward returns the logits alone"
+    )
+
+
+def _read_outputs(
+    output: Tensor, classes: tuple[Any, ...], how: How, labels: NDArray[np.int64] | None, squashed: bool
+) -> OutputSpec:
+    """Find out what the outputs for some rows mean. ``squashed``: a sigmoid or softmax made them.
+
+    One number for each row is a probability where all lie from 0 to 1 and reading them so explains the known labels
+    better than as logits, of which none would then be below 0.
+    """
+    given, names = output.detach(), classes if how.classes is None else tuple(how.classes)
+    if len(names) != len(classes) or set(names) != set(classes):
+        raise ValueError(f"classes must be those of the schema in the order of the outputs, {classes}, got {names}")
+    single = given.ndim == 1 or given.shape[-1] == 1
+    kind = _kind(given, single, len(classes), how.outputs)
+    places = tuple(names.index(label) for label in classes)
+    if single and kind == "probabilities" and how.outputs is None and not squashed:
+        _check_sure(given.reshape(-1).double().cpu().numpy(), labels, places)
+    own = tuple(range(len(classes))) if kind == "labels" else names
+    return OutputSpec(kind, own, places, single=single and kind != "labels")
+
+
+def _kind(given: Tensor, single: bool, classes: int, said: Outputs | None) -> Outputs:
+    if said == "labels" or (said is None and not given.is_floating_point()):
+        return "labels"
+    if (single and classes != 2) or given.ndim > 2 or (not single and given.shape[1] != classes):
+        also = ", or one number per row" if classes == 2 else ""
+        raise ValueError(
+            f"the model gave {tuple(given.shape)} for {len(given)} rows, but the schema has {classes} classes; "
+            f"expected ({len(given)}, {classes}){also}"
         )
-        return Used(call, model, encoding, given, reading), f"given {given.told}, gives {reading.told}"
-    tried = "; ".join(f"takes={takes!r}: {str(error).splitlines()[0]}" for takes, error in said.items() if str(error))
-    raise ValueError(
-        f"{type(model).__name__} takes {_numbers_taken(model)}neither encoded rows ({encoding.width} numbers) nor the "
-        f"table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried with "
-        f"{tried or list(said)}"
-    ) from next(iter(said.values()))
+    inside = bool(((given >= 0) & (given <= 1)).all())
+    sums = single or bool(((given.double().sum(1) - 1).abs() < SUM_TO_ONE).all())
+    return "probabilities" if said == "probabilities" or (said is None and inside and sums) else "logits"
 
 
-def _squashes(in_torch: nn.Module | None, given: Fed, table: pd.DataFrame) -> bool:
-    """Whether the translation of a network ends in a sigmoid or softmax."""
-    if in_torch is None:
-        return False
-    try:
-        with torch.no_grad(), Squashing() as squashing:
-            return squashing.before(in_torch(given.table(table))) is not None
-    except Exception:  # it may be no translation, which is found out later
-        return False
+def _check_sure(single: NDArray[np.float64], labels: NDArray[np.int64] | None, places: tuple[int, ...]) -> None:
+    """Warn where numbers from 0 to 1 may as well be logits."""
+    if labels is not None:
+        positive = labels == places.index(1)
+        as_probability, as_logit = ((single > least) == positive for least in (0.5, 0.0))
+        if as_probability.mean() > as_logit.mean():
+            return
+    warnings.warn(
+        "the model gives one number from 0 to 1 for each row, which is read as a probability, though it may be a "
+        "logit; say which: as_model(..., outputs='probabilities') or outputs='logits'",
+        stacklevel=2,
+    )
 
 
 def _numbers_taken(model: Any) -> str:

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.frameworks.estimators import Question
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapters.output_spec import Floats
+from holdfast.models.adapters.probing import rows_to_compare, says_the_same
+from holdfast.models.adapters.seen import chosen, steps
 from holdfast.models.model import Model
-from holdfast.models.questions.asking import Floats
-from holdfast.models.questions.inputs import chosen, steps
-from holdfast.models.questions.probing import rows_to_compare, says_the_same
 from holdfast.tabular.encoding import Encoding
 
 FEW = 400  # rows that show whether the rest is worth its time
@@ -34,26 +34,27 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 Links = dict[str, Callable[[Tensor], Tensor]]  # scores (n, k) -> (n, c) logits
 
 
-def exact_of(own: Any, encoding: Encoding, ask: Callable[[pd.DataFrame], Floats]) -> Model | None:
+def exact_of(adapter: Adapter) -> Model | None:
     """The model in torch; None where it is of no kind that is known here, or not the same on all rows tried."""
-    if not isinstance(ask, Question) or ask.decides or any(feature.missing for feature in encoding.schema.features):
+    encoding, output = adapter.encoding, adapter.output
+    if output.decides or any(feature.missing for feature in encoding.schema.features):
         return None
-    before, final = steps(chosen(own))
+    before, final = steps(chosen(adapter.own))
     network = _network(final)
     if network is None:
         return None
     try:
-        columns = _columns(encoding, lambda table: _matrix(before, ask.feed(table)))
+        columns = _columns(encoding, lambda table: _matrix(before, adapter.rows(table)))
     except Exception:  # a step that takes no row but those it was made for: it is asked as it is
         return None
     if columns is None:
         return None
     table = rows_to_compare(encoding)
-    for link in _links(len(ask.classes.own)):
-        found = Translation(columns, *network, link, ask.classes.places)
+    for link in _links(len(output.places)):
+        found = Translation(columns, *network, link, output.places)
         some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
         rows = (table.iloc[some], table)
-        if all(says_the_same(found, ask.scores, encoding, each, torch.float64) for each in rows):
+        if all(says_the_same(found, adapter.scores, encoding, each, torch.float64) for each in rows):
             return found
     return None
 

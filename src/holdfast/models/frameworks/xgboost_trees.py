@@ -1,4 +1,4 @@
-"""XGBoost's trees, read off the JSON that it saves; and its bare boosters as models."""
+"""XGBoost's trees, read off the JSON that it saves."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from holdfast.models.deployed import Deployed, How
-from holdfast.models.questions.boosters import Margins, booster_feed
-from holdfast.models.questions.inputs import is_of, numbers
+from holdfast.models.adapters.seen import is_of, numbers
 from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined
-from holdfast.tabular.encoding import Encoding
 
 BINARY = ("binary:logistic", "binary:logitraw", "reg:logistic")
 SEVERAL = ("multi:softprob", "multi:softmax")
@@ -28,40 +23,14 @@ def reads(final: Any) -> bool:
     return is_of(final, "xgboost", "XGBClassifier", "Booster")
 
 
-def knows(model: Any) -> bool:
-    """A bare booster; an XGBClassifier is an estimator like others."""
+def is_booster(model: Any) -> bool:
     return is_of(model, "xgboost", "Booster")
-
-
-def deployed(model: Any, encoding: Encoding, how: How) -> Deployed:
-    from holdfast.models.trees.reading import check_outputs, deployed_booster, places_of
-
-    learner = json.loads(model.save_config())["learner"]
-    objective = learner["objective"]["name"]
-    if objective not in (*BINARY, *SEVERAL):
-        raise ValueError(
-            f"this xgboost.Booster has the objective {objective!r}, which gives no classes; expected one of "
-            f"{', '.join((*BINARY, *SEVERAL))}. A function from a table to probabilities can be asked instead"
-        )
-    check_outputs(int(learner["learner_model_param"]["num_class"]), encoding, "xgboost.Booster")
-    encoded = None if how.takes is None else how.takes == "encoded"
-    ask = Margins(model, booster_feed(model, encoding, encoded), tuple(places_of(how.classes, encoding)), _told)
-    return deployed_booster(model, encoding, ask, "xgboost.Booster, asked for margins", how.classes, encoded)
-
-
-def _told(booster: Any, rows: Any) -> NDArray[np.float64]:
-    import xgboost
-
-    names = None if isinstance(rows, pd.DataFrame) else booster.feature_names
-    matrix = xgboost.DMatrix(rows, enable_categorical=True, feature_names=names)
-    margin = booster.predict(matrix, output_margin=True).astype(np.float64)
-    return np.stack([-margin, margin], axis=1) / 2 if margin.ndim == 1 else margin
 
 
 def grown_of(final: Any) -> Grown:
     """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
-    booster = final if knows(final) else final.get_booster()
-    missing = np.nan if knows(final) else final.missing
+    booster = final if is_booster(final) else final.get_booster()
+    missing = np.nan if is_booster(final) else final.missing
     saved = json.loads(booster.save_raw("json"))["learner"]
     objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
     if objective not in (*BINARY, *SEVERAL):
@@ -83,7 +52,7 @@ def grown_of(final: Any) -> Grown:
 
 def _used(final: Any, booster: Any, model: Any) -> int:
     """How many trees answer: a classifier that stopped early leaves out those after its best round."""
-    best = None if knows(final) else booster.attributes().get("best_iteration")
+    best = None if is_booster(final) else booster.attributes().get("best_iteration")
     if best is None:
         return len(model["trees"])
     per_round = len(model["trees"]) // (len(model["iteration_indptr"]) - 1)

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.deployed import ensemble_of
+from holdfast.models.abilities import able
 from holdfast.models.merged import Groups, Merged, merge_logits
 from holdfast.models.model import Model
 from holdfast.models.trees.ensemble import Ensemble, Floats
@@ -41,7 +41,7 @@ class Committee:
     @classmethod
     def of(cls, models: Sequence[Model]) -> Committee | None:
         """The deployed model and the members; None where one is not of trees, or was read with another encoding."""
-        found = [ensemble for ensemble in map(ensemble_of, models) if ensemble is not None]
+        found = [model.ensemble for model in map(able, models) if model.ensemble is not None]
         if len(found) < len(models) or not all(_alike(found[0].encoding, one.encoding) for one in found):
             return None
         groups = tuple(map(_groups, models, found))

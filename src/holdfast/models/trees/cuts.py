@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.questions.inputs import Inputs
+from holdfast.models.adapters.seen import Inputs
 from holdfast.models.trees.ensemble import Floats
 from holdfast.tabular.feature import Feature
 

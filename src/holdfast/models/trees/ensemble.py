@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.deployed import LEAST_PROBABILITY
+from holdfast.models.model import LEAST_PROBABILITY
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 

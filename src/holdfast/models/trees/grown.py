@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.models.questions.inputs import Inputs, numbers, quietly
+from holdfast.models.adapters.seen import Inputs, numbers, quietly
 from holdfast.models.trees.cuts import Bools, Compare, Cuts, Ints
 from holdfast.models.trees.ensemble import Ensemble, Floats, Link
 from holdfast.models.trees.unfolding import Rough, unfolded

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.trees.ensemble import Cells, Ensemble, Floats
 from holdfast.models.trees.ordered import Ints, in_order
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.ensemble import Cells, Ensemble, Floats
 
 LEAVES = 64  # of a tree: the bits of a mask
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.trees.ensemble import Ensemble
+if TYPE_CHECKING:
+    from holdfast.models.trees.ensemble import Ensemble
 
 Ints = NDArray[np.int64]
 

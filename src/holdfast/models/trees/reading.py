@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.deployed import Ask, Deployed
+from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.seen import as_fitted, seen
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
-from holdfast.models.questions.boosters import Margins
-from holdfast.models.questions.inputs import as_fitted, seen
 from holdfast.models.trees import grown as growing
 from holdfast.models.trees.ensemble import Ensemble, Floats
 from holdfast.models.trees.grown import Grown, UnreadableError
@@ -29,51 +28,28 @@ ROWS = 10_000  # on which an ensemble is compared with the model that it was rea
 TOLERANCE = 1e-6  # in a probability
 
 
-def ensemble_of_estimator(
-    own: Any,
-    encoding: Encoding,
-    ask: Ask,
-    classes: Sequence[Any] | None = None,
-    encoded: bool | None = None,
-) -> Ensemble | None:
+def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
     """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why.
 
-    What is read is compared with what the model itself says (``ask``) of ROWS rows.
+    What is read is compared with what the model itself says of ROWS rows.
     """
+    name = type(adapter.own).__name__
     if find_spec("numba") is None:
-        LOG.info("%s is searched as a black box: trees need numba, pip install numba", type(own).__name__)
+        LOG.info("%s is searched as a black box: trees need numba, pip install numba", name)
         return None
     try:
-        ensemble = _read(own, encoding, classes, encoded, ask)
+        ensemble = _read(adapter)
     except Exception as error:  # other people's objects: whatever happens, they can still be asked
-        LOG.info("%s is searched as a black box: %s", type(own).__name__, error)
+        LOG.info("%s is searched as a black box: %s", name, error)
         return None
     if ensemble is not None:
-        LOG.info("%s is searched as %r", type(own).__name__, ensemble)
+        LOG.info("%s is searched as %r", name, ensemble)
     return ensemble
 
 
-def deployed_booster(
-    model: Any, encoding: Encoding, ask: Ask, about: str, classes: Sequence[Any] | None, encoded: bool | None
-) -> Deployed:
-    """A bare booster that is asked so, with its trees where they can be read."""
-    ensemble = ensemble_of_estimator(model, encoding, ask, classes, encoded)
-    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
-    return Deployed(model, encoding, ask, f"{about}, {way}", ensemble=ensemble)
-
-
-def deployed_by_margins(ask: Margins) -> Deployed:
-    """A booster that is asked in this way, with its trees."""
-    about = f"{type(ask.booster).__module__.partition('.')[0]}.Booster, asked for margins"
-    return deployed_booster(
-        ask.booster, ask.feed.encoding, ask, about, ask.classes, encoded=ask.feed.takes == "encoded"
-    )
-
-
-def _read(
-    own: Any, encoding: Encoding, classes: Sequence[Any] | None, encoded: bool | None, ask: Ask
-) -> Ensemble | None:
-    see, final = seen(own, encoding, encoded)
+def _read(adapter: Adapter) -> Ensemble | None:
+    encoding = adapter.encoding
+    see, final = seen(adapter.own, adapter.rows)
     library = next((library for library in LIBRARIES if library.reads(final)), None)
     if library is None:
         return None
@@ -83,10 +59,9 @@ def _read(
             "that has its label column, and not plausible=None"
         )
     trees = library.grown_of(final)
-    known = getattr(own, "classes_", None) if classes is None else classes
-    trees = _ordered(trees, places_of(known, encoding))
+    trees = _ordered(trees, list(adapter.output.places))
     ensemble = growing.ensemble_of(trees, see, encoding)
-    _check(ensemble, ask, trees.rounding)
+    _check(ensemble, adapter.scores, trees.rounding)
     return ensemble
 
 
@@ -102,16 +77,6 @@ def places_of(classes: Sequence[Any] | None, encoding: Encoding) -> list[int]:
     if known == list(range(len(wanted))):
         return known
     raise UnreadableError(f"its classes are {known}, those of the schema {wanted}")
-
-
-def check_outputs(outputs: int, encoding: Encoding, name: str) -> None:
-    """Raise where a booster has not one output per class, or one for two."""
-    classes = encoding.schema.classes
-    if max(2, outputs) != len(classes):
-        raise ValueError(
-            f"this {name} tells {max(2, outputs)} classes apart, the schema has {len(classes)} ({list(classes)}); list "
-            "the classes that it was trained on in the schema"
-        )
 
 
 def _ordered(trees: Grown, places: list[int]) -> Grown:

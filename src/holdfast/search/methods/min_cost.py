@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.asked import itself
-from holdfast.models.deployed import has_gradient, searched
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
 from holdfast.search.believable import believable
@@ -117,7 +117,7 @@ class MinCost:
     def cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
         """The cheapest points found that score above 0; the row itself where there are none."""
         point = self._cheapest(model, x, target, space, score)
-        for least in MARGINS if itself(model) is not searched(itself(model)) else ():
+        for least in MARGINS if itself(model) is not able(itself(model)).searched else ():
             # What a search asks differs from the object in the last digits: a little more than enough will do.
             rows = torch.nonzero(_disputed(model, x, point, target, space, score)).flatten()
             if not len(rows):
@@ -129,7 +129,7 @@ class MinCost:
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
-            if not has_gradient(itself(model)):
+            if not able(itself(model)).has_gradient:
                 return cheapest_without_gradient(task, max(1, self.calls - CHECKS))
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
             return believable(task, settle(task, point) if space.discrete else _refined(task, point))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.questions.one_hot import one_hot, one_hot_table
+from holdfast.models.adapters.one_hot import one_hot
 from holdfast.tabular.encoding import Encoding, Matrix
 from holdfast.tabular.feature import Feature
 
@@ -64,29 +64,21 @@ def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
     return not whole or bool((column[there].to_numpy(np.float64) == cast[there].to_numpy(np.float64)).all())
 
 
-def split(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[Transform, Any]:
-    """What the last step of a fitted estimator sees of a table, as numbers, and that last step.
+def seen(own: Any, rows: See) -> tuple[See, Any]:
+    """What the last step of a fitted estimator sees of a table, and that last step.
 
-    A pipeline's earlier steps are asked; a bare estimator sees the columns that it was fitted on, in their order. A
-    model of encoded rows sees those; ``encoded`` says so where the number of columns does not.
+    ``rows`` makes of a table what the estimator is given; a pipeline's earlier steps hand over a table, an array or a
+    sparse matrix.
     """
-    see, final = seen(own, encoding, encoded)
-    return lambda table: numbers(see(table)), final
-
-
-def seen(own: Any, encoding: Encoding, encoded: bool | None = None) -> tuple[See, Any]:
-    """As `split`, but as the steps before hand it over: a table, an array or a sparse matrix."""
-    own = chosen(own)
-    given = question(own, encoding, encoded)
-    before, final = steps(own)
+    before, final = steps(chosen(own))
     if not before:
-        return given, final
+        return rows, final
 
     def see(table: pd.DataFrame) -> Any:
-        rows = given(table)
+        given = rows(table)
         for step in before:
-            rows = step.transform(rows)
-        return rows
+            given = step.transform(given)
+        return given
 
     return see, final
 
@@ -111,25 +103,6 @@ def steps(own: Any) -> tuple[list[Any], Any]:
     return [*kept[:-1], *before], final
 
 
-def question(own: Any, encoding: Encoding, encoded: bool | None = None) -> See:
-    """What a fitted estimator is to be given for a table: the columns that it was fitted on, as it was given them."""
-    names = columns_of(own)
-    if encoded is None:
-        encoded = is_of_encoded_rows(own, names, encoding)
-    if encoded:
-        return _encoded(encoding, names)
-    order = None if names is None else names_in_schema(names, encoding)
-    if order is None and names is not None and (sources := one_hot(names, encoding)) is not None:
-        columns, whole = list(names), in_categories if takes_categories(own) else lambda table, _: table
-        return lambda table: one_hot_table(whole(as_fitted(table, encoding), encoding), columns, sources)
-    if order is None:
-        order = list(encoding.schema.names)
-        return lambda table: as_fitted(table, encoding)[order].to_numpy()
-    if takes_categories(own):
-        return lambda table: in_categories(as_fitted(table, encoding)[order], encoding)
-    return lambda table: as_fitted(table, encoding)[order]
-
-
 def names_in_schema(names: Sequence[str], encoding: Encoding) -> list[str] | None:
     """The features that columns of these names are; None where one is none. LightGBM keeps "a b" as "a_b"."""
     known = {name.replace(" ", "_"): name for name in encoding.schema.names}
@@ -139,7 +112,7 @@ def names_in_schema(names: Sequence[str], encoding: Encoding) -> list[str] | Non
 
 def takes_categories(own: Any) -> bool:
     """Whether a model is of a library that takes categories and no text."""
-    return type(own).__module__.startswith(("xgboost", "lightgbm"))
+    return type(chosen(own)).__module__.startswith(("xgboost", "lightgbm"))
 
 
 def in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
@@ -153,16 +126,6 @@ def in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
 def _is_text(dtype: Any) -> bool:
     kinds = pd.api.types
     return not (isinstance(dtype, pd.CategoricalDtype) or kinds.is_numeric_dtype(dtype) or kinds.is_bool_dtype(dtype))
-
-
-def _encoded(encoding: Encoding, names: list[str] | None) -> See:
-    columns = list(encoding.columns) if names == list(encoding.columns) else None
-
-    def see(table: pd.DataFrame) -> Any:
-        rows = encoding.encode(table).numpy()
-        return rows if columns is None else pd.DataFrame(rows, columns=columns)
-
-    return see
 
 
 def columns_of(own: Any) -> list[str] | None:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.deployed import Ask
+from holdfast.models.adapters.adapter import Ask
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
@@ -48,10 +48,10 @@ def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
     return encoding.encode(encoding.decode(drawn), torch.float64)
 
 
-def some_rows(encoding: Encoding, most: int = FEW) -> pd.DataFrame:
-    """Rows to ask a model about: real ones, or random ones where the encoding knows none."""
+def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
+    """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
     real = real_rows(encoding, most)
-    return encoding.decode(random_rows(encoding, most)) if real is None else real[0]
+    return (encoding.decode(random_rows(encoding, most)), None) if real is None else real
 
 
 def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
     """Rows to compare a translation with the model on: known ones and as many with their features shuffled apart."""
-    real = some_rows(encoding, most // 2)
+    real, _ = sample(encoding, most // 2)
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
 
 

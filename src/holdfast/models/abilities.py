@@ -1,0 +1,67 @@
+"""What a model can do for a search, by its own word. A function in torch says nothing of itself: it has a gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from torch import Tensor
+
+from holdfast.models.model import Model
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.committee import Committee
+    from holdfast.models.trees.ensemble import Ensemble
+
+
+class Abilities(Protocol):
+    """What `Deployed`, `Merged` and `LeastSure` say of themselves."""
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether it can be searched by its gradient."""
+        ...
+
+    @property
+    def searched(self) -> Model:
+        """What a search asks in its place: the same up to rounding, and faster; or itself."""
+        ...
+
+    @property
+    def surrogate(self) -> Model | None:
+        """What stands in for the gradient of a model that has none, to say which moves to try first."""
+        ...
+
+    @property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        """Rows that a model without a gradient is asked about once for all searches, and its answers."""
+        ...
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The trees of one model, if it is one of trees; merged classes are the caller's."""
+        ...
+
+    @property
+    def trees(self) -> Ensemble | Committee | None:
+        """The same, and of several models that are searched as one, if all of them are of trees."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class InTorch:
+    """A function in torch."""
+
+    searched: Model
+    has_gradient: bool = True
+    surrogate: None = None
+    ensemble: None = None
+    trees: None = None
+
+    @property
+    def learned(self) -> tuple[Tensor, Tensor]:
+        raise TypeError(f"{self.searched} has a gradient, and is learned by nobody")
+
+
+def able(model: Model) -> Abilities:
+    return cast(Abilities, model) if hasattr(type(model), "has_gradient") else InTorch(model)
