@@ -31,7 +31,7 @@ from holdfast import (
 from holdfast.models.abilities import able
 from holdfast.models.asked import asked
 from holdfast.models.deployed import Deployed
-from holdfast.models.trees.trees import Committee
+from holdfast.models.trees.committee import Committee
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task
 from holdfast.search.tree_cells import Board
