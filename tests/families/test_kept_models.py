@@ -188,3 +188,28 @@ def test_estimators_that_an_older_version_kept_are_refused(tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(sealed(FAMILY, {**old, "estimators": []})))
     with pytest.raises(ValueError, match="save_family"):
         hf.load_family(tmp_path, encoding=encoding())
+
+
+@pytest.mark.parametrize("name", ["0./../../evil", "0.pkl", "0."])
+def test_a_kept_file_of_another_kind_is_not_read(name, tmp_path):
+    import hashlib
+
+    from safetensors.torch import save
+
+    from holdfast.families.entries import FAMILY, tensor_file
+    from holdfast.utils.sealing import sealed
+
+    folder = tmp_path / "inner" / "kept"
+    folder.mkdir(parents=True)
+    kept([("tree", 1)], folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    contents = save({f"0/{name}": torch.zeros(4, dtype=torch.uint8)})
+    digest = hashlib.sha256(contents).hexdigest()
+    about = {key: value for key, value in manifest.items() if key not in ("holdfast", "format", "checksum")}
+    (folder / tensor_file(digest)).write_bytes(contents)
+    (folder / "manifest.json").write_text(
+        json.dumps(sealed(FAMILY, {**about, "sha256": digest, "file": tensor_file(digest)}))
+    )
+    with pytest.raises(ValueError, match="of the kind"):
+        hf.load_family(folder, encoding=encoding())
+    assert not (tmp_path / "evil").exists()

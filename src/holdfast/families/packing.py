@@ -17,6 +17,7 @@ from holdfast.models.frameworks import keras_models, lightgbm_trees, xgboost_tre
 
 BUILT = ("sklearn", "numpy", "scipy", "xgboost", "lightgbm")  # whose types a skops file may name
 LIBRARIES = (*BUILT, "keras", "onnx")
+FORMATS = ("skops", "ubj", "txt", "onnx", "keras")  # how their names end
 WRITTEN = Path("a kept model")  # in errors: it has no file of its own
 
 
@@ -68,6 +69,8 @@ def _through_a_file(form: str, save: Callable[[Path], Any]) -> bytes:
 
 def unpacked(kept: Packed) -> Any:
     """The model. Raises where the file names types that are not known: nothing of it has been built then."""
+    if kept.format not in FORMATS:  # it becomes part of a file's name
+        raise PackingError(f"it is a file of the kind {kept.format[:20]!r}; known are {', '.join(FORMATS)}")
     if kept.format != "skops":
         with TemporaryDirectory() as folder:
             path = Path(folder, f"model.{kept.format}")
