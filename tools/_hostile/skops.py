@@ -225,6 +225,18 @@ def _arrays() -> Iterator[Hostile]:
     ):  # fmt: skip
         yield Hostile(f"{file}.skops", _with_array(model, key, change), tries, error)
 
+    for file, value, tries in (
+        ("tree-classes", np.array([10**17]), "has a tree with so many classes that their memory overflows"),
+        ("tree-outputs", np.array([2, 2, 2]), "has a tree with more lists of classes than outputs"),
+    ):
+
+        def classes(node: Node, parts: Parts, value: np.ndarray = value) -> None:
+            if node.get("__loader__") == "TreeNode":
+                parts[node["__reduce__"]["args"]["content"][1]["file"]] = as_array(value)
+
+        error = "its classes" if file == "tree-classes" else "its outputs"
+        yield Hostile(f"{file}.skops", _changed(_dumped(tree), classes), tries, error)
+
     def announces(node: Node, parts: Parts) -> None:
         for name, contents in parts.items():
             parts[name] = contents.replace(b"(1, 4)", b"(9, 4)")
@@ -260,4 +272,4 @@ def _archives() -> Iterator[Hostile]:
     yield Hostile("two-names.skops", lie, "has one name at its start and another at its end", "is damaged")
     same = parts[SCHEMA].replace(b"LogisticRegression", b"_LogisticRegression")
     two = zipped([(SCHEMA, parts[SCHEMA]), (SCHEMA, same), *((n, c) for n, c in parts.items() if n != SCHEMA)])
-    yield Hostile("two-schemas.skops", two, "describes itself twice", UNKNOWN)
+    yield Hostile("two-schemas.skops", two, "describes itself twice", "two files of one name")

@@ -15,15 +15,17 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.lib import format as npy
 
+from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, expect, inside
 from holdfast.models.files.fitted_parts import check_fitted
 from holdfast.models.files.lightgbm import checked_lightgbm
 from holdfast.models.files.untrusted import LITTLE, MOST_TIMES, RefusedError, check_json, damaged
 from holdfast.models.files.xgboost import checked_xgboost
 
 SCHEMA, KNOWN = "schema.json", Path(__file__).with_name("known_types.json")
-MOST_JOBS = 1024
+MOST_JOBS, MOST_OUTPUTS = 1024, 1000
 # What sends a training to a file, a folder or another machine, by any of LightGBM's names, or makes its predictions
 # trust the caller.
 OUTSIDE = frozenset({
@@ -153,10 +155,25 @@ def _check_node(path: Path, node: dict[str, Any], files: dict[str, bytes]) -> No
         raise damaged(path, ValueError("a sparse matrix is not in scipy's format"))
     if loader == "DictNode":
         _check_settings(path, node)
+    if loader == "TreeNode":
+        _check_tree_sizes(path, node, files)
     if name == "xgboost.core.Booster":
         _check_xgboost(path, node, files)
     if name == "lightgbm.basic.Booster":
         _check_lightgbm(path, node)
+
+
+def _check_tree_sizes(path: Path, node: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+    """The numbers by which scikit-learn's constructor of a tree reserves memory, and does not check."""
+    try:
+        columns, classes, outputs = node["__reduce__"]["args"]["content"]
+        counts = np.load(BytesIO(files[classes["file"]]), allow_pickle=False)
+        wanted, width = _value(outputs), _value(columns)
+        expect(type(width) is int and 0 < width <= MOST_COLUMNS, "the columns of a tree")
+        expect(type(wanted) is int and counts.shape == (wanted,) and 0 < wanted <= MOST_OUTPUTS, "its outputs")
+        expect(counts.dtype.kind in "iu" and inside(counts, 1, MOST_CLASSES + 1), "its classes")
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, error) from None
 
 
 def _value(node: Any) -> Any:

@@ -64,6 +64,8 @@ def check_archive(path: Path) -> None:
             if len(parts) > MOST_PARTS:
                 raise RefusedError(f"{path} holds {len(parts)} files; a model has {MOST_PARTS} at most")
             check_size(path, sum(part.file_size for part in parts))
+            if len({part.filename for part in parts}) < len(parts):
+                raise RefusedError(f"{path} holds two files of one name, of which readers may take either")
             for part in parts:
                 with archive.open(part) as file:
                     pickled = file.read(2).startswith(PICKLES)
