@@ -133,7 +133,8 @@ def _check_array(path: Path, name: str, contents: bytes) -> None:
         raise damaged(path, error) from None
 
 
-def _check_npy(contents: bytes) -> None:
+def _check_npy(contents: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """The shape, type and place of the numbers in a file of numpy's format, if it holds as many as it announces."""
     file = BytesIO(contents)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
     if read is None:
@@ -144,6 +145,7 @@ def _check_npy(contents: bytes) -> None:
         size *= int(length)
     if dtype.hasobject or min(shape, default=0) < 0 or size != len(contents) - file.tell():
         raise ValueError(f"an array of shape {shape} and {dtype} does not fit its {len(contents) - file.tell()} bytes")
+    return shape, dtype, file.tell()
 
 
 def _check_node(path: Path, node: dict[str, Any], files: dict[str, bytes]) -> None:
@@ -167,11 +169,12 @@ def _check_tree_sizes(path: Path, node: Mapping[str, Any], files: Mapping[str, b
     """The numbers by which scikit-learn's constructor of a tree reserves memory, and does not check."""
     try:
         columns, classes, outputs = node["__reduce__"]["args"]["content"]
-        counts = np.load(BytesIO(files[classes["file"]]), allow_pickle=False)
+        shape, dtype, start = _check_npy(files[classes["file"]])
         wanted, width = _value(outputs), _value(columns)
         expect(type(width) is int and 0 < width <= MOST_COLUMNS, "the columns of a tree")
-        expect(type(wanted) is int and counts.shape == (wanted,) and 0 < wanted <= MOST_OUTPUTS, "its outputs")
-        expect(counts.dtype.kind in "iu" and inside(counts, 1, MOST_CLASSES + 1), "its classes")
+        expect(type(wanted) is int and shape == (wanted,) and 0 < wanted <= MOST_OUTPUTS, "its outputs")
+        counts = np.frombuffer(files[classes["file"]], dtype, offset=start)
+        expect(dtype.kind in "iu" and inside(counts, 1, MOST_CLASSES + 1), "its classes")
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path, error) from None
 
