@@ -18,10 +18,10 @@ HANG = 280  # seconds; less than the timeout of a test in pyproject.toml, so tha
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-def holdfast(*words, cwd, **environment) -> CompletedProcess[str]:
+def holdfast(*words, cwd, program=("-m", "holdfast"), **environment) -> CompletedProcess[str]:
     """Run a command as a user does: a new process, which takes seconds to import torch."""
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, words)],
+        [sys.executable, *map(str, program), *map(str, words)],
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -10,6 +10,8 @@ import os
 import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: tests are small, and the machine may be busy
+# One core, so that nothing starts worker processes but what asks for them by number: each call pays seconds for them.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 from collections.abc import Callable
 from dataclasses import replace

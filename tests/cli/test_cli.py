@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import small_demo
 from commands import HANG, holdfast, interrupt, invoke, paused
 from holdfast import DATASETS, Recipe, __version__, leave_one_out, seeds, train
 from holdfast.datasets import german
@@ -46,8 +47,13 @@ DEMO_ROWS = (8, 10)  # of results: two more where advice is promised
 TINY_DEMO = ("demo", "--rows", 6, "--members", 1, "--workers", 1, "--out")
 
 
+@pytest.fixture
+def _small_networks(monkeypatch):
+    small_demo.shrink(monkeypatch.setattr)
+
+
 def test_a_terminal_that_knows_only_ascii_shows_all_it_can_and_loses_no_file(tmp_path):
-    done = holdfast(*TINY_DEMO, "out", cwd=tmp_path, PYTHONIOENCODING="ascii")
+    done = holdfast(*TINY_DEMO, "out", cwd=tmp_path, program=[small_demo.__file__], PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert " ? " in done.stdout  # where an arrow stands elsewhere
     assert done.stdout.isascii()
@@ -56,7 +62,7 @@ def test_a_terminal_that_knows_only_ascii_shows_all_it_can_and_loses_no_file(tmp
 
 @pytest.mark.slow
 def test_a_reader_who_goes_away_costs_no_file(tmp_path):
-    command = [sys.executable, "-m", "holdfast", *map(str, TINY_DEMO), "out"]
+    command = [sys.executable, small_demo.__file__, *map(str, TINY_DEMO), "out"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         running.stdout.close()  # as `| head -0` does
         running.wait(HANG)
@@ -78,9 +84,10 @@ def test_an_interrupt_ends_the_command_and_writes_nothing(by, code, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.usefixtures("_small_networks")
 def test_a_second_command_on_the_same_folder_is_told(tmp_path):
     words = ("demo", "--rows", 2, "--members", 2, "--workers", 1, "--out", "out")
-    with paused(*words, at="holdfast.demo:audit", cwd=tmp_path):
+    with paused(*words, at="holdfast.demo:train", cwd=tmp_path):
         second = invoke(*words, cwd=tmp_path)
         assert second.returncode == 1
         told = "another command is writing to --out out; wait until it has ended, or name another folder"
@@ -101,6 +108,7 @@ def test_help_names_every_command_and_its_options(tmp_path):
     assert "--members" in invoke("demo", "--help", cwd=tmp_path).stdout
 
 
+@pytest.mark.usefixtures("_small_networks")
 def test_demo_shows_and_writes(tmp_path):
     done = invoke(*TINY_DEMO, "results", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -16,12 +16,13 @@ from holdfast.cli.options import command_again
 from loans import FEATURES, applicants, model, schema, write_files
 
 RETRAIN = ("--retrain", "bootstrap:12")
+PEOPLE = 6
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    folder = write_files(tmp_path_factory.mktemp("files"), people=12)
-    people = applicants(12).assign(branch=["north", "south"] * 6)  # no feature: for groups alone
+    folder = write_files(tmp_path_factory.mktemp("files"), people=PEOPLE)
+    people = applicants(PEOPLE).assign(branch=["north", "south"] * (PEOPLE // 2))  # no feature: for groups alone
     people.to_csv(folder / "people.csv", index=False)
     return folder
 
@@ -53,7 +54,7 @@ def test_the_files_hold_the_advice(done):
     advice = pd.read_csv(folder / "advice.csv")
     assert list(advice.columns[:7]) == ["id", "plan", "found", "cost", "hold", "low", "high"]
     assert set(FEATURES) <= set(advice.columns)
-    assert set(advice["id"]) == set(applicants(12)["id"])
+    assert set(advice["id"]) == set(applicants(PEOPLE)["id"])
     given = advice[advice["found"]]
     assert len(given)
     assert (model().predict(given[FEATURES]) == "yes").all()
@@ -72,8 +73,8 @@ def test_the_summary_says_what_was_decided_and_why(done):
     assert about["decided"]["model_is_ours"] is False
     assert about["decided"]["retrained"] == {role: {"bootstrap": 4} for role in ("rehearsal", "selection", "audit")}
     assert "'id' names the rows" in about["decided"]["rows"]
-    assert about["with_a_plan"] + about["have_the_class"] + about["not_durable"] + about["nothing_found"] == 12
-    assert "Advice for 12 people" in ran.stdout
+    assert about["with_a_plan"] + about["have_the_class"] + about["not_durable"] + about["nothing_found"] == PEOPLE
+    assert f"Advice for {PEOPLE} people" in ran.stdout
     assert str(folder.name) in ran.stdout
 
 
@@ -87,8 +88,8 @@ def test_the_summary_has_the_checksum_of_every_file(done):
 def test_the_report_is_about_this_advice_and_its_groups(done):
     folder, ran = done
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Advice for 12 people" in page
-    assert all(str(label) in page for label in applicants(12)["id"])
+    assert f"Advice for {PEOPLE} people" in page
+    assert all(str(label) in page for label in applicants(PEOPLE)["id"])
     assert all(name in page for name in ("housing", "branch"))
     assert "The report, for a browser: advice/report.html" in " ".join(ran.stdout.split())
     assert hf.Schema.load(folder / "schema.toml") == schema()
@@ -134,7 +135,7 @@ def test_json_is_all_that_is_printed(given, tmp_path):
     ran = invoke("explain", *given, "--json", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     about = json.loads(ran.stdout)
-    assert about["people"] == 12
+    assert about["people"] == PEOPLE
     assert about["audited"] == []
     quiet = invoke("explain", *given, "--quiet", cwd=tmp_path)
     assert (quiet.returncode, quiet.stdout) == (0, "")
@@ -142,7 +143,7 @@ def test_json_is_all_that_is_printed(given, tmp_path):
 
 @pytest.mark.parametrize("columns", [80, 40])
 def test_the_text_fits_the_terminal(given, tmp_path, columns):
-    ran = invoke("explain", *given, *RETRAIN, "--hold", 0.75, cwd=tmp_path, COLUMNS=str(columns))
+    ran = invoke("explain", *given, *RETRAIN, "--rows", 3, "--hold", 0.75, cwd=tmp_path, COLUMNS=str(columns))
     assert ran.returncode == 0, ran.stderr
     shown = ran.stdout.split("holdfast-advice")[0]
     assert max(map(len, shown.splitlines())) <= columns
@@ -201,7 +202,7 @@ def test_a_promise_of_nothing_has_an_exit_code_of_its_own(given, tmp_path):
 
 def test_the_dataset_of_ours_needs_no_files(tmp_path):
     ran = invoke(
-        "explain", "--data", "german", "--rows", 6, "--train", "--hidden", "8", "--epochs", 5, "--retrain", "seeds:6",
+        "explain", "--data", "german", "--rows", 3, "--train", "--hidden", "8", "--epochs", 5, "--retrain", "seeds:6",
         "--hold", 0.5, "--want", "good", cwd=tmp_path,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
@@ -215,7 +216,7 @@ def test_several_classes_may_be_named(given, tmp_path):
 
 
 def test_nothing_is_left_behind_by_ctrl_c(given, tmp_path):
-    words = ("explain", *given, *RETRAIN, "--hold", 0.75)
+    words = ("explain", *given, "--retrain", "bootstrap:3", "--rows", 2, "--hold", 0.75)
     ended = interrupt(*words, at="holdfast.explaining.searching:_judged", cwd=tmp_path)
     assert ended.returncode == 130
     assert "interrupted" in ended.stderr

@@ -42,11 +42,11 @@ def worded() -> hf.Schema:
 def made(tmp_path_factory):
     """A folder of advice, and the advice."""
     folder = tmp_path_factory.mktemp("letters")
-    write_files(folder, people=20)
+    write_files(folder, people=12)
     worded().save(folder / "schema.toml")
     given = (
         "--data", "train.csv", "--people", "people.csv", "--schema", "schema.toml", "--model", "model.skops",
-        "--want", "yes", "--retrain", "bootstrap:12", "--hold", 0.75, "--plans", 3, "--out", "advice",
+        "--want", "yes", "--retrain", "bootstrap:12", "--hold", 0.75, "--plans", 2, "--out", "advice",
     )  # fmt: skip
     done = invoke("explain", *given, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -80,7 +80,7 @@ def test_the_folder_says_the_same_as_the_advice(made, status):
         retrain=hf.changes.bootstrap(12),
         workers=1,
     )
-    advice = explainer.explain(applicants(20), hold=0.75, plans=3)
+    advice = explainer.explain(applicants(8), hold=0.75, plans=2)
     advice.save(made / "own")
     folder = AdviceFolder.read(made / "own", made / "schema.toml")
     fields = {"bank": "B", "applicant": "A", "decision": "D", "good_until": "G", "contact": "C", "authority": "X"}

@@ -15,6 +15,7 @@ import pytest
 from conftest import everything
 
 import holdfast as package
+import small_demo
 from commands import holdfast, invoke
 from holdfast import Recipe, save_family, seeds, train
 from holdfast.utils.messages import printable
@@ -138,7 +139,8 @@ def test_a_warning_about_an_odd_name_sends_no_control_character():
 
 
 @pytest.mark.slow
-def test_brackets_in_out_are_part_of_its_name(tmp_path):
+def test_brackets_in_out_are_part_of_its_name(tmp_path, monkeypatch):
+    small_demo.shrink(monkeypatch.setattr)
     for out in ("o[/x]", "o[v2]", "o[bold]:smile:"):
         done = invoke("demo", "--rows", 2, "--members", 1, "--workers", 1, "--out", out, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

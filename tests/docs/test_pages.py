@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import holdfast as hf
+import small_demo
 from commands import HANG, invoke
 from holdfast.auditing.audit_files import Data, read_data
 
@@ -251,6 +254,19 @@ def trained(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("trained")
 
 
+@pytest.fixture(scope="module")
+def ran(first_files, trained, tmp_path_factory) -> Callable[[tuple[str, ...]], tuple[Path, str]]:
+    """``ran(lines)`` is the folder after these commands and what the last one printed; each is run once."""
+
+    @functools.cache
+    def after(lines: tuple[str, ...]) -> tuple[Path, str]:
+        before = after(lines[:-1])[0] if lines[1:] else first_files
+        folder = shutil.copytree(before, tmp_path_factory.mktemp("ran") / "here")
+        return folder, run_command(lines[-1].replace("bootstrap:96", "bootstrap:6"), folder, trained)
+
+    return after
+
+
 @pytest.fixture
 def store(german, tmp_path) -> Path:
     """A store with one family in it."""
@@ -266,7 +282,10 @@ def test_every_command_of_holdfast_that_a_document_names_is_known_here():
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line not in NEEDS])
-def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_shows(line, files, trained, store, advice):
+def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_shows(
+    line, files, trained, store, advice, monkeypatch
+):
+    small_demo.shrink(monkeypatch.setattr)
     people, _ = advice
     people.rename_axis("person" if "--index person" in line else None).to_csv(files / "asked.csv")
     (family,) = (folder.name for folder in store.iterdir())
@@ -277,11 +296,8 @@ def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_sho
 @pytest.mark.parametrize(
     "line", [pytest.param(line, marks=pytest.mark.slow if "--retrain" in line or NEEDS[line] else ()) for line in NEEDS]
 )
-def test_a_command_of_the_first_page_runs_after_those_before_it(line, first_files, trained, tmp_path):
-    folder = shutil.copytree(first_files, tmp_path / "here")
-    *_, printed = (
-        run_command(one.replace("bootstrap:96", "bootstrap:6"), folder, trained) for one in (*NEEDS[line], line)
-    )
+def test_a_command_of_the_first_page_runs_after_those_before_it(line, ran):
+    _, printed = ran((*NEEDS[line], line))
     check_printed(line, printed)
 
 

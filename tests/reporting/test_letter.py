@@ -59,7 +59,7 @@ def explainer():
 
 @pytest.fixture(scope="module")
 def advice(explainer):
-    return explainer.explain(applicants(20).assign(why="Low income; Long loan"), hold=0.75, plans=3)
+    return explainer.explain(applicants(12).assign(why="Low income; Long loan"), hold=0.75, plans=2)
 
 
 def somebody(advice: hf.Advice, status: str = GIVEN) -> int:

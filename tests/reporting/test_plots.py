@@ -34,7 +34,7 @@ def explainer(retrain):
 
 @pytest.fixture(scope="module")
 def held() -> Advice:
-    return explainer(hf.changes.bootstrap(24)).explain(applicants(60), hold=0.9, plans=2)
+    return explainer(hf.changes.bootstrap(24)).explain(applicants(100), hold=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def two_kinds() -> Advice:
 
 @pytest.fixture(scope="module")
 def promised() -> hf.Promise:
-    promise = explainer(hf.changes.bootstrap(60)).explain(applicants(30), promise=0.1).promise
+    promise = explainer(hf.changes.bootstrap(33)).explain(applicants(16), promise=0.1, knobs=(0.0, 0.3, 0.6)).promise
     assert promise.promised
     return promise
 

@@ -89,7 +89,7 @@ def advice() -> hf.Advice:
     explainer = hf.Explainer(
         model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24), workers=1
     )
-    return explainer.explain(applicants(24), hold=0.9, plans=2)
+    return explainer.explain(applicants(12), hold=0.9, plans=2)
 
 
 def hostile_schema() -> hf.Schema:
@@ -150,7 +150,7 @@ def test_no_counterfactuals_are_shown_as_none():
 def test_advice_shows_counts_rates_and_the_first_plans(advice):
     html = advice._repr_html_()
     summary = advice.summary()
-    assert f"Advice for 24 people {summary['with_a_plan']} with a plan" in words(html)
+    assert f"Advice for 12 people {summary['with_a_plan']} with a plan" in words(html)
     assert f"{summary['have_the_class']} with the class already" in words(html)
     low, high = advice.audit.interval()
     rate = ["bootstrap", "8", str(len(advice.given)), f"{advice.audit.rate:.1%}", f"{low:.1%}", f"{high:.1%}"]

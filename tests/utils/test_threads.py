@@ -57,12 +57,12 @@ def test_the_number_of_threads_comes_back_whatever_happens(four_threads):
 
 @posix
 @forks
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_forked_process_explains_as_the_one_it_comes_from(four_threads, workers):
     explainer = Explainer(
-        model(), train_rows(), want="yes", schema=schema(), retrain=changes.bootstrap(4), workers=workers
+        model(), train_rows(), want="yes", schema=schema(), retrain=changes.bootstrap(3), workers=workers
     )
-    said = explainer.explain(applicants(8), hold=0.5).wide()
+    said = explainer.explain(applicants(3), hold=0.5).wide()
     torch.sin(X)  # all threads of this process have worked: a forked one has none of them
     child = FORK.Process(target=lambda: _expect(said, explainer))
     child.start()
@@ -75,4 +75,4 @@ def test_a_forked_process_explains_as_the_one_it_comes_from(four_threads, worker
 
 def _expect(said, explainer):
     torch.sin(X)
-    pd.testing.assert_frame_equal(explainer.explain(applicants(8), hold=0.5).wide(), said)
+    pd.testing.assert_frame_equal(explainer.explain(applicants(3), hold=0.5).wide(), said)

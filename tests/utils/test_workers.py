@@ -17,36 +17,15 @@ import pytest
 from commands import runs, started
 from holdfast.utils.workers import in_workers
 from killing import FORK, forks, posix
+from light_tasks import be_stubborn, fork_and_die, give_pid_and_wait, half, pids, work_on
 
 SECONDS = 60  # in which an error must come: the start of processes on a busy machine, and a second or two
 NUMBERS = [(number,) for number in range(6)]
 
 
-def half(number):
-    return number / 2, os.getpid()
-
-
-def work_on(number, array):
-    time.sleep(0.3)
-    return number, float(array[0])
-
-
-def tasks(count=30):
+def tasks(count=12):
     """Each with 1.6 MB of its own, made when it is asked for."""
     return ((number, np.full(200_000, float(number))) for number in range(count))
-
-
-def give_pid_and_wait(number, *processes):
-    """Write this process into a file, and work for ever."""
-    Path(*processes, str(os.getpid())).touch()
-    time.sleep(3600)
-
-
-def pids(folder: Path, count: int) -> list[int]:
-    """The processes that `give_pid_and_wait` has written down, when there are so many."""
-    while len(found := [int(path.name) for path in folder.iterdir()]) < count:
-        time.sleep(0.05)
-    return found
 
 
 def shared_memory() -> set[str]:
@@ -153,13 +132,18 @@ def test_a_call_that_is_kept_in_a_traceback_does_not_disturb_another():
         in_workers(work_on, tasks(), 2, fail)
     except ValueError as error:
         kept.append(error)
-    dropping = threading.Timer(2, kept.clear)
-    dropping.start()
+    dropping = threading.Thread(target=kept.clear)
     results = []
-    in_workers(work_on, tasks(), 2, results.append)
-    dropping.join()
+
+    def done(result):
+        results.append(result)
+        if len(results) == 4:  # others are being worked on
+            dropping.start()
+            dropping.join()
+
+    in_workers(work_on, tasks(), 2, done)
     assert kept == []
-    assert sorted(results) == [(number, float(number)) for number in range(30)]
+    assert sorted(results) == [(number, float(number)) for number in range(12)]
 
 
 def test_a_call_in_the_middle_of_another_and_in_another_thread_are_apart():
@@ -192,7 +176,7 @@ def test_a_call_in_the_middle_of_another_and_in_another_thread_are_apart():
     thread.join(SECONDS)
     assert [str(error) for error in errors] == ["the first fails"]
     assert len(results["first"]) == 4
-    assert sorted(results["second"]) == [(number, float(number)) for number in range(30)]
+    assert sorted(results["second"]) == [(number, float(number)) for number in range(12)]
 
 
 def test_threads_that_work_at_once_each_get_their_own_results():
@@ -217,17 +201,6 @@ def test_an_error_of_a_task_is_raised_and_says_where_it_was():
     with pytest.raises(ZeroDivisionError) as raised:
         in_workers(lambda number: 1 / number, NUMBERS, 2, lambda result: None)
     assert "lambda number: 1 / number" in raised.value.__notes__[0]
-
-
-class StubbornError(Exception):
-    """Cannot be made again from what it was made of."""
-
-    def __init__(self, first, second):
-        super().__init__(first)
-
-
-def be_stubborn(number):
-    raise StubbornError("words", "more words")
 
 
 @pytest.mark.parametrize(
@@ -292,15 +265,6 @@ def test_a_worker_that_is_killed_at_work_is_an_error_within_seconds(how, message
     assert time.monotonic() - killed_at[0] < SECONDS / 4
     killer.join()
     assert not any(map(runs, pids(tmp_path, 2)))
-
-
-def fork_and_die(folder):
-    """Leave a process behind that holds whatever the worker has held."""
-    if not os.fork():
-        Path(folder, str(os.getpid())).touch()
-        time.sleep(3600)
-    pids(folder, 1)
-    os._exit(3)
 
 
 @posix
