@@ -633,6 +633,7 @@ def _refits() -> Iterator[Misuse]:
         "workers": (0, -1, 1.5, "2", True),
         "store": (3, True),
         "encoding": (None, 3),
+        "params": (3, {"C": 1.0}),
     }
     yield from each("refit", "refit", refit, wrong)
     yield from calls(

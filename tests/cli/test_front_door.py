@@ -69,6 +69,9 @@ def test_from_a_table_and_a_file_to_advice_that_was_audited(library, name, words
     look_over(tmp_path / "schema.toml")
     given = ("--data", "train.csv", "--people", "people.csv", "--schema", "schema.toml", "--model", model.name)
     wanted = ("--want", WORDS[words][1])
+    if library.startswith("xgboost"):
+        (tmp_path / "params.toml").write_text("max_depth = 3\nsubsample = 0.7\nrandom_state = 9\n")  # not in its file
+        given = (*given, "--params", "params.toml")
     source = ("--retrained", "retrained") if change is None else ("--retrain", f"{change}:{RETRAINED}")
     ran("explain", *given, *wanted, *source, "--hold", 0.5, "--out", "advice", cwd=tmp_path)
     advice = pd.read_csv(tmp_path / "advice" / "advice.csv")
@@ -108,6 +111,28 @@ def swapped(folder):
     )
     outsiders.people("cancer", says).to_csv(folder / "people.csv", index=False)
     return says
+
+
+def test_a_booster_whose_file_does_not_hold_its_parameters_is_refitted_with_those_of_a_file(tmp_path):
+    says = outsiders.xgboost_files("cancer", tmp_path, 0)
+    train_rows("cancer").to_csv(tmp_path / "train.csv", index=False)
+    outsiders.people("cancer", says).head(1).to_csv(tmp_path / "people.csv", index=False)
+    ran("init", "train.csv", "--label", "diagnosis", cwd=tmp_path)
+    given = ("--data", "train.csv", "--people", "people.csv", "--schema", "schema.toml", "--model", "model.ubj")
+    given = (*given, "--want", "1", "--retrain", "bootstrap:6")
+    for command in ("explain", "promise"):
+        done = invoke(command, *given, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "does not hold the parameters" in done.stderr
+        assert "--params FILE" in done.stderr
+    (tmp_path / "params.json").write_text('{"max_depth": 3, "subsample": 0.7}')
+    ran("explain", *given, "--params", "params.json", "--out", "advice", cwd=tmp_path)
+    decided = json.loads((tmp_path / "advice" / "summary.json").read_text())["decided"]
+    assert "xgboost.Booster: given: max_depth 3, subsample 0.7; held by" in str(decided)
+    assert "params.json" in decided["files"]
+    (tmp_path / "params.toml").write_text("max_depth: 3")
+    done = invoke("explain", *given, "--params", "params.toml", cwd=tmp_path)
+    assert "params.toml cannot be read as .toml or .json" in done.stderr
 
 
 def test_classes_in_another_order_than_the_schemas_are_told_before_any_advice(tmp_path):

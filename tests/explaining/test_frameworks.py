@@ -204,7 +204,7 @@ def test_surrogates_are_told_in_the_advice(tmp_path):
     own = xgboost.XGBClassifier(n_estimators=12, max_depth=3, n_jobs=1).fit(x, noisy)
     own.save_model(tmp_path / "model.ubj")
     with pytest.warns(UserWarning, match="members are surrogates"):
-        advice = explainer(tmp_path / "model.ubj", retrain=hf.changes.bootstrap(6)).explain(
+        advice = explainer(tmp_path / "model.ubj", retrain=hf.changes.bootstrap(6), params={"max_depth": 3}).explain(
             people("cancer", own.predict)
         )
     (told,) = advice.summary()["decided"]["warnings"]

@@ -10,9 +10,11 @@ import pytest
 import torch
 from conftest import EVERYTHING, everything
 from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
 
 from holdfast import (
     Encoding,
+    Explainer,
     Schema,
     as_model,
     changes,
@@ -24,8 +26,8 @@ from holdfast import (
     seeds,
 )
 from holdfast.datasets.prepared import prepare
-from holdfast.families.boosters import UNKNOWN_SEED, estimator_of
-from holdfast.families.lightgbm_settings import _drawn
+from holdfast.families.boosters import estimator_of
+from holdfast.families.lightgbm_settings import UNKNOWN_SEED, _drawn
 from holdfast.models.files.lightgbm_settings import settings_in
 
 xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
@@ -57,27 +59,26 @@ def saved(fitted, folder):
     return path
 
 
-ALL_SHOWN = [
+TRAINED = [
     ("xgboost", {"n_estimators": 12, "max_depth": 4, "learning_rate": 0.1}),
     ("xgboost", {"n_estimators": 40, "max_depth": 3, "learning_rate": 0.05, "min_child_weight": 5, "reg_lambda": 2.5}),
-    ("xgboost", {"n_estimators": 12, "max_depth": 1}),
-    ("xgboost", {"n_estimators": 12, "reg_alpha": 0.4, "gamma": 0.5}),
+    ("xgboost", {"n_estimators": 12, "reg_alpha": 0.4, "gamma": 0.5, "num_parallel_tree": 2}),
     ("xgboost", {"n_estimators": 12, "grow_policy": "lossguide", "max_leaves": 5, "max_depth": 0}),
-    ("xgboost", {"n_estimators": 12, "scale_pos_weight": 3, "base_score": 0.4}),
+    ("xgboost", {"n_estimators": 12, "scale_pos_weight": 3, "base_score": 0.4, "max_depth": 1}),
     ("xgboost", {"n_estimators": 12, "tree_method": "exact", "max_depth": 3}),
     ("lightgbm", {"n_estimators": 12}),
     ("lightgbm", {"n_estimators": 12, "num_leaves": 7, "min_child_samples": 4, "reg_lambda": 1.5, "max_bin": 63}),
 ]
 
 
-@pytest.mark.parametrize(("library", "own"), ALL_SHOWN)
+@pytest.mark.parametrize(("library", "own"), TRAINED)
 def test_a_booster_of_a_file_comes_out_again(library, own, tmp_path):
     """Nothing is drawn, so a new seed gives the deployed model itself."""
     fitted = classifier(library, **own).fit(ROWS, Y)
     deployed = read_model(saved(fitted, tmp_path), ENCODING)
+    params = own if library == "xgboost" else None  # LightGBM's file holds them
     with pytest.warns(UserWarning, match="all 2 refits of kind 'seeds' are one model: .*bootstrap:2 on the command"):
-        family = refit(deployed, CANCER, seeds(2) + changes.bootstrap(3), workers=1)
-    assert "the booster comes out again" in family.told
+        family = refit(deployed, CANCER, seeds(2) + changes.bootstrap(3), params=params, workers=1)
     assert family.surrogates == ""
     margin = [logits.diff(dim=-1) for logits in (family.logits(X)[0], deployed(X))]
     torch.testing.assert_close(*margin, rtol=1e-3, atol=1e-3)
@@ -85,50 +86,67 @@ def test_a_booster_of_a_file_comes_out_again(library, own, tmp_path):
     assert not torch.equal(family.predict(X)[2], family.predict(X)[3])
 
 
-@pytest.mark.parametrize(("library", "own"), ALL_SHOWN)
-def test_a_booster_in_memory_says_as_much(library, own):
+@pytest.mark.parametrize(("library", "own"), TRAINED)
+def test_a_booster_in_memory_holds_its_parameters(library, own):
     fitted = classifier(library, **own).fit(ROWS, Y)
-    estimator, told = estimator_of(bare(fitted), ROWS, Y.numpy())
-    assert "the booster comes out again" in told
+    estimator, told = estimator_of(bare(fitted))
     kept = estimator.get_params()
     for name, value in own.items():
         assert kept[name] == pytest.approx(value) if isinstance(value, float) else kept[name] == value, name
+    again = estimator.fit(ROWS, Y)
+    np.testing.assert_allclose(again.predict_proba(ROWS), fitted.predict_proba(ROWS), rtol=1e-5, atol=1e-6)
+    assert f"{library}.Booster: held by the booster: n_estimators {own['n_estimators']}" in told
 
 
-def test_rates_of_learning_and_regularisation_are_read_off_the_leaves(tmp_path):
-    own = {"n_estimators": 20, "learning_rate": 0.07, "reg_lambda": 3.5, "reg_alpha": 0.25, "num_parallel_tree": 2}
-    fitted = classifier("xgboost", **own, max_depth=5, base_score=0.3).fit(ROWS, Y)
-    estimator, told = estimator_of(xgboost.Booster(model_file=saved(fitted, tmp_path)))
-    kept = estimator.get_params()
-    assert {name: kept[name] for name in own} == pytest.approx(own)
-    assert (kept["max_depth"], kept["base_score"]) == (5, pytest.approx(0.3))
-    assert "worked out from its trees: max_depth 5, learning_rate 0.07, reg_lambda 3.5, reg_alpha 0.25" in told
-    assert "assumed: min_child_weight 1.0" in told
+def test_a_file_of_xgboost_says_that_it_needs_its_parameters(tmp_path):
+    own = {"max_depth": 4, "learning_rate": 0.1}
+    deployed = read_model(saved(classifier("xgboost", n_estimators=5, **own).fit(ROWS, Y), tmp_path), ENCODING)
+    needed = (
+        r"xgboost.Booster does not hold the parameters .* expected those of XGBClassifier, got n_estimators 5, .*"
+        r"Pass params=\{'max_depth': 6, .* --params FILE. Or retrain the XGBClassifier itself, or give a function"
+    )
+    with pytest.raises(ValueError, match=needed):
+        refit(deployed, CANCER, seeds(2))
+    with pytest.raises(ValueError, match=needed):  # before any work
+        Explainer(deployed.own, CANCER, label="target", retrain=seeds(6))
+    family = refit(deployed, CANCER, changes.bootstrap(2), params={"eta": 0.1, "max_depth": 4}, workers=1)
+    assert family.told.startswith("xgboost.Booster: given: learning_rate 0.1, max_depth 4; held by the booster: n_est")
+    members = [member.own.get_params() for member in family.stacks[0].models]
+    assert all(own.items() <= member.items() and member["n_estimators"] == 5 for member in members)
+    explainer = Explainer(deployed.own, CANCER, label="target", retrain=changes.bootstrap(6), params=own, workers=1)
+    assert own.items() <= explainer.family.stacks[0].models[0].own.get_params().items()
 
 
-@pytest.mark.parametrize("share", [0.5, 0.8])
-def test_the_share_of_rows_of_a_round_is_counted(share, tmp_path):
-    fitted = classifier("xgboost", n_estimators=20, max_depth=3, subsample=share, random_state=7).fit(ROWS, Y)
-    booster = xgboost.Booster(model_file=saved(fitted, tmp_path))
-    estimator, told = estimator_of(booster, ROWS, Y.numpy())
-    assert estimator.subsample == pytest.approx(share, abs=0.02)
-    assert "its seed is not known, so it cannot be trained again" in told
-    assert estimator.random_state == UNKNOWN_SEED  # else seed 7 would be the deployed model
-    family = refit(as_model(booster, ENCODING), CANCER, seeds(9), workers=1)
-    assert len({tuple(margin) for margin in family.logits(X)[..., 1].tolist()}) == 9
-    said = booster.predict(xgboost.DMatrix(ROWS))
-    for member in family.stacks[0].models:
-        assert not np.allclose(bare(member.own).predict(xgboost.DMatrix(ROWS)), said)
+def test_a_booster_that_was_trained_with_the_defaults_is_told_so():
+    fitted = classifier("xgboost").fit(ROWS, Y)
+    with pytest.raises(ValueError, match=r"\{\} if all are the defaults"):  # like one that was read from a file
+        estimator_of(bare(fitted))
+    estimator, told = estimator_of(bare(fitted), {})
+    assert told.endswith("n_estimators 100, objective binary:logistic, booster gbtree; the others are the defaults")
+    np.testing.assert_allclose(estimator.fit(ROWS, Y).predict_proba(ROWS), fitted.predict_proba(ROWS), rtol=1e-5)
 
 
-def test_other_rows_than_those_of_the_training_are_said(tmp_path):
-    fitted = classifier("xgboost", n_estimators=10, max_depth=3).fit(ROWS[:300], Y[:300])
-    _, told = estimator_of(xgboost.Booster(model_file=saved(fitted, tmp_path)), ROWS, Y.numpy())
-    assert "than the table's: it was trained on other rows" in told
-    assert "another booster comes out" in told
-    weighted = classifier("xgboost", n_estimators=10, base_score=0.5).fit(ROWS, Y, sample_weight=np.full(len(Y), 1.5))
-    _, told = estimator_of(xgboost.Booster(model_file=saved(weighted, tmp_path)), ROWS, Y.numpy())
-    assert "hessians of 1.5 times those of the table: it was trained on other rows, or on rows with weights" in told
+def test_a_configuration_that_contradicts_the_trees_is_not_believed(tmp_path):
+    """Parameters that are set after reading are those of further training."""
+    booster = xgboost.Booster(model_file=saved(classifier("xgboost", max_depth=5).fit(ROWS, Y), tmp_path))
+    booster.set_param({"max_depth": 2, "eta": 0.1})
+    with pytest.raises(ValueError, match="does not hold the parameters"):
+        estimator_of(booster)
+
+
+def test_params_that_mean_nothing_are_refused():
+    linear = LogisticRegression(max_iter=5000).fit(ROWS, CANCER["target"])
+    booster = bare(classifier("xgboost", n_estimators=2).fit(ROWS, Y))
+    with pytest.raises(
+        ValueError, match=r"'max_dept', which is no parameter of XGBClassifier \(did you mean 'max_depth'"
+    ):
+        estimator_of(booster, {"max_dept": 3})
+    with pytest.raises(TypeError, match=r"params must be a dictionary .* got list"):
+        estimator_of(booster, ["max_depth"])
+    with pytest.raises(ValueError, match=r"params is for a bare booster .* this model is a LogisticRegression; leave"):
+        refit(as_model(linear, ENCODING), CANCER, seeds(2), params={"C": 1.0})
+    with pytest.raises(ValueError, match=r"params states how a booster was trained, .* leave params out"):
+        Explainer(booster, CANCER, label="target", retrain=lambda rows, seed: booster, params={"max_depth": 3})
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
@@ -138,11 +156,11 @@ def test_german_with_its_categories(library, tmp_path):
     rows = table[list(german.schema.names)]
     text = {name: "category" for name in rows if not pd.api.types.is_numeric_dtype(rows[name])}
     more = {"enable_categorical": True} if library == "xgboost" else {}
-    fitted = classifier(library, n_estimators=10, max_depth=4, **more)
+    own = {"n_estimators": 10, "max_depth": 4}
+    fitted = classifier(library, **own, **more)
     fitted.fit(rows.astype(text), encoding.labels(table).numpy())
     deployed = read_model(saved(fitted, tmp_path), encoding)
-    family = refit(deployed, table, changes.bootstrap(3), workers=1)
-    assert "the booster comes out again" in family.told
+    family = refit(deployed, table, changes.bootstrap(3), params=own, workers=1)
     assert family.surrogates == ""
     again = load_family(save_family(family, tmp_path / "family"), encoding=encoding)
     x = encoding.encode(table)
@@ -159,10 +177,10 @@ def test_several_classes_and_the_order_they_are_given_in(library, tmp_path):
     order = ("maybe", "no", "yes")
     x = encoding.encode(table)
     y = table["y"].map(order.index).to_numpy()
-    fitted = classifier(library, n_estimators=6, max_depth=3).fit(x.numpy(), y)
+    own = {"n_estimators": 6, "max_depth": 3}
+    fitted = classifier(library, **own).fit(x.numpy(), y)
     deployed = read_model(saved(fitted, tmp_path), encoding, takes="encoded", classes=order)
-    family = refit(deployed, table, changes.bootstrap(3), workers=1)
-    assert "the booster comes out again" in family.told
+    family = refit(deployed, table, changes.bootstrap(3), params=own, workers=1)
     assert family.surrogates == ""
     assert min(family.accuracy) > 0.7
 
@@ -176,7 +194,6 @@ def test_refits_of_a_booster_with_settings_that_nothing_shows_say_so(tmp_path):
     with pytest.warns(UserWarning, match="the deployed model"):
         family = refit(read_model(saved(fitted, tmp_path), encoding), table, changes.bootstrap(4), workers=1)
     assert "its parameters are known so: lightgbm.Booster: held by the booster: n_estimators 10" in family.surrogates
-    assert "another booster comes out" in family.surrogates
 
 
 def test_a_raw_booster_needs_its_encoding_and_is_kept_like_others(tmp_path):
@@ -202,9 +219,8 @@ def test_the_seeds_of_lightgbm_are_those_that_it_draws():
     estimator, _ = estimator_of(bare(classifier("lightgbm", n_estimators=2).fit(ROWS, Y)))
     assert estimator.random_state is None
     apart = classifier("lightgbm", n_estimators=2, bagging_seed=9, subsample=0.5, subsample_freq=1).fit(ROWS, Y)
-    estimator, told = estimator_of(bare(apart), ROWS, Y.numpy())
-    assert estimator.random_state == UNKNOWN_SEED
-    assert "its seed is not known" in told
+    estimator, _ = estimator_of(bare(apart))
+    assert estimator.random_state == UNKNOWN_SEED  # else a refit could be the deployed model
 
 
 def test_what_a_text_says_of_files_and_machines_is_not_taken_over():
@@ -228,11 +244,14 @@ def test_what_a_text_says_of_files_and_machines_is_not_taken_over():
     assert json.dumps(found)  # plain values
 
 
-def test_a_text_without_parameters_says_that_all_are_assumed():
+def test_a_text_without_parameters_needs_them():
     text = bare(classifier("lightgbm", n_estimators=2).fit(ROWS, Y)).model_to_string()
-    cut = text[: text.index("\nparameters:")] + "\npandas_categorical:null\n"
-    _, told = estimator_of(lightgbm.Booster(model_str=cut))
-    assert "its text has no parameters" in told
+    cut = lightgbm.Booster(model_str=text[: text.index("\nparameters:")] + "\npandas_categorical:null\n")
+    with pytest.raises(ValueError, match=r"lightgbm.Booster does not hold .* LGBMClassifier, got n_estimators 2"):
+        estimator_of(cut)
+    estimator, told = estimator_of(cut, {"num_leaves": 7, "lambda_l2": 1.5})
+    assert (estimator.num_leaves, estimator.reg_lambda) == (7, 1.5)
+    assert told.startswith("lightgbm.Booster: given: num_leaves 7, reg_lambda 1.5; held by the booster: n_estimators 2")
 
 
 def test_what_is_no_booster_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.families.boosters import check_params
 from holdfast.families.external_models import read_perceptron
 from holdfast.families.family import Family
 from holdfast.families.recipe import Recipe, Retraining
@@ -38,6 +39,7 @@ class Models:
     given: Model | None = None
     family: Family | None = None
     recipe: Recipe | None = None  # of networks that holdfast is to train
+    params: Mapping[str, Any] | None = None  # those of a bare booster that is to be fitted again
     store: str | Path | None = None
 
     @property
@@ -63,7 +65,8 @@ class Models:
         if self.recipe is not None:
             return self._trained(changes, store=store, workers=workers, progress=progress)
         try:
-            return refit(self.deployed, self.known, changes, store=store, workers=workers, progress=progress)
+            own: dict[str, Any] = {"params": self.params, "store": store, "workers": workers, "progress": progress}
+            return refit(self.deployed, self.known, changes, **own)
         except TypeError as error:
             raise ValueError(f"{self.name} cannot be retrained: {error}. On the command line, {SOURCES}") from error
 
@@ -82,13 +85,20 @@ def find_models(
     retrained: Sequence[str | Path] = (),
     recipe: Recipe | None = None,
     retrain: bool = False,
+    params: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
 ) -> Models:
     """The deployed ``model`` of a file or of a saved family's folder, and the ``retrained`` ones.
 
     With a ``recipe``, what is not given is trained by it on the rows that are ``known``. ``retrain`` says that
-    retrainings are asked for: of the model, if it is an estimator, or of a network by the recipe.
+    retrainings are asked for: of the model, if it is an estimator, or of a network by the recipe. ``params`` are those
+    of a booster whose file does not hold them.
     """
+    if params is not None and (retrained or recipe is not None or model is None):
+        raise ValueError(
+            "--params states the parameters of a booster that is fitted again; give it with --model and --retrain, and "
+            "without --retrained and --train"
+        )
     if retrained:
         for option, asked in {"--train": recipe is not None, "--retrain": retrain}.items():
             if asked:
@@ -109,8 +119,10 @@ def find_models(
             f"seeds:96); {SOURCES}"
         )
     deployed = _checked(read_deployed(model, encoding), encoding, known)
+    if recipe is None and hasattr(deployed, "own"):
+        check_params(deployed.own, params)
     told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
-    return Models(known, encoding, str(model), told, deployed, recipe=recipe)
+    return Models(known, encoding, str(model), told, deployed, recipe=recipe, params=params)
 
 
 def _from_files(

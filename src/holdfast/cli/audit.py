@@ -18,6 +18,7 @@ from holdfast.cli.inputs import (
     LabelOption,
     ModelOption,
     OutOption,
+    ParamsOption,
     PeopleOption,
     QuietOption,
     RetrainedOption,
@@ -30,6 +31,7 @@ from holdfast.cli.inputs import (
     changes_named,
     check_training,
     kept,
+    params_of,
     recipe_of,
     show,
     store_of_families,
@@ -58,6 +60,7 @@ def audit(
     model: ModelOption = None,
     retrained: RetrainedOption = None,
     retrain: RetrainOption = None,
+    params: ParamsOption = None,
     train: TrainOption = False,
     schema: SchemaOption = None,
     label: LabelOption = None,
@@ -108,6 +111,7 @@ def audit(
             retrained=retrained or (),
             recipe=recipe_of(hidden, epochs, batch, known.recipe) if train else None,
             retrain=bool(retrain),
+            params=params_of(params),
         )
         result = audit_files(
             known,

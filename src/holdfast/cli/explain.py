@@ -24,6 +24,7 @@ from holdfast.cli.inputs import (
     LabelOption,
     ModelOption,
     OutOption,
+    ParamsOption,
     PeopleOption,
     QuietOption,
     RetrainedOption,
@@ -34,6 +35,7 @@ from holdfast.cli.inputs import (
     UnconstrainedOption,
     changes_named,
     kept,
+    params_of,
     recipe_of,
     show,
     store_of_families,
@@ -54,6 +56,7 @@ def explain(
     people: PeopleOption = None,
     model: ModelOption = None,
     retrain: RetrainOption = None,
+    params: ParamsOption = None,
     retrained: RetrainedOption = None,
     want: Annotated[
         list[str] | None,
@@ -179,13 +182,14 @@ def explain(
                 schema=known.encoding.schema,
                 retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
                 recipe=None if train else recipe,
+                params=params_of(params),
                 sizes=sizes_named(sizes),
                 constrained=not unconstrained,
                 scaling=known.encoding.scaling,
                 store=store,
                 progress=not quiet,
             )
-        read = _digests([None if data in DATASETS else data, people, schema, model, *(retrained or ())])
+        read = _digests([None if data in DATASETS else data, people, schema, model, params, *(retrained or ())])
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
         try:

@@ -174,6 +174,17 @@ RetrainOption = Annotated[
     ),
 ]
 
+ParamsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--params",
+        rich_help_panel=MODELS,
+        metavar="FILE",
+        help="With --retrain: the parameters that a booster was trained with (.toml or .json), where its file does not "
+        "hold them.",
+    ),
+]
+
 # ---- results ----
 
 OutOption = Annotated[
@@ -253,6 +264,26 @@ def recipe_of(hidden: str | None, epochs: int | None, batch: int | None, known: 
 
     recipe = (known or Recipe()) if hidden is None else Recipe(tuple(map(int, hidden.split(","))))
     return replace(recipe, epochs=epochs or recipe.epochs, batch=batch or recipe.batch)
+
+
+def params_of(path: Path | None) -> dict[str, Any] | None:
+    """The parameters of an estimator by their names, from a file."""
+    if path is None:
+        return None
+    import tomllib
+
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        found = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except FileNotFoundError:
+        raise ValueError(f"--params names {path}, which is no file") from None
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read as .toml or .json: {error}; write lines such as max_depth = 3"
+        ) from None
+    if not isinstance(found, dict):
+        raise ValueError(f'{path} has a {type(found).__name__}; expected parameters by their names: {{"max_depth": 3}}')
+    return found
 
 
 def check_training(train: bool, given: Mapping[str, object | None]) -> None:

@@ -17,6 +17,7 @@ from holdfast.cli.inputs import (
     LabelOption,
     ModelOption,
     OutOption,
+    ParamsOption,
     PeopleOption,
     QuietOption,
     RetrainedOption,
@@ -28,6 +29,7 @@ from holdfast.cli.inputs import (
     changes_named,
     check_training,
     kept,
+    params_of,
     recipe_of,
     show,
     store_of_families,
@@ -55,6 +57,7 @@ def promise(
     model: ModelOption = None,
     retrained: RetrainedOption = None,
     retrain: RetrainOption = None,
+    params: ParamsOption = None,
     train: TrainOption = False,
     rehearsals: Annotated[
         int,
@@ -132,6 +135,7 @@ def promise(
             retrained=retrained or (),
             recipe=recipe_of(hidden, epochs, batch, known.recipe) if train else None,
             retrain=bool(retrain),
+            params=params_of(params),
             store=store,
         )
         kinds = retrain or ["seeds"]

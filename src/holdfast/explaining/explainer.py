@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -89,6 +89,8 @@ class Explainer:
             `Family`, or the folder of one. Without it, nobody knows whether advice holds
         recipe: for changes: how a network is trained again, ``Recipe(network=module)``; or an estimator that is not
             fitted. An estimator, or a booster, needs none
+        params: for changes of a bare booster that does not hold them, such as one of XGBoost from a file: the
+            parameters that it was trained with, ``{"max_depth": 3, "learning_rate": 0.1}``; see `refit`
         sizes: how many of the retrained models rehearse, select and audit; see `Sizes`
         constrained: False: any change of any feature will do, to values that the table has
         plausible: how like real people of the wanted class an answer must be: this share of them would pass; None:
@@ -129,6 +131,7 @@ class Explainer:
     schema: Schema | str | Path | None = None
     retrain: Any = None
     recipe: Any = None
+    params: Mapping[str, Any] | None = None
     sizes: Sizes = field(default_factory=Sizes)
     constrained: bool = True
     plausible: float | None = 0.95
@@ -153,7 +156,7 @@ class Explainer:
             wanted(self.want, self.encoding.schema)
         if not self.ours:
             self._check_model()
-        check_source(self.retrain, None if self.ours else self._own, self._recipe)
+        check_source(self.retrain, None if self.ours else self._own, self._recipe, self.params)
         self._check_enough()
 
     # ---- what was given, ready to be used ----
@@ -238,8 +241,8 @@ class Explainer:
         """All the retrained models; what must be retrained is, when this is first asked for."""
         if self.retrain is None:
             raise ValueError(f"there are no retrained models; give a source: {SOURCES}")
-        own = (self.deployed, self.rows, self.encoding, self._recipe, self.store, self.workers, self.progress)
-        return retrained(self.retrain, Training(*own))
+        own = (self.deployed, self.rows, self.encoding, self._recipe, self.params)
+        return retrained(self.retrain, Training(*own, self.store, self.workers, self.progress))
 
     @cached_property
     def roles(self) -> Roles:

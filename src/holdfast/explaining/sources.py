@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from holdfast.auditing.model_files import read_retrained
+from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
 from holdfast.families.judging import compared_rows, judged
@@ -19,6 +20,7 @@ from holdfast.families.reading_members import gather_models
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
 from holdfast.families.retrained_networks import retrained_network
+from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -39,18 +41,27 @@ class Training:
     table: pd.DataFrame
     encoding: Encoding
     recipe: Recipe | Any | None  # how networks are trained, or an unfitted estimator
+    params: Mapping[str, Any] | None  # those of a bare booster
     store: str | Path | None = None
     workers: int | None = None
     progress: bool = False
 
 
-def check_source(retrain: Any, own: Any, recipe: Any) -> None:
+def check_source(retrain: Any, own: Any, recipe: Any, params: Any) -> None:
     """Raise where nothing can be retrained by what was given: before any long work."""
+    can_refit = is_estimator(own) or is_booster(own)
+    if _are_changes(retrain) and recipe is None and can_refit:
+        check_params(own, params)
+    elif params is not None and retrain is not None:
+        raise ValueError(
+            f"params states how a booster was trained, for changes such as retrain=hf.seeds(96), got {retrain!r:.80} "
+            f"for a {type(own).__name__}; leave params out"
+        )
     if retrain is None or isinstance(retrain, (Family, str, Path)) or _is_function(retrain):
         return
     if not isinstance(retrain, Sequence) or not len(retrain):
         raise TypeError(f"retrain is {retrain!r}, which gives no retrained models; the sources are {SOURCES}")
-    if _are_changes(retrain) and recipe is None and not can_refit(own):
+    if _are_changes(retrain) and recipe is None and not can_refit:
         raise TypeError(
             f"retrain names changes ({counted([one.kind for one in retrain])}), but a {type(own).__name__} does not "
             "say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
@@ -121,19 +132,13 @@ def _name_of(source: Any) -> str:
     return f"'{getattr(function, '__name__', type(function).__name__)}'"
 
 
-def can_refit(own: Any) -> bool:
-    """Whether changes alone are enough to retrain it: an estimator, or a booster, whose settings can be read."""
-    library = type(own).__module__.partition(".")[0]
-    return is_estimator(own) or (library in ("xgboost", "lightgbm") and type(own).__name__ == "Booster")
-
-
 def _by_changes(changes: list[Retraining], training: Training) -> Family:
     own: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
     table, encoding, recipe = training.table, training.encoding, training.recipe
     if isinstance(recipe, Recipe):
         return retrained_network(training.deployed, recipe, encoding, table, changes, **own)
     if recipe is None:
-        return refit(training.deployed, table, changes, **own)
+        return refit(training.deployed, table, changes, params=training.params, **own)
     family = refit(recipe, table, changes, encoding=encoding, **own)  # an estimator that is not fitted
     return judged(family, training.deployed, *compared_rows(encoding, table, None))
 

@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 import logging
-import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.families import lightgbm_settings, xgboost_settings
-from holdfast.families.settings_told import Settings
 from holdfast.models.adapters.adapter import Adapter, Call
 from holdfast.models.adapters.output_spec import OutputSpec
 from holdfast.models.frameworks import xgboost_trees
 from holdfast.models.frameworks.boosters import knows as is_booster
-from holdfast.utils.threads import one_thread
+from holdfast.utils.messages import did_you_mean
 
 LOG = logging.getLogger(__name__)
-FIRST = 10  # rounds that are trained before all are, to see whether parameters can be right
-SAME = 1e-3  # by which margins differ at most, where one booster was trained twice
-UNKNOWN_SEED = 715_000_000  # far from what people choose: no refit may be the deployed model itself
 
 
-def estimator_of(booster: Any, rows: Any = None, labels: NDArray[np.int64] | None = None) -> tuple[Any, str]:
+def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """An estimator that has not been fitted, with the parameters that made the booster, and how they are known.
 
-    ``rows`` and ``labels`` (class numbers) are those that it was trained on, as it takes them: they show whether it saw
-    all of them in every round, and whether its first rounds come out again.
+    ``params`` states them by the names of XGBClassifier or LGBMClassifier, or of the library; what they leave out, and
+    the booster does not hold, has the default. Without them, a booster that does not hold its parameters is refused.
     """
-    library = _library(booster)
-    settings = library.settings_of(booster, rows, labels)
-    if settings.draws and not settings.seed_known:
-        settings = _with_remark(settings, "its seed is not known, so it cannot be trained again to check all this")
-        settings = replace(settings, values=settings.values | {"random_state": UNKNOWN_SEED})
-    elif rows is not None and labels is not None:
-        settings = _tried(library, booster, settings, rows, labels)
-    told = f"{type(booster).__module__.partition('.')[0]}.Booster: {settings}"
+    if not is_booster(booster):
+        raise TypeError(f"expected an xgboost.Booster or a lightgbm.Booster, got {type(booster).__name__}")
+    library = xgboost_settings if xgboost_trees.is_booster(booster) else lightgbm_settings
+    name = f"{type(booster).__module__.partition('.')[0]}.Booster"
+    held, complete = library.settings_of(booster)
+    if params is None and not complete:
+        raise ValueError(
+            f"this {name} does not hold the parameters that it was trained with (a file of XGBoost has none): expected "
+            f"those of {library.CLASSIFIER}, got {_listed(held)}. Pass params={{'max_depth': 6, 'learning_rate': 0.3}} "
+            "with the right values, {} if all are the defaults; on the command line, --params FILE. Or retrain the "
+            f"{library.CLASSIFIER} itself, or give a function (rows, seed) that trains"
+        )
+    given = {} if params is None else _checked(params, library)
+    held = {name: value for name, value in held.items() if name not in given}
+    usual = "; the others are the defaults" if complete or params is not None else ""
+    parts = {"given": _listed(given), "held by the booster": _listed(library.unusual(held))}
+    told = f"{name}: {'; '.join(f'{how}: {values}' for how, values in parts.items() if values)}{usual}"
     LOG.info("parameters of the %s", told)
-    return library.classifier(settings.values), told
+    return library.classifier(held | given), told
+
+
+def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
+    """Raise where a model cannot be fitted again with the parameters that are given, or without them."""
+    if is_booster(own):
+        estimator_of(own, params)
+    elif params is not None:
+        raise ValueError(
+            f"params is for a bare booster of XGBoost or LightGBM, and this model is a {type(own).__name__}; "
+            "leave params out: an estimator holds its own parameters, and changes.parameters varies them"
+        )
 
 
 def adapter_for(adapter: Adapter, estimator: Any) -> Adapter:
@@ -54,43 +67,21 @@ def _unfitted(rows: Any) -> Any:
     raise ValueError("this estimator has not been fitted")
 
 
-def _library(booster: Any) -> ModuleType:
-    if not is_booster(booster):
-        raise TypeError(f"expected an xgboost.Booster or a lightgbm.Booster, got {type(booster).__name__}")
-    return xgboost_settings if xgboost_trees.is_booster(booster) else lightgbm_settings
+def _checked(params: Any, library: ModuleType) -> dict[str, Any]:
+    """By the estimator's own names."""
+    if not isinstance(params, Mapping):
+        raise TypeError(
+            f"params must be a dictionary such as {{'max_depth': 6}}, the parameters of {library.CLASSIFIER}, got "
+            f"{type(params).__name__}"
+        )
+    given = {library.NAMES.get(name, name): value for name, value in params.items() if name not in library.NOT_GIVEN}
+    known = library.parameter_names()
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; get_params() of one lists them"
+            raise ValueError(f"params names {name!r}, which is no parameter of {library.CLASSIFIER}{hint}")
+    return given
 
 
-def _tried(library: Any, booster: Any, settings: Settings, rows: Any, labels: NDArray[np.int64]) -> Settings:
-    """With the values that give the booster again; where none do, as they are. A remark says which."""
-    whole = settings.values["n_estimators"]
-    for other in ({}, *settings.others):
-        values = settings.values | other
-        if all(
-            _comes_out(library, booster, values, rows, labels, rounds) for rounds in sorted({min(FIRST, whole), whole})
-        ):
-            return _with_remark(
-                settings.with_values(other), "trained on the table with these, the booster comes out again"
-            )
-    return _with_remark(settings, "trained on the table with these, another booster comes out")
-
-
-def _with_remark(settings: Settings, remark: str) -> Settings:
-    return replace(settings, remarks=(*settings.remarks, remark))
-
-
-def _comes_out(
-    library: Any, booster: Any, values: dict[str, Any], rows: Any, labels: NDArray[np.int64], rounds: int
-) -> bool:
-    """Whether so many rounds of a training say the same of all rows as those of the booster."""
-    if "dart" in (values.get("booster"), values.get("boosting_type")) and rounds < values["n_estimators"]:
-        return True  # later rounds change what the first ones say, so that is not known yet
-    try:
-        with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            again = library.classifier(values | {"n_estimators": rounds}).fit(rows, labels)
-            ours = library.margins(library.own_booster(again), rows, rounds)
-            theirs = library.margins(booster, rows, rounds)
-    except Exception as error:  # whatever a library says of parameters that do not go together
-        LOG.info("%s does not fit with %s: %s", type(booster).__name__, values, error)
-        return False
-    return ours.shape == theirs.shape and float(np.abs(ours - theirs).max()) <= SAME
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())

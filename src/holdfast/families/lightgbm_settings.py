@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from holdfast.models.files.lightgbm_settings import FLAGS, NUMBERS, WHOLE, WORDS, settings_in
 
-from holdfast.families.settings_told import Settings
-from holdfast.models.files.lightgbm_settings import settings_in
-
-Floats = NDArray[np.float64]
+CLASSIFIER = "LGBMClassifier"
+UNKNOWN_SEED = 715_000_000  # far from what people choose: no refit may be the deployed model itself
 # LightGBM draws these from `seed` in this order where it is given; else they are these numbers.
 SEEDS = {
     "data_random_seed": 1, "bagging_seed": 3, "drop_seed": 4, "feature_fraction_seed": 2, "objective_seed": 5,
@@ -21,7 +18,7 @@ NAMES = {
     "boosting": "boosting_type", "min_data_in_leaf": "min_child_samples", "min_sum_hessian_in_leaf": "min_child_weight",
     "bagging_fraction": "subsample", "bagging_freq": "subsample_freq", "feature_fraction": "colsample_bytree",
     "lambda_l1": "reg_alpha", "lambda_l2": "reg_lambda", "min_gain_to_split": "min_split_gain",
-    "bin_construct_sample_cnt": "subsample_for_bin",
+    "bin_construct_sample_cnt": "subsample_for_bin", "num_iterations": "n_estimators", "seed": "random_state",
 }  # fmt: skip
 # What is said of a booster, unless it has this value.
 OWN = {
@@ -31,52 +28,45 @@ OWN = {
     "scale_pos_weight": 1.0, "is_unbalance": False, "extra_trees": False, "path_smooth": 0.0, "max_delta_step": 0.0,
     "monotone_constraints": None,
 }  # fmt: skip
-NOT_GIVEN = ("num_class", "categorical_feature")  # the labels say the one, the columns the other
+NOT_GIVEN = ("objective", "num_class", "categorical_feature")  # the booster's own; the labels and the columns say them
 
 
 def classifier(values: dict[str, Any]) -> Any:
     from lightgbm import LGBMClassifier
 
-    return LGBMClassifier(verbose=-1, n_jobs=1, **values)
+    return LGBMClassifier(**{"verbose": -1, "n_jobs": 1} | values)
 
 
-def margins(booster: Any, rows: Any, rounds: int) -> Floats:
-    """What the first rounds say of rows: (n,) or (n, c)."""
-    return np.asarray(booster.predict(rows, raw_score=True, num_iteration=rounds), dtype=np.float64)
+def parameter_names() -> set[str]:
+    named = {*WHOLE, *NUMBERS, *FLAGS, *WORDS}
+    return {*classifier({}).get_params(), *OWN, *(NAMES.get(name, name) for name in named)}
 
 
-def own_booster(estimator: Any) -> Any:
-    return estimator.booster_
+def unusual(values: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not the defaults, of the parameters that people set."""
+    return {name: value for name, value in values.items() if name in OWN and OWN[name] != value}
 
 
-def settings_of(booster: Any, rows: Any = None, labels: NDArray[np.int64] | None = None) -> Settings:
-    """From its text; a file that `read_model` has read keeps them beside the booster."""
+def settings_of(booster: Any) -> tuple[dict[str, Any], bool]:
+    """The parameters that a booster holds, and whether they are all of its training: from its text; a file that
+    `read_model` has read keeps them beside the booster.
+    """
     written = settings_in(booster.model_to_string()) or dict(booster.params)
-    counted = {"n_estimators": int(booster.current_iteration())}
+    values: dict[str, Any] = {"n_estimators": int(booster.current_iteration())}
     if "learning_rate" not in written:
-        return Settings(
-            counted, tuple(counted), assumed=("learning_rate", "num_leaves", "min_child_samples", "all others"),
-            remarks=("its text has no parameters",),
-        )  # fmt: skip
-    own = {name: value for name, value in written.items() if name not in (*SEEDS, "seed", *NOT_GIVEN)}
-    values = counted | {NAMES.get(name, name): value for name, value in own.items()}
-    seed, seed_known = _seed(written)
-    if seed is not None:
-        values["random_state"] = seed
-    categories = written.get("categorical_feature") and not hasattr(rows, "columns") and rows is not None
-    remark = ("it took some numbers of its rows as categories, which its refits do not",) if categories else ()
-    usual = tuple(name for name in values if name not in OWN or values[name] == OWN[name])
-    given = tuple(name for name in values if name not in usual)
-    return Settings(values, given, usual, remarks=remark, seed_known=seed_known, draws=_draws(written))
+        return values, False
+    own = {name: value for name, value in written.items() if name not in (*SEEDS, "seed", *NOT_GIVEN[1:])}
+    values |= {NAMES.get(name, name): value for name, value in own.items()}
+    return values | _seed(written), True
 
 
-def _seed(written: dict[str, Any]) -> tuple[int | None, bool]:
-    """The random_state, and whether it gives the seeds that the booster has."""
+def _seed(written: dict[str, Any]) -> dict[str, int]:
+    """The random_state that gives the seeds of the booster; where none does, one that is not its own."""
     own = {name: written.get(name, SEEDS[name]) for name in SEEDS}
     if own == SEEDS:
-        return None, True
+        return {}
     seed = int(written.get("seed", 0))
-    return (seed, True) if own == _drawn(seed) else (None, False)
+    return {"random_state": seed if own == _drawn(seed) else UNKNOWN_SEED}
 
 
 def _drawn(seed: int) -> dict[str, int]:
@@ -86,13 +76,3 @@ def _drawn(seed: int) -> dict[str, int]:
         state = (214013 * state + 2531011) % 2**32
         found[name] = (state >> 16 & 0x7FFF) % 32767
     return found
-
-
-def _draws(written: dict[str, Any]) -> bool:
-    """Whether anything is drawn while it is trained."""
-    bagging = written.get("bagging_freq", 0) > 0 and any(
-        written.get(name, 1) < 1 for name in ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
-    )
-    columns = any(written.get(name, 1) < 1 for name in ("feature_fraction", "feature_fraction_bynode"))
-    sampled = "goss" in (written.get("boosting"), written.get("data_sample_strategy"))
-    return bool(bagging or columns or sampled or written.get("extra_trees") or written.get("boosting") == "dart")

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from torch import Tensor
 
-from holdfast.families.boosters import adapter_for, estimator_of
+from holdfast.families.boosters import adapter_for, check_params, estimator_of
 from holdfast.families.collecting import Collected
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.estimator_data import (
@@ -66,15 +65,16 @@ def refit(
     encoding: Encoding | None = None,
     new: pd.DataFrame | None = None,
     held_out: pd.DataFrame | None = None,
+    params: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
     workers: int | None = None,
     progress: bool = False,
 ) -> Family:
     """Fit the user's own estimator again, once for every change, on the table that it was fitted on.
 
-    Each member is a clone of the estimator, never the estimator itself. A bare booster of XGBoost or LightGBM, one of a
-    file too, becomes an estimator with the parameters that it was trained with, as far as it shows them; ``told`` of
-    the family says how each is known.
+    Each member is a clone of the estimator, never the estimator itself. A bare booster of XGBoost or LightGBM becomes
+    an estimator with the parameters that it holds; a file of XGBoost holds few, so state them: ``params={"max_depth":
+    3}``. ``told`` of the family says which parameters were given and which the booster holds.
 
     A seed s adds s to every ``random_state``, those of a pipeline's steps included; where it is None, it counts as 0.
     Changes of rows and labels are those of `train`; `changes.parameters` varies the estimator's parameters. Members
@@ -89,6 +89,7 @@ def refit(
         encoding: of the table, where ``model`` is the estimator itself
         new: rows for changes that append some
         held_out: rows that give the accuracy of each member
+        params: the parameters that a bare booster was trained with, by the names of XGBClassifier or LGBMClassifier
         store: a folder in which the family is kept and found again; after an interruption only the rest is fitted
         workers: processes; by default one per core where there is enough to do
         progress: True shows a bar
@@ -108,7 +109,7 @@ def refit(
     models and forests are those of [Pawelczyk et al. 2020](https://proceedings.mlr.press/v124/pawelczyk20a.html), which
     its Section 2 names.
     """
-    job = _job(model, encoding, table, new, changes)
+    job = _job(model, encoding, table, new, changes, params)
     _check_options(held_out, store, workers, job)
     fingerprints = job.fingerprints
     entry = None if store is None else job.entry(store)
@@ -139,7 +140,7 @@ class _Job:
     labels: NDArray[Any]  # the estimator's own, one for each class of the schema
     pool: Pool
     table: pd.DataFrame  # the old rows
-    told: str = ""  # how its parameters are known, where they had to be found out
+    told: str = ""  # how its parameters are known, where it is made of a booster
 
     @cached_property
     def data(self) -> str:
@@ -166,7 +167,9 @@ class _Job:
         return place, prepared(self.estimator, change), labels, rows_of(change, self.pool).numpy(), keep
 
 
-def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining]) -> _Job:
+def _job(
+    model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any
+) -> _Job:
     """All that fitting needs, if it can be done."""
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
@@ -177,7 +180,7 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     whole = table if new is None else pd.concat([table, new], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, adapter, told = _to_fit(own, deployed, table, y[: len(table)])
+    estimator, adapter, told = _to_fit(own, deployed, params)
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
@@ -186,17 +189,17 @@ def _job(model: Any, encoding: Encoding | None, table: Any, new: Any, changes: S
     return job
 
 
-def _to_fit(own: Any, deployed: Deployed | None, table: pd.DataFrame, y: Tensor) -> tuple[Any, Adapter | None, str]:
+def _to_fit(own: Any, deployed: Deployed | None, params: Any) -> tuple[Any, Adapter | None, str]:
     """The estimator, how it is asked, and how its parameters are known where it is made of a booster."""
+    if not is_booster(own):
+        check_params(own, params)
     if deployed is None:
         return own, None, ""
     if not isinstance(deployed.ask, Adapter):
         raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
     if not is_booster(own):
         return own, deployed.ask, ""
-    as_asked = adapter_for(deployed.ask, None)
-    labels = own_labels(as_asked, deployed.encoding)[y.numpy()]
-    estimator, told = estimator_of(own, rows_for(as_asked, table, deployed.encoding), labels)
+    estimator, told = estimator_of(own, params)
     return estimator, adapter_for(deployed.ask, estimator), told
 
 
