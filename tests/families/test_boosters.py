@@ -27,7 +27,6 @@ from holdfast import (
 )
 from holdfast.datasets.prepared import prepare
 from holdfast.families.boosters import estimator_of
-from holdfast.families.lightgbm_settings import UNKNOWN_SEED, _drawn
 from holdfast.models.files.lightgbm_settings import settings_in
 
 xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
@@ -209,18 +208,17 @@ def test_a_raw_booster_needs_its_encoding_and_is_kept_like_others(tmp_path):
 # ---- LightGBM's own words ----
 
 
-def test_the_seeds_of_lightgbm_are_those_that_it_draws():
-    for seed in (0, 5, 12345):
-        text = bare(classifier("lightgbm", n_estimators=2, random_state=seed).fit(ROWS, Y)).model_to_string()
-        written = settings_in(text)
-        assert {name: written[name] for name in _drawn(seed)} == _drawn(seed)
-    estimator, _ = estimator_of(bare(classifier("lightgbm", n_estimators=2, random_state=5).fit(ROWS, Y)))
-    assert estimator.random_state == 5
-    estimator, _ = estimator_of(bare(classifier("lightgbm", n_estimators=2).fit(ROWS, Y)))
-    assert estimator.random_state is None
-    apart = classifier("lightgbm", n_estimators=2, bagging_seed=9, subsample=0.5, subsample_freq=1).fit(ROWS, Y)
-    estimator, _ = estimator_of(bare(apart))
-    assert estimator.random_state == UNKNOWN_SEED  # else a refit could be the deployed model
+def test_the_seed_of_lightgbm_is_kept_where_one_was_given():
+    drawn = {"n_estimators": 4, "subsample": 0.5, "subsample_freq": 1}
+    for seed in (None, 0, 5):
+        fitted = classifier("lightgbm", random_state=seed, **drawn).fit(ROWS, Y)
+        estimator, _ = estimator_of(bare(fitted))
+        assert estimator.random_state == seed
+        np.testing.assert_array_equal(estimator.fit(ROWS, Y).predict_proba(ROWS), fitted.predict_proba(ROWS))
+    apart = classifier("lightgbm", bagging_seed=9, **drawn).fit(ROWS, Y)
+    family = refit(as_model(bare(apart), ENCODING), CANCER, seeds(9), workers=1)
+    said = apart.predict_proba(ROWS)
+    assert not any(np.allclose(member.own.predict_proba(ROWS), said) for member in family.stacks[0].models)
 
 
 def test_what_a_text_says_of_files_and_machines_is_not_taken_over():

@@ -7,10 +7,9 @@ from typing import Any
 from holdfast.models.files.lightgbm_settings import FLAGS, NUMBERS, WHOLE, WORDS, settings_in
 
 CLASSIFIER = "LGBMClassifier"
-UNKNOWN_SEED = 715_000_000  # far from what people choose: no refit may be the deployed model itself
-# LightGBM draws these from `seed` in this order where it is given; else they are these numbers.
+# LightGBM draws these from `seed` where that is given; else they are these numbers.
 SEEDS = {
-    "data_random_seed": 1, "bagging_seed": 3, "drop_seed": 4, "feature_fraction_seed": 2, "objective_seed": 5,
+    "data_random_seed": 1, "feature_fraction_seed": 2, "bagging_seed": 3, "drop_seed": 4, "objective_seed": 5,
     "extra_seed": 6,
 }  # fmt: skip
 # LGBMClassifier's names of parameters that it has itself: given by both names, one of them would be ignored.
@@ -57,22 +56,6 @@ def settings_of(booster: Any) -> tuple[dict[str, Any], bool]:
         return values, False
     own = {name: value for name, value in written.items() if name not in (*SEEDS, "seed", *NOT_GIVEN[1:])}
     values |= {NAMES.get(name, name): value for name, value in own.items()}
-    return values | _seed(written), True
-
-
-def _seed(written: dict[str, Any]) -> dict[str, int]:
-    """The random_state that gives the seeds of the booster; where none does, one that is not its own."""
-    own = {name: written.get(name, SEEDS[name]) for name in SEEDS}
-    if own == SEEDS:
-        return {}
-    seed = int(written.get("seed", 0))
-    return {"random_state": seed if own == _drawn(seed) else UNKNOWN_SEED}
-
-
-def _drawn(seed: int) -> dict[str, int]:
-    """What LightGBM makes of a seed: a linear congruential generator, of which it takes 15 bits."""
-    state, found = seed, {}
-    for name in SEEDS:
-        state = (214013 * state + 2531011) % 2**32
-        found[name] = (state >> 16 & 0x7FFF) % 32767
-    return found
+    if any(written.get(name, seed) != seed for name, seed in SEEDS.items()):
+        values["random_state"] = int(written.get("seed", 0))
+    return values, True

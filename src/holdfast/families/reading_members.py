@@ -13,6 +13,7 @@ from holdfast.families.family import Family
 from holdfast.families.recipe import Retraining
 from holdfast.families.table_models import together
 from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.seen import held
 from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
 from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import Layers
@@ -106,12 +107,5 @@ def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
 def _same_columns(own: Any, model: Any) -> bool:
     """Whether an estimator has the same classes, and takes as many columns under the same names."""
     names = ("classes_", "n_features_in_", "feature_names_in_")
-    pairs = [(_held(own, name), _held(model, name)) for name in names]
+    pairs = [(held(own, name), held(model, name)) for name in names]
     return all((one is None) == (other is None) and np.array_equal(one, other) for one, other in pairs)
-
-
-def _held(model: Any, part: str) -> Any:
-    try:
-        return getattr(model, part, None)
-    except Exception:  # whatever a property of theirs raises
-        return None

@@ -94,6 +94,14 @@ def is_of(value: Any, module: str, *names: str) -> bool:
     return known is not None and isinstance(value, tuple(getattr(known, name) for name in names))
 
 
+def held(own: Any, part: str) -> Any:
+    """An attribute, if there is one; one that says why it is not there is not there."""
+    try:
+        return getattr(own, part, None)
+    except Exception:  # whatever a property of theirs raises
+        return None
+
+
 def steps(own: Any) -> tuple[list[Any], Any]:
     """The fitted steps before the last, and the last."""
     if not is_of(own, "sklearn.pipeline", "Pipeline"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from holdfast.models.adapters.output_spec import (
     matched_classes,
 )
 from holdfast.models.adapters.probing import sample, shuffled_apart
-from holdfast.models.adapters.seen import names_in_schema, takes_categories
+from holdfast.models.adapters.seen import held, names_in_schema, takes_categories
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.translation import exact_of
 from holdfast.models.suspicions import check_order
@@ -42,22 +42,38 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     """The first way of asking that works; where several do, the one that is right most often."""
     name = name_of(model)
     _check_kind(model, name)
+    return first_that_answers(
+        inputs_of(model, encoding, how, name),
+        lambda given, table: _answering(model, encoding, how, name, given, table),
+        encoding,
+        all_of_them=True,
+    )
+
+
+def first_that_answers(
+    inputs: Iterable[InputSpec],
+    read: Callable[[InputSpec, pd.DataFrame], Adapter],
+    encoding: Encoding,
+    all_of_them: bool = False,
+) -> Adapter:
+    """The first way of asking that works; of ``all_of_them`` that do, the one that is right most often."""
     table, labels = sample(encoding)
     failures: list[ValueError] = []
-    working: list[tuple[float, Adapter]] = []
-    for given in inputs_of(model, encoding, how, name):
+    working: list[tuple[float, Adapter, Floats]] = []
+    for given in inputs:
         try:
-            adapter = _answering(model, encoding, how, name, given, table)
+            adapter = read(given, table)
             logits = adapter(table)
         except ValueError as error:
             failures.append(error)
             continue
         right = 0.0 if labels is None else float((logits.argmax(axis=1) == labels).mean())
-        working.append((right, adapter))
+        working.append((right, adapter, logits))
+        if not all_of_them:
+            break
     if not working:
         raise failures[0]
-    adapter = max(working, key=lambda one: one[0])[1]
-    logits = adapter(table)
+    _, adapter, logits = max(working, key=lambda one: one[0])
     check_repeatable(adapter, table, logits)
     check_order(adapter, logits.argmax(axis=1), labels)
     return adapter
@@ -83,7 +99,7 @@ def name_of(model: Any) -> str:
     """The class of an estimator; of a pipeline or a search, what it ends in too."""
     own = type(model).__name__
     for part in ("best_estimator_", "_final_estimator"):
-        inner = _held(model, part)
+        inner = held(model, part)
         if inner is not None and not isinstance(inner, str):
             return f"{own}({name_of(inner)})"
     return own
@@ -94,7 +110,7 @@ def name_of(model: Any) -> str:
 
 def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What the model may be given, the likeliest first."""
-    names, count = _names(model), _held(model, "n_features_in_")
+    names, count = _names(model), held(model, "n_features_in_")
     features, width = len(encoding.schema.names), encoding.width
     if names is not None:
         yield _named(names, encoding, how, name, takes_categories(model))
@@ -142,18 +158,10 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
 
 def _names(model: Any) -> tuple[str, ...] | None:
     """The columns that it was fitted to; None where it knows of none."""
-    names = _held(model, "feature_names_in_")
+    names = held(model, "feature_names_in_")
     if names is None or not len(names) or all(_NUMBERED.fullmatch(str(column)) for column in names):
         return None
     return tuple(str(column) for column in names)
-
-
-def _held(model: Any, part: str) -> Any:
-    """An attribute, if there is one; one that says why it is not there is not there."""
-    try:
-        return getattr(model, part, None)
-    except Exception:  # whatever a property of theirs raises
-        return None
 
 
 # ---- what it answers ----
@@ -207,15 +215,15 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
 
 def _is_pairwise(model: Any) -> bool:
     """Whether a decision function of three numbers is of three pairs rather than of three classes."""
-    final = _held(model, "_final_estimator")
-    return bool(_held(model if final is None else final, "decision_function_shape") == "ovo")
+    final = held(model, "_final_estimator")
+    return bool(held(model if final is None else final, "decision_function_shape") == "ovo")
 
 
 def _two_minds(model: Any) -> bool:
     """Whether its scores come from elsewhere than its classes: those of a support vector machine, whose classes are
     what most pairs vote for, and whose probabilities come from a calibration.
     """
-    final = _held(model, "_final_estimator")
+    final = held(model, "_final_estimator")
     own = model if final is None else final
     if type(own).__name__ not in ("SVC", "NuSVC"):
         return False
@@ -232,7 +240,7 @@ def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:
 
 
 def _classes(model: Any, encoding: Encoding, how: How, name: str) -> tuple[tuple[Any, ...], tuple[int, ...], str]:
-    own, ours = _held(model, "classes_"), encoding.schema.classes
+    own, ours = held(model, "classes_"), encoding.schema.classes
     if isinstance(own, list) and own and isinstance(own[0], (list, np.ndarray)):
         raise ValueError(f"{name} has {len(own)} outputs; a model of one label is needed")
     if how.classes is not None:

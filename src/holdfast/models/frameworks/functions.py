@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.adapters.adapter import Adapter, Call, How, check_repeatable
+from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.input_spec import InputSpec, table_input
 from holdfast.models.adapters.output_spec import SAME, Outputs, OutputSpec, bare, in_schema_order, matched_classes
-from holdfast.models.adapters.probing import sample
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import estimators
-from holdfast.models.suspicions import check_order
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 
@@ -32,20 +30,12 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     ):  # model.predict_proba: the model knows more
         return estimators.adapter_of(owner, encoding, replace(how, outputs=how.outputs or method))
     name = _name(model)
-    table, labels = sample(encoding)
     inputs = [table_input(encoding, "table", "frame"), table_input(encoding, "encoded", "array")]
-    failures: list[ValueError] = []
-    for given in [each for each in inputs if how.takes in (None, each.takes)]:
-        try:
-            adapter = _read(model, name, given, table, encoding, how)
-            logits = adapter(table)
-        except ValueError as error:
-            failures.append(error)
-            continue
-        check_repeatable(adapter, table, logits)
-        check_order(adapter, logits.argmax(axis=1), labels)
-        return adapter
-    raise failures[0]
+    return estimators.first_that_answers(
+        [given for given in inputs if how.takes in (None, given.takes)],
+        lambda given, table: _read(model, name, given, table, encoding, how),
+        encoding,
+    )
 
 
 def helped(adapter: Adapter) -> Deployed:
