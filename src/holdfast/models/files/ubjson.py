@@ -119,13 +119,12 @@ def _parts(value: Any) -> list[bytes]:
         case int():
             return [_length(value)]
         case float():
-            single = struct.unpack(">f", struct.pack(">f", value))[0] == value or value != value
-            return [struct.pack(">cf" if single else ">cd", b"d" if single else b"D", value)]
+            return [struct.pack(">cf", b"d", value)]  # XGBoost has no other
     raise ValueError(f"no value of UBJSON is a {type(value).__name__}")
 
 
 def _length(number: int) -> bytes:
-    return struct.pack(">cq", b"L", number)
+    return b"L" + number.to_bytes(8, "big", signed=True)
 
 
 def _length_and(text: str) -> bytes:

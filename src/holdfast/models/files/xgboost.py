@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -32,45 +31,17 @@ PROBABILITIES = ("binary:logistic", "binary:logitraw", "reg:logistic")  # whose 
 
 
 def checked_xgboost(path: Path, contents: bytes) -> bytearray:
-    """The bytes of a model of XGBoost, written anew as JSON or UBJSON, if its trees are trees."""
+    """The bytes of a model of XGBoost, written anew as UBJSON, if its trees are trees."""
     try:
         if contents[1:2] in (b'"', b" ", b"\n", b"\r", b"\t", b"}"):
             check_json(path, contents)
-            model = json.loads(contents, object_pairs_hook=without_repeats, parse_float=_Written)
-            check_learner(model["learner"])
-            return bytearray("".join(_json(model)).encode())
-        model = from_ubjson(contents)
+            model = json.loads(contents, object_pairs_hook=without_repeats)
+        else:
+            model = from_ubjson(contents)
         check_learner(model["learner"])
         return bytearray(to_ubjson(model))
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
         raise damaged(path, error) from None
-
-
-class _Written(float):
-    """A number of JSON that remembers how it was written: other words could be another number to XGBoost."""
-
-    def __new__(cls, text: str) -> _Written:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-    text: str
-
-
-def _json(value: Any) -> list[str]:
-    """The parts of a JSON text, with no escapes but those that XGBoost knows."""
-    match value:
-        case dict():
-            inner = [part for key, one in value.items() for part in (",", *_json(key), ":", *_json(one))]
-            return ["{", *inner[1:], "}"]
-        case list():
-            return ["[", *[part for one in value for part in (",", *_json(one))][1:], "]"]
-        case _Written():
-            return [value.text]
-        case str():
-            expect(not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", value), "a text: control characters")
-            return [json.dumps(value, ensure_ascii=False)]
-    return [json.dumps(value)]
 
 
 def check_learner(learner: Any) -> None:
