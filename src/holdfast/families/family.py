@@ -16,7 +16,7 @@ from holdfast.families import external_models
 from holdfast.families.collecting import Failure
 from holdfast.families.external_models import Training
 from holdfast.families.perceptron import Perceptron, layers
-from holdfast.families.recipe import Recipe, Retraining, counted
+from holdfast.families.recipe import Recipe, Retraining, checked_changes, counted
 from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.families.table_models import TableModels
@@ -339,10 +339,7 @@ def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
 
 def _check_training(function: Any, changes: Any, rows: Any, workers: Any) -> None:
     check_callable(function, "function", "one that takes (rows, seed) and returns a model")
-    if not isinstance(changes, Sequence) or not all(isinstance(change, Retraining) for change in changes):
-        raise TypeError(f"changes must be a list of Retrainings, such as seeds(20), got {changes!r}")
-    if not changes:
-        raise ValueError("changes is empty, so there is nothing to train; try seeds(20)")
+    checked_changes(changes)
     check_whole("rows", rows, least=1)
     if workers is not None:
         check_whole("workers", workers, least=1)

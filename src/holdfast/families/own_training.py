@@ -13,7 +13,7 @@ from holdfast.families.collecting import AnyTraining, collect
 from holdfast.families.family import Family
 from holdfast.families.judging import compared_rows, judged, say_what_is_one_model
 from holdfast.families.reading_members import family_of, read_like
-from holdfast.families.recipe import Retraining
+from holdfast.families.recipe import Retraining, checked_changes
 from holdfast.models.identity import identities
 from holdfast.models.model import Model, check_callable
 from holdfast.tabular.encoding import Encoding
@@ -66,10 +66,7 @@ def _check(function: Any, changes: Any, table: Any, workers: Any) -> None:
     check_callable(function, "function", "one that takes (rows, seed) and returns a model")
     if isinstance(function, type):
         raise TypeError(f"function must take (rows, seed) and return a model, got {function!r}")
-    if not isinstance(changes, Sequence) or not all(isinstance(change, Retraining) for change in changes):
-        raise TypeError(f"changes must be a list of Retrainings, such as seeds(20), got {changes!r}")
-    if not changes:
-        raise ValueError("changes is empty, so there is nothing to train; try seeds(20)")
+    checked_changes(changes)
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table must be the one that the deployed model was trained on, got {type(table).__name__}")
     if workers is not None:

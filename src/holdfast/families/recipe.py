@@ -223,6 +223,15 @@ def counted(kinds: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
+def checked_changes(changes: Any) -> tuple[Retraining, ...]:
+    several = isinstance(changes, Sequence) and not isinstance(changes, str)
+    if not several or not all(isinstance(change, Retraining) for change in changes):
+        raise TypeError(f"changes must be a list of Retrainings, such as seeds(100), got {changes!r}")
+    if not changes:
+        raise ValueError("changes is empty, so there is nothing to train; try seeds(100)")
+    return tuple(changes)
+
+
 PAPER_RECIPES: dict[str, Recipe] = {
     "german": Recipe((128, 64, 16), epochs=100, batch=32),
     "seizure": Recipe((128, 64, 16), epochs=100, batch=128),

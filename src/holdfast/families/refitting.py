@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from holdfast.families.estimator_data import (
 from holdfast.families.family import Family
 from holdfast.families.judging import compared_rows, judged, rather, say_what_is_one_model
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
-from holdfast.families.recipe import Retraining
+from holdfast.families.recipe import Retraining, checked_changes
 from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
 from holdfast.families.stored_models import as_bytes, as_tensor, remember_runs, state_of
 from holdfast.families.table_models import TableModels, encoding_digest
@@ -168,12 +168,12 @@ class _Job:
 
 
 def _job(
-    model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any
+    model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any = None
 ) -> _Job:
     """All that fitting needs, if it can be done."""
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
-    retrainings = _checked_changes(changes)
+    retrainings = checked_changes(changes)
     for name, given in {"table": table, "new": new}.items():
         if not isinstance(given, pd.DataFrame) and not (name == "new" and given is None):
             raise TypeError(f"{name} must be a table with the columns of the schema, got {type(given).__name__}")
@@ -221,16 +221,6 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, De
         )
     fitted = is_booster(own) or is_fitted(own)
     return encoding, helped(adapter_of(own, encoding, How())) if fitted else None
-
-
-def _checked_changes(changes: Any) -> tuple[Retraining, ...]:
-    several = isinstance(changes, Iterable) and not isinstance(changes, str)
-    found = tuple(changes) if several else ()
-    if not several or not all(isinstance(change, Retraining) for change in found):
-        raise TypeError(f"changes must be a list of Retrainings, such as seeds(100), got {changes!r}")
-    if not found:
-        raise ValueError("changes is empty, so there is nothing to fit; try seeds(100)")
-    return found
 
 
 def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
