@@ -8,6 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 from holdfast.families.recipe import Retraining
+from holdfast.models.dense import Dense
 from holdfast.models.model import Model
 
 State = Mapping[str, Tensor]  # the tensors of one network by name, or of k networks with one more axis in front
@@ -78,6 +79,10 @@ class Architecture(Protocol):
 
     def logits(self, state: State, x: Tensor) -> Tensor:
         """What k networks say of rows x (n, d), or each of rows of its own (k, n, d): (k, n, c)."""
+        ...
+
+    def dense(self, state: State) -> tuple[Dense, ...] | None:
+        """The layers of each network, where all of them are dense."""
         ...
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Model: ...

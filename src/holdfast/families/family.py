@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +22,7 @@ from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.families.table_models import TableModels
 from holdfast.models.abilities import able
+from holdfast.models.dense import Dense
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
 from holdfast.models.model import Model, check_callable, classes_of
@@ -242,6 +244,17 @@ class Family:
         """The members that are not stacked networks, each with whatever helps a search, their classes merged."""
         own = [model for stack in self.stacks for model in stack.helped]
         return tuple(own if self.groups is None else [Merged(model, self.groups) for model in own])
+
+    @cached_property
+    def dense(self) -> tuple[Dense, ...] | None:
+        """The layers of every member, where all are linear or networks of dense layers."""
+        found: list[Dense] = []
+        for stack in self.stacks:
+            if stack.dense is None:
+                return None
+            found += stack.dense
+        own = [found[place] for place in self.places]
+        return tuple(own if self.groups is None else [one.merged(self.groups) for one in own])
 
     @property
     def searched(self) -> Family:

@@ -134,6 +134,9 @@ class TorchModule:
         )
         return answer if isinstance(answer, Tensor) else torch.as_tensor(answer)
 
+    def dense(self, state: State) -> None:
+        return None
+
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> nn.Module:
         network = copy.deepcopy(self.plain).to(next(iter(state.values())).device)
         for name, tensor in _tensors(network):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
+from holdfast.models.dense import Dense
 from holdfast.models.model import Model
 from holdfast.models.rows import check_tensor
 from holdfast.theory.layers import logits_of
@@ -54,6 +55,10 @@ class Network:
     def __call__(self, x: Tensor) -> Tensor:
         self._check(x)
         return logits_of(self, x)
+
+    @property
+    def dense(self) -> tuple[Dense, ...]:
+        return (Dense.of(self.weights, self.biases),)
 
     def _check(self, x: Tensor) -> None:
         check_tensor("x", x)
@@ -192,6 +197,13 @@ class Perceptron:
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             hidden = torch.baddbmm(bias[:, None], hidden, weight).relu_()
         return torch.baddbmm(biases[-1][:, None], hidden, weights[-1])
+
+    def dense(self, state: State) -> tuple[Dense, ...]:
+        weights, biases = (tuple(part.detach().cpu() for part in layers(state, name)) for name in ("weight", "bias"))
+        return tuple(
+            Dense.of([weight[place] for weight in weights], [bias[place] for bias in biases])
+            for place in range(len(weights[0]))
+        )
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Network:
         return Network(layers(state, "weight"), layers(state, "bias"), retraining, fingerprint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
 from holdfast.families.recipe import Retraining
+from holdfast.models.abilities import dense_of
+from holdfast.models.dense import Dense
 from holdfast.models.model import Model, answer, dtype_of, logits_from
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
@@ -33,6 +36,11 @@ class Members(Protocol):
     @property
     def helped(self) -> tuple[Model, ...]:
         """All of them, each with whatever helps a search; none where they are networks, which need no help."""
+        ...
+
+    @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        """The layers of each member, if all of them are linear or networks of dense layers."""
         ...
 
     def asked_classes(self, x: Tensor) -> list[int]:
@@ -85,6 +93,10 @@ class Stack:
     def helped(self) -> tuple[Model, ...]:
         return ()
 
+    @cached_property
+    def dense(self) -> tuple[Dense, ...] | None:
+        return self.architecture.dense(self.state)
+
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         x = x.to(_dtype_of(self.state, x))
         room = IN_CACHE if x.device.type == "cpu" else ON_DEVICE
@@ -134,6 +146,10 @@ class Models:
     @property
     def helped(self) -> tuple[Model, ...]:
         return self.models
+
+    @cached_property
+    def dense(self) -> tuple[Dense, ...] | None:
+        return dense_of(self.models)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         for model in self.models:

@@ -15,10 +15,12 @@ from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models, one_by_one
+from holdfast.models.abilities import dense_of
 from holdfast.models.adapters.adapter import Adapter, Ask
 from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.adapting import helped
+from holdfast.models.dense import Dense
 from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, checked_logits
 from holdfast.tabular.encoding import Encoding
@@ -63,6 +65,10 @@ class TableModels:
     def helped(self) -> tuple[Model, ...]:
         """Read once: that takes long."""
         return tuple(map(_helped, self.models))
+
+    @cached_property
+    def dense(self) -> tuple[Dense, ...] | None:
+        return dense_of(self.helped)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         if not len(x):

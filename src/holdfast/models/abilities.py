@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from holdfast.models.model import Model
 
 if TYPE_CHECKING:
+    from holdfast.models.dense import Dense
     from holdfast.models.trees.committee import Committee
     from holdfast.models.trees.ensemble import Ensemble
 
@@ -38,6 +40,12 @@ class Abilities(Protocol):
         ...
 
     @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        """Its layers, if it is linear or a network of dense layers; of several models that are searched as one, those
+        of each."""
+        ...
+
+    @property
     def ensemble(self) -> Ensemble | None:
         """The trees of one model, if it is one of trees; merged classes are the caller's."""
         ...
@@ -59,9 +67,25 @@ class InTorch:
     trees: None = None
 
     @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        own: tuple[Dense, ...] | None = getattr(self.searched, "dense", None)
+        return own
+
+    @property
     def learned(self) -> tuple[Tensor, Tensor]:
         raise TypeError(f"{self.searched} has a gradient, and is learned by nobody")
 
 
 def able(model: Model) -> Abilities:
     return cast(Abilities, model) if hasattr(type(model), "has_gradient") else InTorch(model)
+
+
+def dense_of(models: Iterable[Model]) -> tuple[Dense, ...] | None:
+    """The layers of all of them, where each has some."""
+    found: list[Dense] = []
+    for model in models:
+        own = able(model).dense
+        if own is None:
+            return None
+        found += own
+    return tuple(found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from holdfast.models.abilities import able
 from holdfast.models.adapters.adapter import Ask
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.model import Model
@@ -16,6 +17,7 @@ from holdfast.models.surrogate import rows_to_learn, surrogate_of
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
+    from holdfast.models.dense import Dense
     from holdfast.models.trees.ensemble import Ensemble
 
 
@@ -54,6 +56,10 @@ class Deployed:
     @property
     def has_gradient(self) -> bool:
         return self.exact is not None
+
+    @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        return None if self.exact is None else able(self.exact).dense
 
     @property
     def trees(self) -> Ensemble | None:

@@ -14,6 +14,7 @@ from holdfast.models.abilities import able
 from holdfast.models.model import Model, checked_logits
 
 if TYPE_CHECKING:
+    from holdfast.models.dense import Dense
     from holdfast.models.trees.committee import Committee
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
@@ -150,6 +151,12 @@ class LeastSure:
         deployed = able(self.deployed).searched
         same = deployed is self.deployed and members is self.members
         return self if same else replace(self, deployed=deployed, members=members)
+
+    @cached_property
+    def dense(self) -> tuple[Dense, ...] | None:
+        """The deployed model first, then every member."""
+        own, members = able(self.deployed).dense, getattr(self.members, "dense", None)
+        return None if own is None or members is None else (*own, *members)
 
     @property
     def ensemble(self) -> None:

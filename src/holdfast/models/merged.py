@@ -14,6 +14,7 @@ from holdfast.models.abilities import able
 from holdfast.models.model import Model, check_callable, checked_logits
 
 if TYPE_CHECKING:
+    from holdfast.models.dense import Dense
     from holdfast.models.trees.ensemble import Ensemble
 
 Groups = tuple[tuple[int, ...], ...]
@@ -53,6 +54,11 @@ class Merged:
     def learned(self) -> tuple[Tensor, Tensor]:
         rows, logits = able(self.model).learned
         return rows, merge_logits(logits, self.groups)
+
+    @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        own = able(self.model).dense
+        return None if own is None else tuple(one.merged(self.groups) for one in own)
 
     @property
     def ensemble(self) -> Ensemble | None:

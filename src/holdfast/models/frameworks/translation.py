@@ -21,6 +21,7 @@ from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.output_spec import Floats
 from holdfast.models.adapters.probing import rows_to_compare, says_the_same
 from holdfast.models.adapters.seen import chosen, steps
+from holdfast.models.dense import Dense, LevelTable
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
@@ -100,6 +101,21 @@ class Translation:
             if place < len(self.weights) - 1:
                 values = ACTIVATIONS[self.activation](values)
         return _LINKS[self.link](values)[:, list(self.places)]
+
+    @property
+    def dense(self) -> tuple[Dense, ...]:
+        """With what stands before the last step as part of the first layer."""
+        columns, first = self.columns, self.weights[0]
+        weights = ((columns.scale[:, None] * columns.slope) @ first, *self.weights[1:])
+        biases = ((columns.shift @ columns.slope + columns.start) @ first + self.biases[0], *self.biases[1:])
+        tables = {
+            column: LevelTable(float(columns.shift[column]), float(columns.scale[column]), (rows @ first).numpy())
+            for column, rows in columns.ordered
+        }
+        classes = [self.places.index(place) for place in range(len(self.places))]
+        one_each = self.link == "one against the rest"
+        own = Dense.of(weights, biases, self.activation, log_sigmoid=one_each, classes=classes, tables=tables)
+        return (own,)
 
     def __repr__(self) -> str:
         return f"Translation({len(self.weights)} layers, {self.link})"

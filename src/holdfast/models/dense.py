@@ -1,0 +1,57 @@
+"""Linear models and networks of dense layers as plain arrays: what a compiled search reads of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTable:
+    """What a column that counts levels adds to the first layer: one row for each level, of encoded · scale + shift."""
+
+    shift: float
+    scale: float
+    rows: Floats  # (levels, h)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Dense layers over encoded rows, with one activation between them.
+
+    The logit of a class is the largest of its outputs.
+    """
+
+    weights: tuple[Floats, ...]  # (in, out)
+    biases: tuple[Floats, ...]  # (out,)
+    activation: str  # relu, identity, tanh or logistic
+    classes: tuple[int, ...]  # the class of each output
+    log_sigmoid: bool = False  # an output is the score of its class against the rest
+    tables: Mapping[int, LevelTable] = field(default_factory=dict)  # of columns whose weight is 0 then
+
+    @classmethod
+    def of(cls, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str = "relu", **others: Any) -> Dense:
+        """From tensors; an only output is the log-odds of the second of two classes."""
+        own = [[part.detach().cpu().numpy() for part in parts] for parts in (weights, biases)]
+        if own[1][-1].shape[0] == 1:
+            for parts in own:
+                parts[-1] = np.concatenate([-parts[-1], parts[-1]], axis=-1) / 2
+        classes = others.pop("classes", range(own[1][-1].shape[0]))
+        return cls(tuple(own[0]), tuple(own[1]), activation, tuple(classes), **others)
+
+    @property
+    def columns(self) -> int:
+        """How many columns a row has."""
+        return int(self.weights[0].shape[0])
+
+    def merged(self, groups: Sequence[Sequence[int]]) -> Dense:
+        """The same with classes that count as one."""
+        group = {label: number for number, labels in enumerate(groups) for label in labels}
+        return replace(self, classes=tuple(group[label] for label in self.classes))

@@ -1,0 +1,347 @@
+"""One move: a feature or two set to other values, what relations demand beside them, and what it costs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.search.engine.board import FINE, Board, Floats, Integers, Persons
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.rules import Rules, Workspace, complete, workspace
+
+TINY = 1e-9
+ON_GRID = 1e-3  # of a step: what rounding does to a number on a grid
+
+
+class State(NamedTuple):
+    """Where a person is."""
+
+    point: Floats  # (d,)
+    value: Floats  # (f,) of each feature
+    cost: Floats  # (f,)
+    related: Floats  # (m,) the values that relations join
+
+
+class Move(NamedTuple):
+    """What changes in a state."""
+
+    features: Integers  # (f,) the first counts[0] of them change
+    values: Floats  # (f,)
+    prices: Floats  # (f,) what each of these features costs then
+    columns: Integers  # (d,) the first counts[1]
+    after: Floats  # (d,)
+    counts: Integers  # (2,)
+    related: Floats  # (m,) after the move
+    kept: np.ndarray  # (m,) bool
+    room: Workspace
+
+
+def state_of(board: Board) -> State:
+    features, columns = len(board.features), len(board.columns)
+    return State(np.zeros(columns), np.zeros(features), np.zeros(features), np.zeros(len(board.feature_of_related)))
+
+
+def move_of(board: Board, rules: Rules) -> Move:
+    features, columns, related = len(board.features), len(board.columns), len(board.feature_of_related)
+    return Move(
+        np.zeros(2 * features + 2, np.int64),
+        np.zeros(2 * features + 2),
+        np.zeros(2 * features + 2),
+        np.zeros(2 * columns + 4, np.int64),
+        np.zeros(2 * columns + 4),
+        np.zeros(2, np.int64),
+        np.zeros(related),
+        np.zeros(related, np.bool_),
+        workspace(rules),
+    )
+
+
+# ---- values of a number ----
+
+
+@kernel
+def rounded(board, value):  # type: ignore[no-untyped-def]
+    """As a point holds it."""
+    return np.float64(np.float32(value)) if board.single else value
+
+
+@kernel
+def number_at(board, feature, limits, index):  # type: ignore[no-untyped-def]
+    """The value that is so many steps up its grid."""
+    if feature.step > 0:
+        return rounded(board, (index * feature.step - feature.shift) / feature.scale)
+    return rounded(board, limits.low + (limits.high - limits.low) * (index / FINE))
+
+
+@kernel
+def index_of(feature, limits, value):  # type: ignore[no-untyped-def]
+    """The place of a value on its grid, or nearest to it."""
+    if feature.step > 0:
+        return int(np.rint((value * feature.scale + feature.shift) / feature.step))
+    width = limits.high - limits.low
+    return int(np.rint((value - limits.low) / width * FINE)) if width > 0 else 0
+
+
+@kernel
+def is_open(board, feature, value):  # type: ignore[no-untyped-def]
+    """Whether a number lies in no gap and is no code for a missing value."""
+    for place in range(feature.first_gap, feature.end_gap):
+        gap = board.gaps[place]
+        if gap.low + feature.slack < value and value < gap.high - feature.slack:
+            return False
+    for place in range(feature.first_code, feature.end_code):
+        if np.float64(np.float32(value)) == board.codes[place]:
+            return False
+    return True
+
+
+@kernel
+def allows(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+    """Whether a person may have this value of a feature, moved there by a relation or not."""
+    feature, limits = board.features[place], persons.ranges[row, place]
+    if value == limits.home:
+        return True
+    if not (limits.free or feature.follows):
+        return False
+    if feature.is_group:
+        return persons.levels[row, feature.group, int(value)]
+    noise = feature.slack + 5e-7 * abs(value)
+    if not (limits.low - noise <= value and value <= limits.high + noise):
+        return False
+    if feature.step > 0:
+        steps = (value * feature.scale + feature.shift) / feature.step
+        if abs(steps - np.rint(steps)) > ON_GRID + 5e-7 * abs(value) * feature.scale / feature.step:
+            return False
+    return is_open(board, feature, value)
+
+
+# ---- prices ----
+
+
+@kernel
+def share_of(board, column, value):  # type: ignore[no-untyped-def]
+    """The share of people below a value; see `holdfast.tabular.shares`."""
+    parts = board.quantiles.shape[1] - 1
+    first = 0
+    while first <= parts and board.quantiles[column, first] < value:
+        first += 1
+    after = first
+    while after <= parts and board.quantiles[column, after] == value:
+        after += 1
+    if first < after:
+        return (first + after - 1) / (2 * parts)
+    low, high = board.quantiles[column, 0], board.quantiles[column, parts]
+    if first == 0 or first > parts:
+        width = high - low if high > low else 1.0
+        return (value - low) / width if first == 0 else 1 + (value - high) / width
+    low, high = board.quantiles[column, first - 1], board.quantiles[column, first]
+    return (first - 1 + (value - low) / (high - low if high > low else 1.0)) / parts
+
+
+@kernel
+def powered(board, length):  # type: ignore[no-untyped-def]
+    return length if board.norm == 1 else length * length
+
+
+@kernel
+def price_of(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+    """What it costs a person to have this value of a feature."""
+    feature, home = board.features[place], persons.ranges[row, place].home
+    if value == home:
+        return 0.0
+    by_share = board.quantiles.shape[1] > 0
+    if feature.is_group:
+        total, one, other = 0.0, 0.0, 0.0
+        if by_share:  # a changed level counts 1, shared out among its columns
+            if home < feature.size:
+                one = board.columns[board.columns_of_groups[feature.first + int(home)]].passed
+            if value < feature.size:
+                other = board.columns[board.columns_of_groups[feature.first + int(value)]].passed
+        for turn in range(2):
+            level = home if turn == 0 else value
+            if level < feature.size:
+                column = board.columns_of_groups[feature.first + int(level)]
+                length = board.columns[column].on - board.columns[column].off
+                if by_share:
+                    each = one + other
+                    length = board.columns[column].passed * ((1 + abs(other - one) / each) / 2 if each > 0 else 1.0)
+                total += powered(board, length * persons.weight[row, column])
+        return total
+    column = feature.column
+    length = abs(value - home)
+    if by_share:
+        length = abs(share_of(board, column, value) - share_of(board, column, home))
+    return powered(board, length * persons.weight[row, column])
+
+
+# ---- a state, and moves from it ----
+
+
+@kernel
+def place_at(board, persons, row, state, point):  # type: ignore[no-untyped-def]
+    """Put a person at a valid point."""
+    for column in range(state.point.shape[0]):
+        state.point[column] = point[column]
+    for place in range(board.features.shape[0]):
+        feature = board.features[place]
+        value = point[feature.column]
+        if feature.is_group:
+            value = np.float64(feature.size)
+            for level in range(feature.size):
+                column = board.columns_of_groups[feature.first + level]
+                if point[column] > (board.columns[column].on + board.columns[column].off) / 2:
+                    value = np.float64(level)
+        state.value[place] = value
+        state.cost[place] = price_of(board, persons, row, place, value)
+        if feature.related >= 0:
+            state.related[feature.related] = related_value(board, persons, row, place, value)
+
+
+@kernel
+def related_value(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+    """A value as relations read it."""
+    feature = board.features[place]
+    if value == persons.ranges[row, place].home:
+        return persons.values[row, feature.related]  # which may be missing
+    if feature.is_group:
+        return value
+    number = value * feature.scale + feature.shift
+    if feature.step > 0:
+        steps = np.rint(number / feature.step)
+        if abs(number / feature.step - steps) <= ON_GRID + 1e-6 * (abs(number) + abs(feature.shift)) / feature.step:
+            return steps * feature.step
+    return number
+
+
+@kernel
+def propose(board, rules, persons, row, state, move, feature, value):  # type: ignore[no-untyped-def]
+    """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
+    move.counts[0] = 0
+    move.counts[1] = 0
+    add_feature(board, persons, row, state, move, feature, value)
+    return joined_by_rules(board, rules, persons, row, state, move)
+
+
+@kernel
+def propose_two(board, rules, persons, row, state, move, one, value, two, other):  # type: ignore[no-untyped-def]
+    """The same of two features."""
+    move.counts[0] = 0
+    move.counts[1] = 0
+    add_feature(board, persons, row, state, move, one, value)
+    add_feature(board, persons, row, state, move, two, other)
+    return joined_by_rules(board, rules, persons, row, state, move)
+
+
+@kernel
+def joined_by_rules(board, rules, persons, row, state, move):  # type: ignore[no-untyped-def]
+    """Complete what relations join; False where that cannot be, or a person may not have it."""
+    joined = False
+    for turn in range(move.counts[0]):
+        joined = joined or board.features[move.features[turn]].related >= 0
+    if not joined:
+        return True
+    for place in range(move.related.shape[0]):
+        move.related[place] = state.related[place]
+        move.kept[place] = False
+    for turn in range(move.counts[0]):
+        at = move.features[turn]
+        if board.features[at].related >= 0:
+            related = board.features[at].related
+            move.related[related] = related_value(board, persons, row, at, move.values[turn])
+            move.kept[related] = True
+    if not complete(
+        rules,
+        move.related,
+        persons.values[row],
+        move.kept,
+        persons.lower[row],
+        persons.upper[row],
+        persons.movable[row],
+        move.room,
+    ):
+        return False
+    for place in range(move.related.shape[0]):
+        after = move.related[place]
+        if move.kept[place] or after == state.related[place]:
+            continue
+        if np.isnan(after):
+            if np.isnan(state.related[place]):
+                continue
+            return False
+        at = board.feature_of_related[place]
+        feature = board.features[at]
+        if after == persons.values[row, place]:
+            value = persons.ranges[row, at].home
+        elif feature.is_group:
+            value = after
+        else:
+            value = rounded(board, (after - feature.shift) / feature.scale)
+        if not allows(board, persons, row, at, value):
+            return False
+        if value != state.value[at]:
+            add_feature(board, persons, row, state, move, at, value)
+    return True
+
+
+@kernel
+def add_feature(board, persons, row, state, move, place, value):  # type: ignore[no-untyped-def]
+    """One more feature that changes, with its columns."""
+    feature, turn, at = board.features[place], move.counts[0], move.counts[1]
+    move.features[turn], move.values[turn] = place, value
+    move.prices[turn] = price_of(board, persons, row, place, value)
+    move.counts[0] = turn + 1
+    if not feature.is_group:
+        move.columns[at], move.after[at] = feature.column, value
+        move.counts[1] = at + 1
+        return
+    for turn in range(2):
+        level = state.value[place] if turn == 0 else value
+        if level < feature.size:
+            column = board.columns_of_groups[feature.first + int(level)]
+            move.columns[at] = column
+            move.after[at] = level_bits(board, persons, row, place, column, turn == 1, level)
+            at += 1
+    move.counts[1] = at
+
+
+@kernel
+def level_bits(board, persons, row, place, column, on, level):  # type: ignore[no-untyped-def]
+    """A column of a group that is on or off, in the person's own bits where that is as at home."""
+    at_home = persons.ranges[row, place].home == level
+    if at_home == on:
+        return persons.origin[row, column]
+    return board.columns[column].on if on else board.columns[column].off
+
+
+@kernel
+def extra_cost(state, move):  # type: ignore[no-untyped-def]
+    """How much more a move costs than staying."""
+    extra = 0.0
+    for turn in range(move.counts[0]):
+        extra += move.prices[turn] - state.cost[move.features[turn]]
+    return extra
+
+
+@kernel
+def make(board, state, move):  # type: ignore[no-untyped-def]
+    """Go there."""
+    joined = False
+    for turn in range(move.counts[1]):
+        state.point[move.columns[turn]] = move.after[turn]
+    for turn in range(move.counts[0]):
+        place = move.features[turn]
+        state.value[place] = move.values[turn]
+        state.cost[place] = move.prices[turn]
+        joined = joined or board.features[place].related >= 0
+    if joined:
+        for place in range(move.related.shape[0]):
+            state.related[place] = move.related[place]
+
+
+@kernel
+def total_cost(state):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for place in range(state.cost.shape[0]):
+        total += state.cost[place]
+    return total

@@ -1,0 +1,743 @@
+"""The search of one person: reach the class, give back what is not needed, exchange one change for another.
+
+Every point on the way is one that the person can have. ``reach`` buys the target's margin for as little cost as it can;
+``reduce`` takes back what is not needed; ``exchange`` sends one feature home and moves another instead, for less in all.
+Where a point must resemble real people, only what would be taken is compared with them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.search.engine.board import Board, Floats, Integers, Persons
+from holdfast.search.engine.compiled import entry, kernel
+from holdfast.search.engine.crowd import Crowd, Distances, follow, measure, passes, resembles, unlikeness, unlikeness_at_most
+from holdfast.search.engine.moves import (
+    TINY,
+    Move,
+    State,
+    add_feature,
+    extra_cost,
+    index_of,
+    is_open,
+    joined_by_rules,
+    make,
+    number_at,
+    place_at,
+    price_of,
+    propose,
+    propose_two,
+    total_cost,
+)
+from holdfast.search.engine.networks import Networks, Standing, begin_order, lead, slope_along, sum_anew, sure
+from holdfast.search.engine.references import reference
+from holdfast.search.engine.rules import Rules
+
+ENOUGH = 1.5e-4  # a score that rounding does not bring below what is asked for
+WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
+FEW_VALUES = 64  # of a number, that are all tried
+TRIED = 24  # moves that are asked about in a round of `reach`, of those that look best by the slopes,
+EACH = 3  # of one feature
+JUDGED = 6  # moves of a round that are compared with people
+ROUNDS = 16  # of `reach`, beside two for each feature
+STARTS = 2  # people of the class from whom a search begins,
+DONORS = 96  # who are tried at a time,
+DONOR_TURNS = 4  # so often where something has been found
+WALKS = 4  # from people who are not good enough themselves
+IMPROVEMENTS = 40  # of one start, at most
+CLIMBS = 6  # rounds in which many features move at a time
+APPROACHES = 24  # moves towards real people
+
+
+class Tried(NamedTuple):
+    """Moves that look best, best first."""
+
+    rank: Floats
+    feature: Integers
+    value: Floats
+
+
+class Donors(NamedTuple):
+    """People of the class, cheapest first."""
+
+    cost: Floats  # (m,) of everybody; infinite who has been listed
+    who: Integers
+
+
+class World(NamedTuple):
+    """What is the same for everybody who wants the same class."""
+
+    board: Board
+    rules: Rules
+    networks: Networks
+    crowd: Crowd
+    persons: Persons
+    target: int
+
+
+class Room(NamedTuple):
+    """What a thread writes to."""
+
+    state: State
+    move: Move
+    standing: Standing
+    distances: Distances
+    tried: Tried
+    donors: Donors
+
+
+def tried_of() -> Tried:
+    return Tried(np.zeros(TRIED), np.zeros(TRIED, np.int64), np.zeros(TRIED))
+
+
+def donors_of(crowd: Crowd) -> Donors:
+    return Donors(np.zeros(len(crowd.values)), np.zeros(DONORS, np.int64))
+
+
+# ---- moves, as a search asks about them ----
+
+
+@kernel
+def move_one(world, room, row, feature, value):  # type: ignore[no-untyped-def]
+    """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
+    return propose(world.board, world.rules, world.persons, row, room.state, room.move, feature, value)
+
+
+@kernel
+def move_two(world, room, row, one, value, two, other):  # type: ignore[no-untyped-def]
+    return propose_two(
+        world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other
+    )
+
+
+@kernel
+def price(world, row, feature, value):  # type: ignore[no-untyped-def]
+    return price_of(world.board, world.persons, row, feature, value)
+
+
+@kernel
+def sure_enough(world, room):  # type: ignore[no-untyped-def]
+    """Whether everybody who must agrees after the move."""
+    return sure(world.networks, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH
+
+
+@kernel
+def good(world, room, limit):  # type: ignore[no-untyped-def]
+    """Whether the point after the move is all that is wanted."""
+    if not sure_enough(world, room):
+        return False
+    return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+
+
+@kernel
+def go(world, room, limit):  # type: ignore[no-untyped-def]
+    """Make the move, and keep up to date what depends on it."""
+    if limit < np.inf:
+        follow(world.crowd, room.distances, room.state, room.move)
+    make(world.board, room.state, room.move)
+    sum_anew(world.networks, room.standing, room.state.point)
+
+
+@kernel
+def stay(room):  # type: ignore[no-untyped-def]
+    """The move that changes nothing."""
+    room.move.counts[0] = 0
+    room.move.counts[1] = 0
+
+
+@kernel
+def place_on_grid(feature, limits, value):  # type: ignore[no-untyped-def]
+    """The place of a value among those that a person may have; one before the first, or behind the last, if outside."""
+    return min(max(index_of(feature, limits, value), limits.first - 1), limits.last + 1)
+
+
+# ---- reach ----
+
+
+@kernel
+def keep(tried, kept, rank, feature, value):  # type: ignore[no-untyped-def]
+    """Put a move among those that look best, ``EACH`` of a feature at most; how many there are."""
+    own, worst = 0, -1
+    for place in range(kept):
+        if tried.feature[place] == feature:
+            own += 1
+            worst = place
+    if own == EACH:  # it takes the place of the feature's last one
+        if rank <= tried.rank[worst]:
+            return kept
+        for place in range(worst, kept - 1):
+            tried.rank[place] = tried.rank[place + 1]
+            tried.feature[place] = tried.feature[place + 1]
+            tried.value[place] = tried.value[place + 1]
+        kept -= 1
+    elif kept == TRIED:
+        if rank <= tried.rank[kept - 1]:
+            return kept
+        kept -= 1
+    place = kept
+    while place > 0 and tried.rank[place - 1] < rank:
+        tried.rank[place] = tried.rank[place - 1]
+        tried.feature[place] = tried.feature[place - 1]
+        tried.value[place] = tried.value[place - 1]
+        place -= 1
+    tried.rank[place], tried.feature[place], tried.value[place] = rank, feature, value
+    return kept + 1
+
+
+@kernel
+def rank_of(now, change, extra, by_gain):  # type: ignore[no-untyped-def]
+    """How good a move is: what it gains, up to enough, for what it costs."""
+    if now == -np.inf:  # whatever it costs
+        return change
+    gain = min(now + change, 2 * ENOUGH) - now
+    if gain <= 0:
+        return change / (1 + abs(extra)) - 1e12  # a slope may be wrong: last rather than never
+    # Of moves that are worth the same, the longer.
+    return gain if by_gain else gain / max(extra, TINY) * (1 + 1e-6 * gain / (1 + gain))
+
+
+@kernel
+def look_at(world, room, row, kept, place, value, now, by_gain):  # type: ignore[no-untyped-def]
+    """One candidate: by the slopes, as if there were no relations."""
+    board, state = world.board, room.state
+    feature = board.features[place]
+    if value == state.value[place]:
+        return kept
+    extra = price(world, row, place, value) - state.cost[place]
+    if feature.is_group:
+        change = 0.0
+        for turn in range(2):
+            level = state.value[place] if turn == 0 else value
+            if level < feature.size:
+                column = board.columns_of_groups[feature.first + int(level)]
+                on, off = board.columns[column].on, board.columns[column].off
+                before, after = (on, off) if turn == 0 else (off, on)
+                change += slope_along(world.networks, room.standing, column, before, after)
+    else:
+        if not is_open(board, feature, value):
+            return kept
+        change = slope_along(world.networks, room.standing, feature.column, state.value[place], value)
+    return keep(room.tried, kept, rank_of(now, change, extra, by_gain), place, value)
+
+
+@kernel
+def part_of_the_way(turn):  # type: ignore[no-untyped-def]
+    return 1.0 if turn == 0 else 0.5 if turn == 1 else 0.2 if turn == 2 else 0.05 if turn == 3 else 0.01
+
+
+@kernel
+def wanted_value(world, room, row, place, turn, now):  # type: ignore[no-untyped-def]
+    """One of the values of a number that are worth a look; where it is now, if there is none."""
+    board, limits = world.board, world.persons.ranges[row, place]
+    feature, here = board.features[place], room.state.value[place]
+    if turn < 10:  # parts of the way to both ends
+        end = limits.first if turn < 5 else limits.last
+        begin = min(max(index_of(feature, limits, here), limits.first), limits.last)
+        return number_at(board, feature, limits, begin + int(np.rint(part_of_the_way(turn % 5) * (end - begin))))
+    # Where it alone would score just enough, as far as its slope tells.
+    slope = slope_along(world.networks, room.standing, feature.column, here, here + 1.0)
+    if abs(slope) < TINY:
+        return here
+    beyond = 1.0 if turn == 10 else 1.03 if turn == 11 else 1.2
+    wanted = here + beyond * (2 * ENOUGH - now) / slope
+    if not abs(wanted) < 1e9:
+        return here
+    index = min(max(index_of(feature, limits, wanted), limits.first), limits.last)
+    return number_at(board, feature, limits, index)
+
+
+@kernel
+def candidates(world, room, row, now, by_gain):  # type: ignore[no-untyped-def]
+    """The moves that look best by the slopes; how many."""
+    kept = 0
+    for place in range(world.board.features.shape[0]):
+        feature, limits = world.board.features[place], world.persons.ranges[row, place]
+        if not limits.free:
+            continue
+        kept = look_at(world, room, row, kept, place, limits.home, now, by_gain)
+        every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
+        if feature.is_group:
+            count = feature.size + 1
+        elif limits.last < limits.first:
+            count = 0
+        else:
+            count = limits.last - limits.first + 1 if every else 13
+        for turn in range(count):
+            if feature.is_group:
+                if not world.persons.levels[row, feature.group, turn]:
+                    continue
+                value = np.float64(turn)
+            elif every:
+                value = number_at(world.board, feature, limits, limits.first + turn)
+            else:
+                value = wanted_value(world, room, row, place, turn, now)
+            kept = look_at(world, room, row, kept, place, value, now, by_gain)
+    return kept
+
+
+@kernel
+def reach(world, room, row, limit, by_gain):  # type: ignore[no-untyped-def]
+    """To the class: in every round the move that gains most for its cost, or just most. Whether it got there."""
+    networks, standing, state, move, tried = world.networks, room.standing, room.state, room.move, room.tried
+    for _ in range(2 * world.board.features.shape[0] + ROUNDS):
+        now = lead(networks, standing, state, move, world.target)
+        if now > ENOUGH:
+            return True
+        kept = candidates(world, room, row, now, by_gain)
+        most, best = 0.0, 0.0
+        for place in range(kept):
+            tried.rank[place] = -np.inf
+            if not move_one(world, room, row, tried.feature[place], tried.value[place]):
+                continue
+            extra = max(extra_cost(state, move), TINY)
+            bound = now + max(WORTHWHILE * most, 0.0)
+            if limit == np.inf:
+                bound = max(bound, now + (best if by_gain else best * extra))
+            after = sure(networks, standing, state, move, world.target, bound)
+            if after <= bound:
+                continue
+            gain = min(after, 2 * ENOUGH) - now
+            most = max(most, gain)
+            tried.rank[place] = gain if by_gain else gain / extra
+            best = max(best, tried.rank[place])
+        chosen = choose(world, room, row, kept, limit)
+        if chosen < 0:
+            if not take_pair(world, room, row, kept, limit, now):
+                return False
+            continue
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        go(world, room, limit)
+    stay(room)
+    return sure_enough(world, room)
+
+
+@kernel
+def choose(world, room, row, kept, limit):  # type: ignore[no-untyped-def]
+    """The best of the moves that were asked about, that could be a person; -1 where there is none."""
+    tried = room.tried
+    for _ in range(JUDGED):
+        best, chosen = 0.0, np.int64(-1)
+        for place in range(kept):
+            if tried.rank[place] > best:
+                best, chosen = tried.rank[place], place
+        if chosen < 0 or limit == np.inf:
+            return chosen
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        if resembles(world.crowd, room.distances, room.state, room.move, limit):
+            return chosen
+        tried.rank[chosen] = -np.inf
+    return -1
+
+
+@kernel
+def take_pair(world, room, row, kept, limit, now):  # type: ignore[no-untyped-def]
+    """Where no move alone gains anything: the two that gain most together. Whether there are two."""
+    tried, best, one, two = room.tried, now + TINY, np.int64(-1), np.int64(-1)
+    for place in range(kept):
+        for other in range(place):
+            if tried.feature[place] == tried.feature[other]:
+                continue
+            if not move_both(world, room, row, place, other):
+                continue
+            after = sure(world.networks, room.standing, room.state, room.move, world.target, best)
+            if after > best and (
+                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+            ):
+                best, one, two = after, place, other
+    if one < 0:
+        return False
+    move_both(world, room, row, one, two)
+    go(world, room, limit)
+    return True
+
+
+@kernel
+def move_both(world, room, row, place, other):  # type: ignore[no-untyped-def]
+    tried = room.tried
+    return move_two(
+        world, room, row, tried.feature[place], tried.value[place], tried.feature[other], tried.value[other]
+    )
+
+
+@kernel
+def climb(world, room, row, limit):  # type: ignore[no-untyped-def]
+    """To the class by whatever gains, many features at a time: where small steps lead nowhere. Whether it got there."""
+    tried = room.tried
+    for _ in range(CLIMBS):
+        now = lead(world.networks, room.standing, room.state, room.move, world.target)
+        if now > ENOUGH:
+            return True
+        kept, moved = candidates(world, room, row, -np.inf, True), False
+        for place in range(kept):
+            feature = tried.feature[place]
+            taken = False
+            for earlier in range(place):
+                taken = taken or tried.feature[earlier] == feature
+            if taken or not tried.rank[place] > TINY:
+                continue
+            if move_one(world, room, row, feature, tried.value[place]) and (
+                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+            ):
+                go(world, room, limit)
+                moved = True
+        if not moved:
+            return False
+    stay(room)
+    return sure_enough(world, room)
+
+
+# ---- reduce ----
+
+
+@kernel
+def nearer(world, room, row, limit, place):  # type: ignore[no-untyped-def]
+    """The value of a feature that saves most and keeps all that is wanted, and what it saves; 0 for nothing."""
+    board, state = world.board, room.state
+    feature, limits = board.features[place], world.persons.ranges[row, place]
+    if move_one(world, room, row, place, limits.home):
+        saved = -extra_cost(state, room.move)
+        if saved > TINY and good(world, room, limit):
+            return limits.home, saved
+    best, value = 0.0, state.value[place]
+    # A number lies between where it is, which will do, and home, which will not: halve the way.
+    far, near = 0, 0
+    if not feature.is_group:
+        far = place_on_grid(feature, limits, state.value[place])
+        near = place_on_grid(feature, limits, limits.home)
+        if feature.step <= 0 and abs(far - near) > 4096:
+            near += int(np.sign(far - near))
+    turn = 0
+    while (feature.is_group and turn <= feature.size) or (not feature.is_group and abs(far - near) > 1):
+        middle = turn if feature.is_group else (far + near) // 2
+        turn += 1
+        if feature.is_group:
+            tried = np.float64(middle)
+            possible = world.persons.levels[row, feature.group, middle] and tried != state.value[place]
+            possible = possible and price(world, row, place, tried) < state.cost[place] - TINY
+        else:
+            tried = number_at(board, feature, limits, middle)
+            possible = is_open(board, feature, tried)
+        fits = False
+        if possible and move_one(world, room, row, place, tried):
+            saved = -extra_cost(state, room.move)
+            if saved > best + TINY and good(world, room, limit):
+                best, value, fits = saved, tried, True
+        if fits:
+            far = middle
+        else:
+            near = middle
+    return value, best
+
+
+@kernel
+def reduce(world, room, row, limit):  # type: ignore[no-untyped-def]
+    """Cheaper: in every round the move of one feature that saves most."""
+    for _ in range(IMPROVEMENTS):
+        most, chosen, value = TINY, np.int64(-1), 0.0
+        for place in range(world.board.features.shape[0]):
+            if room.state.cost[place] > most and world.persons.ranges[row, place].free:
+                tried, saved = nearer(world, room, row, limit, place)
+                if saved > most:
+                    most, chosen, value = saved, place, tried
+        if chosen < 0:
+            return
+        move_one(world, room, row, chosen, value)
+        go(world, room, limit)
+
+
+# ---- exchange ----
+
+
+@kernel
+def furthest(world, room, row, place, up, budget):  # type: ignore[no-untyped-def]
+    """How far on its grid a number may go for so much more; where it is, if nowhere."""
+    board, limits = world.board, world.persons.ranges[row, place]
+    feature, spent = board.features[place], room.state.cost[place]
+    here = place_on_grid(feature, limits, room.state.value[place])
+    end = limits.last if up else limits.first
+    if (up and end <= here) or (not up and end >= here):
+        return here
+    if price(world, row, place, number_at(board, feature, limits, end)) - spent <= budget:
+        return end
+    inside, outside = here, end
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if price(world, row, place, number_at(board, feature, limits, middle)) - spent <= budget:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+@kernel
+def swap(world, room, row, limit, given, back, place, value, least):  # type: ignore[no-untyped-def]
+    """What is saved if one feature goes back and another moves, and all is still as wanted; 0 where it is not."""
+    if not move_two(world, room, row, given, back, place, value):
+        return 0.0
+    saved = -extra_cost(room.state, room.move)
+    return saved if saved > least + TINY and good(world, room, limit) else 0.0
+
+
+@kernel
+def replacement(world, room, row, limit, given, back, place, budget, best):  # type: ignore[no-untyped-def]
+    """The value of another feature that saves most if one goes back, and what that saves; ``best`` at least, or 0."""
+    board = world.board
+    feature, limits = board.features[place], world.persons.ranges[row, place]
+    most, value = 0.0, 0.0
+    if feature.is_group:
+        for level in range(feature.size + 1):
+            if world.persons.levels[row, feature.group, level] and level != room.state.value[place]:
+                tried = np.float64(level)
+                if budget - (price(world, row, place, tried) - room.state.cost[place]) > max(best, most) + TINY:
+                    saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+                    if saved > 0:
+                        most, value = saved, tried
+        return most, value
+    for way in range(2):
+        far = furthest(world, room, row, place, way == 1, budget - max(best, most) - TINY)
+        near = place_on_grid(feature, limits, room.state.value[place])
+        first = True
+        while (first and far != near) or abs(far - near) > 1:  # the far end first, then halve the way
+            middle = far if first else (far + near) // 2
+            tried = number_at(board, feature, limits, middle)
+            saved = 0.0
+            if is_open(board, feature, tried):
+                saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+            if saved > 0:
+                most, value, far = saved, tried, middle
+            elif first:
+                break
+            else:
+                near = middle
+            first = False
+    return most, value
+
+
+@kernel
+def exchange(world, room, row, limit):  # type: ignore[no-untyped-def]
+    """One feature goes home and another moves instead, for less in all. Whether that was done."""
+    better, state = False, room.state
+    for given in range(world.board.features.shape[0]):
+        if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
+            continue
+        back = world.persons.ranges[row, given].home
+        if not move_one(world, room, row, given, back):
+            continue
+        budget = -extra_cost(state, room.move)
+        best, chosen, value = 0.0, np.int64(-1), 0.0
+        for place in range(world.board.features.shape[0]):
+            if place == given or budget <= TINY or not world.persons.ranges[row, place].free:
+                continue
+            saved, tried = replacement(world, room, row, limit, given, back, place, budget, best)
+            if saved > best:
+                best, chosen, value = saved, place, tried
+        if chosen >= 0:
+            move_two(world, room, row, given, back, chosen, value)
+            go(world, room, limit)
+            better = True
+    return better
+
+
+@kernel
+def improve(world, room, row, limit):  # type: ignore[no-untyped-def]
+    """To where neither less of a feature nor another in its place is cheaper."""
+    for _ in range(IMPROVEMENTS):
+        reduce(world, room, row, limit)
+        if not exchange(world, room, row, limit):
+            return
+
+
+# ---- real people ----
+
+
+@kernel
+def clipped(world, row, place, value):  # type: ignore[no-untyped-def]
+    """Somebody's value of a feature as far as a person may have it; home where they may not."""
+    board, limits = world.board, world.persons.ranges[row, place]
+    feature = board.features[place]
+    if not limits.free:
+        return limits.home
+    if feature.is_group:
+        return value if world.persons.levels[row, feature.group, int(value)] else limits.home
+    if limits.last < limits.first:
+        return limits.home
+    index = min(max(index_of(feature, limits, value), limits.first), limits.last)
+    found = number_at(board, feature, limits, index)
+    return found if is_open(board, feature, found) else limits.home
+
+
+@kernel
+def approach(world, room, row, limit):  # type: ignore[no-untyped-def]
+    """From a point of the class towards the real people who are nearest, in the class all the way; whether it is like
+    them then."""
+    crowd, distances, state = world.crowd, room.distances, room.state
+    now = unlikeness(crowd, distances.square, distances.least)
+    for _ in range(APPROACHES):
+        if now <= limit:
+            return passes(crowd, distances.square, distances.least, limit)
+        best, chosen, value, after = 0.0, np.int64(-1), 0.0, now
+        for place in range(world.board.features.shape[0]):
+            for turn in range(crowd.nearest + 1):  # the values of those who are nearest, and that at home
+                tried = world.persons.ranges[row, place].home
+                if turn < crowd.nearest:
+                    if distances.near[turn] < 0:
+                        continue
+                    tried = clipped(world, row, place, crowd.values[distances.near[turn], place])
+                if tried == state.value[place] or not move_one(world, room, row, place, tried):
+                    continue
+                like = max(unlikeness_at_most(crowd, distances, room.move), limit)
+                gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
+                if like < now - TINY and gain > best and sure_enough(world, room):
+                    best, chosen, value, after = gain, place, tried, like
+        if chosen < 0:
+            return False
+        move_one(world, room, row, chosen, value)
+        go(world, room, limit)
+        now = min(after, unlikeness(crowd, distances.square, distances.least))
+    return passes(crowd, distances.square, distances.least, limit)
+
+
+@kernel
+def price_donors(world, row, donors):  # type: ignore[no-untyped-def]
+    """What it costs to be like each of the people of the class, as far as a person may be."""
+    for someone in range(donors.cost.shape[0]):
+        cost = 0.0
+        for place in range(world.board.features.shape[0]):
+            if world.persons.ranges[row, place].free:
+                cost += price(world, row, place, clipped(world, row, place, world.crowd.values[someone, place]))
+        donors.cost[someone] = cost
+
+
+@kernel
+def cheapest_donors(donors):  # type: ignore[no-untyped-def]
+    """List the cheapest people who have not been listed, cheapest first; how many."""
+    kept = 0
+    for someone in range(donors.cost.shape[0]):
+        cost = donors.cost[someone]
+        if cost == np.inf or (kept == DONORS and cost >= donors.cost[donors.who[kept - 1]]):
+            continue
+        at = kept if kept < DONORS else DONORS - 1
+        while at > 0 and donors.cost[donors.who[at - 1]] > cost:
+            donors.who[at] = donors.who[at - 1]
+            at -= 1
+        donors.who[at] = someone
+        kept = min(kept + 1, DONORS)
+    for place in range(kept):
+        donors.cost[donors.who[place]] = np.inf
+    return kept
+
+
+@kernel
+def towards(world, room, row, someone):  # type: ignore[no-untyped-def]
+    """The move from home as far towards somebody as a person may go; False where that cannot be."""
+    move, values = room.move, world.crowd.values
+    stay(room)
+    for place in range(world.board.features.shape[0]):
+        value = clipped(world, row, place, values[someone, place])
+        if value != room.state.value[place]:
+            add_feature(world.board, world.persons, row, room.state, move, place, value)
+    return joined_by_rules(world.board, world.rules, world.persons, row, room.state, move)
+
+
+@kernel
+def from_donors(world, room, row, limit, best, cost):  # type: ignore[no-untyped-def]
+    """From the people of the class who are cheapest to be like; what the best point costs."""
+    home, starts, approached, walked = world.persons.origin[row], 0, 0, 0
+    price_donors(world, row, room.donors)
+    begin(world, room, row, home, limit)
+    for turn in range(world.crowd.values.shape[0] // DONORS + 1):
+        if turn == DONOR_TURNS and cost < np.inf:
+            return cost
+        for place in range(cheapest_donors(room.donors)):
+            if not towards(world, room, row, room.donors.who[place]):
+                continue
+            accepted, like = sure_enough(world, room), True
+            if not accepted and (cost < np.inf or walked == WALKS):
+                continue
+            if limit < np.inf:
+                like = resembles(world.crowd, room.distances, room.state, room.move, limit)
+            if not like and (not accepted or approached == WALKS):
+                continue
+            go(world, room, limit)
+            if not like:
+                approached += 1
+                like = approach(world, room, row, limit)
+            elif not accepted:
+                walked += 1
+                accepted = reach(world, room, row, limit, False)
+            if accepted and like:
+                improve(world, room, row, limit)
+                cost = keep_cheaper(room.state, best, cost)
+                starts += 1
+                if starts == STARTS:
+                    return cost
+            begin(world, room, row, home, limit)
+    return cost
+
+
+# ---- a person ----
+
+
+@kernel
+def begin(world, room, row, point, limit):  # type: ignore[no-untyped-def]
+    """Put a person at a valid point, and all that depends on it."""
+    place_at(world.board, world.persons, row, room.state, point)
+    sum_anew(world.networks, room.standing, room.state.point)
+    if limit < np.inf:
+        measure(world.crowd, room.distances, room.state.point)
+
+
+@kernel
+def keep_cheaper(state, best, cost):  # type: ignore[no-untyped-def]
+    """The cheaper of the best point so far and this one; what it costs."""
+    own = total_cost(state)
+    if own >= cost:
+        return cost
+    for column in range(best.shape[0]):
+        best[column] = state.point[column]
+    return own
+
+
+@kernel
+def search_person(world, room, row, best):  # type: ignore[no-untyped-def]
+    """The cheapest point that was found, in ``best``; what it costs, infinite where there is none."""
+    home, cost, limit = world.persons.origin[row], np.inf, np.inf
+    begin_order(room.standing)
+    if world.crowd.threshold.shape[0] > 0:
+        measure(world.crowd, room.distances, home)
+        limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
+    in_class, among_people = False, np.inf  # whether any way led to the class, and what it costs to be like people there
+    for way in range(3):  # by gain for its cost, by gain, by all gains at once
+        begin(world, room, row, home, np.inf)
+        reached = climb(world, room, row, np.inf) if way == 2 else reach(world, room, row, np.inf, way == 1)
+        if not reached:
+            continue
+        in_class = True
+        improve(world, room, row, np.inf)
+        if limit < np.inf:
+            measure(world.crowd, room.distances, room.state.point)
+            if not passes(world.crowd, room.distances.square, room.distances.least, limit):
+                if not approach(world, room, row, limit):
+                    continue
+                improve(world, room, row, limit)
+                among_people = min(among_people, total_cost(room.state))
+        cost = keep_cheaper(room.state, best, cost)
+    if cost < among_people:  # the cheapest point of all is like people
+        return cost
+    if in_class and limit < np.inf:
+        for way in range(2):
+            begin(world, room, row, home, limit)
+            if reach(world, room, row, limit, way == 1):
+                improve(world, room, row, limit)
+                cost = keep_cheaper(room.state, best, cost)
+    return from_donors(world, room, row, limit, best, cost)
+
+
+@entry
+def search_rows(world, room, rows, points, costs):  # type: ignore[no-untyped-def]
+    """The same for some rows."""
+    here, desk = reference(world), reference(room)
+    for turn in range(rows.shape[0]):
+        costs[rows[turn]] = search_person(here, desk, rows[turn], points[rows[turn]])

@@ -1,0 +1,129 @@
+"""The cheapest points of many people: a few at a time on every thread, since kernels leave the interpreter free."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.models.abilities import able
+from holdfast.models.asked import itself
+from holdfast.models.least_sure import LeastSure
+from holdfast.models.model import Model
+from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.search.people import people_for
+from holdfast.tabular.space import Space
+from holdfast.utils.workers import cores
+
+if TYPE_CHECKING:
+    from holdfast.search.engine.board import Integers
+    from holdfast.search.engine.networks import Networks
+    from holdfast.search.engine.phases import Room, World
+
+LOG = logging.getLogger(__name__)
+AT_ONCE = 8  # people: in between, a search can be interrupted
+
+
+def networks_for(model: Model, score: Score) -> Networks | None:
+    """What must agree, compiled; None where that is no network of dense layers, or the score no margin."""
+    own, least = itself(model), _least(score)
+    models = able(own).dense
+    if models is None or least is None or (_is_odds(score) and max(models[0].classes) > 1):
+        return None
+    from holdfast.search.engine.networks import networks_of
+
+    if isinstance(own, LeastSure):
+        return networks_of(models, own.needed, own.margin + least, own.temperature)
+    return networks_of(models, 0, least, 0.0)
+
+
+def _least(score: Score) -> float | None:
+    """By how much a margin must exceed 0; None where the score is another one."""
+    if isinstance(score, AtLeast):
+        own = _least(score.score)
+        return None if own is None else own + score.least
+    return 0.0 if score is margin or score is log_odds else None
+
+
+def _is_odds(score: Score) -> bool:
+    return _is_odds(score.score) if isinstance(score, AtLeast) else score is log_odds
+
+
+def cheapest(
+    networks: Networks, model: Model, x: Tensor, target: Tensor, space: Space, norm: int, threads: int | None = None
+) -> Tensor:
+    """The cheapest points that were found; the row itself where there is none: (n, d).
+
+    A person's point depends on that person alone, and not on who is searched beside them, or on how many threads.
+    """
+    from holdfast.search.engine import phases
+    from holdfast.search.engine.board import board_of, persons_of
+    from holdfast.search.engine.compiled import announced
+    from holdfast.search.engine.crowd import crowd_of
+
+    origin, wanted = x.cpu(), target.cpu()
+    here = space.to(origin)
+    board, rules = board_of(here, norm)
+    persons = persons_of(here, origin, board)
+    points, costs = persons.origin.copy(), np.full(len(origin), np.inf)
+    people = people_for(model, here)
+    tasks = []
+    for label in sorted(set(wanted.tolist())):
+        crowd = crowd_of(people, label, board)
+        world = phases.World(board, rules, networks, crowd, persons, label)
+        tasks += [(world, rows) for rows in _chunks(torch.nonzero(wanted == label).flatten().numpy())]
+    search = partial(_search_some, points=points, costs=costs)
+    with announced(phases.search_rows):
+        if tasks:
+            search(*tasks[0])  # which compiles
+    _on_threads(search, tasks[1:], min(threads or cores(), len(tasks)))
+    return torch.from_numpy(points).to(x)
+
+
+def _chunks(rows: Integers) -> Iterator[Integers]:
+    for start in range(0, len(rows), AT_ONCE):
+        yield np.ascontiguousarray(rows[start : start + AT_ONCE])
+
+
+def _search_some(world: World, rows: Integers, *, points: np.ndarray, costs: np.ndarray) -> None:
+    from holdfast.search.engine.phases import search_rows
+
+    search_rows(world, _room(world), rows, points, costs)
+
+
+def _room(world: World) -> Room:
+    from holdfast.search.engine.crowd import distances_of
+    from holdfast.search.engine.moves import move_of, state_of
+    from holdfast.search.engine.networks import standing_of
+    from holdfast.search.engine.phases import Room, donors_of, tried_of
+
+    board = world.board
+    return Room(
+        state_of(board),
+        move_of(board, world.rules),
+        standing_of(world.networks),
+        distances_of(world.crowd),
+        tried_of(),
+        donors_of(world.crowd),
+    )
+
+
+def _on_threads(search, tasks, threads: int) -> None:  # type: ignore[no-untyped-def]
+    """All tasks; Ctrl-C ends the search behind those that have begun."""
+    if threads <= 1:
+        for task in tasks:
+            search(*task)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = [pool.submit(search, *task) for task in tasks]
+        try:
+            for done in as_completed(waiting):
+                done.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
