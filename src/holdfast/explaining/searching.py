@@ -27,7 +27,7 @@ from holdfast.search.pipeline import named
 from holdfast.search.plans import Plans, norm_of
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance, bar
-from holdfast.utils.workers import cores
+from holdfast.utils.threads import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"

@@ -16,8 +16,8 @@ from torch import nn
 from holdfast.families.recipe import Retraining
 from holdfast.families.training_data import Pool, rows_of
 from holdfast.utils.progress import bar
-from holdfast.utils.threads import one_thread
-from holdfast.utils.workers import cores, in_workers
+from holdfast.utils.threads import cores, one_thread
+from holdfast.utils.workers import in_workers
 
 AnyTraining = Callable[[NDArray[np.int64], int], Any]  # rows to train on, seed -> a model, or the file of one
 Member = TypeVar("Member")

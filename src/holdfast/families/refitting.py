@@ -46,8 +46,8 @@ from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
-from holdfast.utils.threads import one_thread
-from holdfast.utils.workers import cores, in_workers
+from holdfast.utils.threads import cores, one_thread
+from holdfast.utils.workers import in_workers
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest

@@ -38,8 +38,8 @@ from holdfast.models.rows import DTYPES, check_tensor
 from holdfast.utils.memory import check_memory
 from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
-from holdfast.utils.threads import one_thread
-from holdfast.utils.workers import cores, in_workers
+from holdfast.utils.threads import cores, one_thread
+from holdfast.utils.workers import in_workers
 
 LOG = logging.getLogger(__name__)
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU

@@ -37,14 +37,24 @@ class Dense:
     tables: Mapping[int, LevelTable] = field(default_factory=dict)  # of columns whose weight is 0 then
 
     @classmethod
-    def of(cls, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str = "relu", **others: Any) -> Dense:
+    def of(
+        cls,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        activation: str = "relu",
+        classes: Sequence[int] | None = None,
+        log_sigmoid: bool = False,
+        tables: Mapping[int, LevelTable] | None = None,
+    ) -> Dense:
         """From tensors; an only output is the log-odds of the second of two classes."""
-        own = [[part.detach().cpu().numpy() for part in parts] for parts in (weights, biases)]
-        if own[1][-1].shape[0] == 1:
-            for parts in own:
-                parts[-1] = np.concatenate([-parts[-1], parts[-1]], axis=-1) / 2
-        classes = others.pop("classes", range(own[1][-1].shape[0]))
-        return cls(tuple(own[0]), tuple(own[1]), activation, tuple(classes), **others)
+        layers, starts = ([part.detach().cpu().numpy() for part in parts] for parts in (weights, biases))
+        tables = dict(tables or {})
+        if len(starts[-1]) == 1:
+            layers[-1], starts[-1] = _both(layers[-1]), _both(starts[-1])
+            if len(layers) == 1:
+                tables = {column: replace(table, rows=_both(table.rows)) for column, table in tables.items()}
+        own = tuple(range(len(starts[-1])) if classes is None else classes)
+        return cls(tuple(layers), tuple(starts), activation, own, log_sigmoid, tables)
 
     @property
     def columns(self) -> int:
@@ -55,3 +65,8 @@ class Dense:
         """The same with classes that count as one."""
         group = {label: number for number, labels in enumerate(groups) for label in labels}
         return replace(self, classes=tuple(group[label] for label in self.classes))
+
+
+def _both(only: Floats) -> Floats:
+    """(..., 1) -> (..., 2): half of it against the first class, and half for the second."""
+    return np.concatenate([-only, only], axis=-1) / 2

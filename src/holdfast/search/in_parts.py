@@ -28,8 +28,8 @@ from holdfast.tabular.personal import Personal
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance
 from holdfast.utils.settings import check_whole
-from holdfast.utils.threads import one_thread
-from holdfast.utils.workers import cores, in_workers
+from holdfast.utils.threads import cores, one_thread, threads_at_most
+from holdfast.utils.workers import in_workers
 
 ROWS = 128  # of a part at most: fewer take longer each, and of more, a worker waits longer for the last part of another
 FEW = 32  # rows that are not worth being divided
@@ -116,6 +116,12 @@ class _Job:
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", replace(self.space, personal=None))
 
+    @property
+    def on_threads(self) -> bool:
+        """Whether the method uses all cores by itself."""
+        own = getattr(self.method, "on_threads", None)
+        return own is not None and bool(own(self.model, self.space))
+
     def __call__(self, part: _Part) -> Answer:
         space = self.space if part.personal is None else replace(self.space, personal=part.personal)
         if self.plans > 1:
@@ -151,6 +157,11 @@ def _search(job: _Job, parts: Sequence[_Part], workers: int | None, take: Callab
     """The answer to every part, as they come: here while that takes no longer than starting processes would."""
     rest = list(range(len(parts)))
     most = workers or cores()
+    if job.on_threads:
+        with threads_at_most(most):
+            for place in rest:
+                take(place, job(parts[place]))
+        return
     if most > 1 and parts[0].x.device.type == "cpu" and len(rest) > 1:
         started = time.perf_counter()
         while rest and time.perf_counter() - started < SMALL:
@@ -239,7 +250,7 @@ def _search_part(
     """In a worker: the answer, None where the job cannot be read here; and what was warned of."""
     if written.job is None:
         return place, None, []
-    with warnings.catch_warnings(record=True) as caught, one_thread():
+    with warnings.catch_warnings(record=True) as caught, one_thread(), threads_at_most(1):
         warnings.simplefilter("always")
         answer = written.job(part)
     return place, answer, [(one.category, str(one.message)) for one in caught]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
@@ -26,6 +27,31 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+_MOST: ContextVar[int | None] = ContextVar("most threads", default=None)
+
+
+@contextmanager
+def threads_at_most(count: int | None) -> Iterator[None]:
+    """What is searched by compiled code inside shares its people out among so many threads; None for one per core."""
+    token = _MOST.set(count)
+    try:
+        yield
+    finally:
+        _MOST.reset(token)
+
+
+def most_threads() -> int:
+    """How many threads compiled code may use."""
+    return _MOST.get() or cores()
+
+
+def cores() -> int:
+    """How many this process may use."""
+    import joblib
+
+    return int(joblib.cpu_count())
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -26,6 +26,8 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any
 
+from holdfast.utils.threads import cores
+
 CHECK = 1.0  # seconds after which it is checked that the workers are alive, whatever their pipes say
 LAST_SECONDS = 5.0  # for workers that have no more tasks, to end by themselves
 NO_MORE_TASKS = b"no more tasks"
@@ -33,13 +35,6 @@ THREAD_COUNTS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS",
 )  # fmt: skip
-
-
-def cores() -> int:
-    """How many this process may use."""
-    import joblib
-
-    return int(joblib.cpu_count())
 
 
 def in_workers(

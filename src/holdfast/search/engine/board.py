@@ -99,7 +99,9 @@ def board_of(space: Space, norm: int) -> tuple[Board, Rules]:
     numbers = [column for column in range(space.width) if not bool(space._in_group[column])]
     features = np.zeros(len(numbers) + len(space.groups), dtype=FEATURE)
     features["related"] = -1
-    gaps, codes, in_groups = _numbers(space, numbers, features), [], []
+    gaps = _numbers(space, numbers, features)
+    codes: list[float] = []
+    in_groups: list[int] = []
     for place, column in enumerate(numbers):
         features[place]["first_code"] = len(codes)
         codes += [float(np.float32(number)) for at, number in space.missing if at == column]
@@ -169,12 +171,16 @@ def persons_of(space: Space, origin: Tensor, board: Board) -> Persons:
     levels = _levels(space, origin, ranges, np.flatnonzero(is_group))
     weights = space.weights
     weight = np.ones((1, space.width)) if weights is None else np.atleast_2d(_floats(weights))
-    related = [np.zeros((rows, 0))] * 3 + [np.zeros((rows, 0), dtype=np.bool_)]
+    values = lower = upper = np.zeros((rows, 0))
+    movable = np.zeros((rows, 0), dtype=np.bool_)
     if space.related is not None:
         limits = space.related.limits(torch.from_numpy(low), torch.from_numpy(high), torch.from_numpy(changeable))
-        related = [_floats(space.values(origin)), limits.lower.numpy(), limits.upper.numpy(), limits.movable.numpy()]
-    own = map(np.ascontiguousarray, (np.broadcast_to(weight, (rows, space.width)), *related))
-    return Persons(_floats(origin), ranges, levels, *own)
+        values = _floats(space.values(origin))
+        lower, upper, movable = (
+            np.ascontiguousarray(part.numpy()) for part in (limits.lower, limits.upper, limits.movable)
+        )
+    weight = np.ascontiguousarray(np.broadcast_to(weight, (rows, space.width)))
+    return Persons(_floats(origin), ranges, levels, weight, values, lower, upper, movable)
 
 
 def _number_ranges(

@@ -21,12 +21,11 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import NativeLowering
 
-
 LOG = logging.getLogger(__name__)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)  # type: ignore[untyped-decorator]
-class _ForCallers(LoweringPass):  # type: ignore[misc]
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _ForCallers(LoweringPass):
     """Hand a kernel to its callers as it was written down, without machine code of its own.
 
     Numba optimises every function with all that it calls, and again as a part of each caller: of kernels nested ten
@@ -42,12 +41,13 @@ class _ForCallers(LoweringPass):  # type: ignore[misc]
         library = state.library
         library._optimize_final_module = lambda: None
         library._finalize_final_module = lambda: setattr(library, "_finalized", True)
-        state["cr"] = state["cr"]._replace(cfunc=[].remove)  # a name for callers, which numba wants to be a C function; it raises
+        # Callers find a kernel by a C function of its own; this one raises.
+        state["cr"] = state["cr"]._replace(cfunc=[].remove)
         state.targetctx.insert_user_function(state["cr"].cfunc, state["cr"].fndesc, [library])
         return True
 
 
-class _KernelCompiler(CompilerBase):  # type: ignore[misc]
+class _KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         self.state.flags.no_compile = True
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
@@ -56,20 +56,29 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
         return [passes]
 
 
-# Kernels are called by kernels alone: a way in from Python takes long to compile. They allocate nothing, so that nothing
-# has to be counted when arrays are handed on (_nrt). A division by 0 is infinite, as in torch.
+# Kernels are called by kernels alone: a way in from Python takes long to compile. They allocate nothing, so that
+# nothing has to be counted when arrays are handed on (_nrt). A division by 0 is infinite, as in torch.
 _njit: Any = numba.njit
-kernel = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy", _nrt=False, pipeline_class=_KernelCompiler)
+kernel = _njit(
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    nogil=True,
+    error_model="numpy",
+    _nrt=False,
+    pipeline_class=_KernelCompiler,
+)
 
 
 def entry(function: Callable[..., Any]) -> Any:
     """Compile a kernel that Python calls; the machine code is kept in the user's cache folder."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_folder())
+    settings: Any = numba.config
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(cache_folder())
     try:
         return _njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # there is no folder that can be written to
+        return _njit(nogil=True, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def cache_folder() -> Path:

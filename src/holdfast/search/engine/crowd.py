@@ -6,6 +6,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from torch import Tensor
 
 from holdfast.search.engine.board import Board, Floats, Integers, Records
 from holdfast.search.engine.compiled import kernel
@@ -53,9 +54,10 @@ class Distances(NamedTuple):
 def crowd_of(people: People | None, target: int, board: Board) -> Crowd:
     if people is None:
         nothing, width = np.zeros((0, 0)), len(board.columns)
-        no_lines = (np.zeros((0, 1)),) * 4
-        empty = np.zeros(0)
-        return Crowd(np.zeros(width, AXIS), *no_lines, nothing, np.zeros(1, np.int64), empty, 1, nothing)
+        axes, line = np.zeros(width, AXIS), np.zeros((0, 1))
+        return Crowd(
+            axes, line, line, line, line, nothing, np.zeros(1, np.int64), np.zeros(0), nearest=1, values=nothing
+        )
     kept = _CROWDS.setdefault(people, {})
     key = (target, len(board.features), board.single)
     if key not in kept:
@@ -74,14 +76,16 @@ def _crowd(people: People, target: int, board: Board) -> Crowd:
     axes["line"][metric.numbers.cpu().numpy()] = np.arange(len(metric.numbers))
     for place, row in enumerate(metric.zero_levels.cpu().numpy()):
         axes["none"][row > 0] = width + place
-    lines = map(_floats, (metric.edges, metric.starts, metric.heights, metric.slopes))
     classes = [label for label in people.members(target) if len(people.points[label])]
     points = [_floats(people.points[label]) + _floats(metric.center) for label in classes]
     encoded = [_floats(people.encoded[label]) for label in classes]
     joined = np.concatenate(points) if points else np.zeros((0, len(metric.center)))
     return Crowd(
         axes,
-        *lines,
+        _floats(metric.edges),
+        _floats(metric.starts),
+        _floats(metric.heights),
+        _floats(metric.slopes),
         np.ascontiguousarray(joined.T),
         np.cumsum([0, *map(len, points)]).astype(np.int64),
         np.array([float(people.thresholds[label]) for label in classes]),
@@ -106,12 +110,15 @@ def _values(encoded: Floats, board: Board) -> Floats:
 def distances_of(crowd: Crowd) -> Distances:
     people = int(crowd.first[-1])
     return Distances(
-        np.zeros(people), np.zeros(people), np.zeros(max(1, len(crowd.points))), np.zeros(crowd.nearest + 1),
+        np.zeros(people),
+        np.zeros(people),
+        np.zeros(max(1, len(crowd.points))),
+        np.zeros(crowd.nearest + 1),
         np.full(NEAR, -1),
     )
 
 
-def _floats(values) -> Floats:  # type: ignore[no-untyped-def]
+def _floats(values: Tensor) -> Floats:
     return np.ascontiguousarray(values.detach().cpu().double().numpy())
 
 
@@ -119,7 +126,7 @@ def _floats(values) -> Floats:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def coordinate(crowd, column, value):  # type: ignore[no-untyped-def]
+def coordinate(crowd, column, value):
     axis = crowd.axes[column]
     if axis.line < 0:
         return value * axis.factor + axis.offset
@@ -134,7 +141,7 @@ def coordinate(crowd, column, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure(crowd, distances, point):  # type: ignore[no-untyped-def]
+def measure(crowd, distances, point):
     """The squared distances of a point to everybody, summed anew."""
     if distances.square.shape[0] == 0:
         return
@@ -157,7 +164,7 @@ def measure(crowd, distances, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shift(crowd, square, axis, before, after):  # type: ignore[no-untyped-def]
+def shift(crowd, square, axis, before, after):
     """Change one coordinate's term in the distances to everybody."""
     step, both, points = after - before, after + before, crowd.points
     if step == 0:
@@ -167,7 +174,7 @@ def shift(crowd, square, axis, before, after):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def earlier_shift(crowd, distances, move, turn, none):  # type: ignore[no-untyped-def]
+def earlier_shift(crowd, distances, move, turn, none):
     """What earlier columns of a move have changed of a group whose columns may be all off."""
     found = 0.0
     for other in range(turn):
@@ -178,7 +185,7 @@ def earlier_shift(crowd, distances, move, turn, none):  # type: ignore[no-untype
 
 
 @kernel
-def distances_after(crowd, distances, state, move):  # type: ignore[no-untyped-def]
+def distances_after(crowd, distances, state, move):
     """The distances to everybody after a move, in ``distances.after``."""
     after_all, square = distances.after, distances.square
     for someone in range(square.shape[0]):
@@ -194,7 +201,7 @@ def distances_after(crowd, distances, state, move):  # type: ignore[no-untyped-d
 
 
 @kernel
-def unlikeness(crowd, square, least):  # type: ignore[no-untyped-def]
+def unlikeness(crowd, square, least):
     """The mean distance to the nearest people in units of the threshold: 1 is the limit."""
     found = np.inf
     for label in range(crowd.threshold.shape[0]):
@@ -211,7 +218,7 @@ def unlikeness(crowd, square, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_least(least, count, value):  # type: ignore[no-untyped-def]
+def keep_least(least, count, value):
     """Put a value among the so many least, in order."""
     if value >= least[count - 1]:
         return
@@ -223,7 +230,7 @@ def keep_least(least, count, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_distance(least, count):  # type: ignore[no-untyped-def]
+def mean_distance(least, count):
     total = 0.0
     for place in range(count):
         total += np.sqrt(max(least[place], 0.0))
@@ -231,7 +238,7 @@ def mean_distance(least, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def passes(crowd, square, least, limit):  # type: ignore[no-untyped-def]
+def passes(crowd, square, least, limit):
     """Whether such a person could exist, for someone whose limit this is."""
     if crowd.threshold.shape[0] == 0:
         return True
@@ -240,7 +247,7 @@ def passes(crowd, square, least, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def list_near(distances):  # type: ignore[no-untyped-def]
+def list_near(distances):
     """List who is nearest."""
     near, square, kept, most = distances.near, distances.square, 0, np.inf
     for someone in range(square.shape[0]):
@@ -260,7 +267,7 @@ def list_near(distances):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unlikeness_at_most(crowd, distances, move):  # type: ignore[no-untyped-def]
+def unlikeness_at_most(crowd, distances, move):
     """What the unlikeness is at most after a move: by those who were nearest before."""
     for place in range(NEAR):
         someone = distances.near[place]
@@ -297,7 +304,7 @@ def unlikeness_at_most(crowd, distances, move):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def resembles(crowd, distances, state, move, limit):  # type: ignore[no-untyped-def]
+def resembles(crowd, distances, state, move, limit):
     """Whether the point after a move could be a person."""
     if crowd.threshold.shape[0] == 0:
         return True
@@ -308,7 +315,7 @@ def resembles(crowd, distances, state, move, limit):  # type: ignore[no-untyped-
 
 
 @kernel
-def follow(crowd, distances, state, move):  # type: ignore[no-untyped-def]
+def follow(crowd, distances, state, move):
     """Keep the distances up to date with a move that is made."""
     if crowd.threshold.shape[0] == 0:
         return

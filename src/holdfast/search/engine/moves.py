@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.search.engine.board import FINE, Board, Floats, Integers, Persons
+from holdfast.search.engine.board import FINE, Board, Floats, Integers
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.rules import Rules, Workspace, complete, workspace
 
@@ -61,13 +61,13 @@ def move_of(board: Board, rules: Rules) -> Move:
 
 
 @kernel
-def rounded(board, value):  # type: ignore[no-untyped-def]
+def rounded(board, value):
     """As a point holds it."""
     return np.float64(np.float32(value)) if board.single else value
 
 
 @kernel
-def number_at(board, feature, limits, index):  # type: ignore[no-untyped-def]
+def number_at(board, feature, limits, index):
     """The value that is so many steps up its grid."""
     if feature.step > 0:
         return rounded(board, (index * feature.step - feature.shift) / feature.scale)
@@ -75,7 +75,7 @@ def number_at(board, feature, limits, index):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def index_of(feature, limits, value):  # type: ignore[no-untyped-def]
+def index_of(feature, limits, value):
     """The place of a value on its grid, or nearest to it."""
     if feature.step > 0:
         return int(np.rint((value * feature.scale + feature.shift) / feature.step))
@@ -84,7 +84,7 @@ def index_of(feature, limits, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_open(board, feature, value):  # type: ignore[no-untyped-def]
+def is_open(board, feature, value):
     """Whether a number lies in no gap and is no code for a missing value."""
     for place in range(feature.first_gap, feature.end_gap):
         gap = board.gaps[place]
@@ -97,7 +97,7 @@ def is_open(board, feature, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def allows(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+def allows(board, persons, row, place, value):
     """Whether a person may have this value of a feature, moved there by a relation or not."""
     feature, limits = board.features[place], persons.ranges[row, place]
     if value == limits.home:
@@ -120,7 +120,7 @@ def allows(board, persons, row, place, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_of(board, column, value):  # type: ignore[no-untyped-def]
+def share_of(board, column, value):
     """The share of people below a value; see `holdfast.tabular.shares`."""
     parts = board.quantiles.shape[1] - 1
     first = 0
@@ -140,12 +140,12 @@ def share_of(board, column, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def powered(board, length):  # type: ignore[no-untyped-def]
+def powered(board, length):
     return length if board.norm == 1 else length * length
 
 
 @kernel
-def price_of(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+def price_of(board, persons, row, place, value):
     """What it costs a person to have this value of a feature."""
     feature, home = board.features[place], persons.ranges[row, place].home
     if value == home:
@@ -179,7 +179,7 @@ def price_of(board, persons, row, place, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place_at(board, persons, row, state, point):  # type: ignore[no-untyped-def]
+def place_at(board, persons, row, state, point):
     """Put a person at a valid point."""
     for column in range(state.point.shape[0]):
         state.point[column] = point[column]
@@ -199,7 +199,7 @@ def place_at(board, persons, row, state, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def related_value(board, persons, row, place, value):  # type: ignore[no-untyped-def]
+def related_value(board, persons, row, place, value):
     """A value as relations read it."""
     feature = board.features[place]
     if value == persons.ranges[row, place].home:
@@ -215,7 +215,7 @@ def related_value(board, persons, row, place, value):  # type: ignore[no-untyped
 
 
 @kernel
-def propose(board, rules, persons, row, state, move, feature, value):  # type: ignore[no-untyped-def]
+def propose(board, rules, persons, row, state, move, feature, value):
     """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
     move.counts[0] = 0
     move.counts[1] = 0
@@ -224,7 +224,7 @@ def propose(board, rules, persons, row, state, move, feature, value):  # type: i
 
 
 @kernel
-def propose_two(board, rules, persons, row, state, move, one, value, two, other):  # type: ignore[no-untyped-def]
+def propose_two(board, rules, persons, row, state, move, one, value, two, other):
     """The same of two features."""
     move.counts[0] = 0
     move.counts[1] = 0
@@ -234,7 +234,7 @@ def propose_two(board, rules, persons, row, state, move, one, value, two, other)
 
 
 @kernel
-def joined_by_rules(board, rules, persons, row, state, move):  # type: ignore[no-untyped-def]
+def joined_by_rules(board, rules, persons, row, state, move):
     """Complete what relations join; False where that cannot be, or a person may not have it."""
     joined = False
     for turn in range(move.counts[0]):
@@ -285,7 +285,7 @@ def joined_by_rules(board, rules, persons, row, state, move):  # type: ignore[no
 
 
 @kernel
-def add_feature(board, persons, row, state, move, place, value):  # type: ignore[no-untyped-def]
+def add_feature(board, persons, row, state, move, place, value):
     """One more feature that changes, with its columns."""
     feature, turn, at = board.features[place], move.counts[0], move.counts[1]
     move.features[turn], move.values[turn] = place, value
@@ -306,7 +306,7 @@ def add_feature(board, persons, row, state, move, place, value):  # type: ignore
 
 
 @kernel
-def level_bits(board, persons, row, place, column, on, level):  # type: ignore[no-untyped-def]
+def level_bits(board, persons, row, place, column, on, level):
     """A column of a group that is on or off, in the person's own bits where that is as at home."""
     at_home = persons.ranges[row, place].home == level
     if at_home == on:
@@ -315,7 +315,7 @@ def level_bits(board, persons, row, place, column, on, level):  # type: ignore[n
 
 
 @kernel
-def extra_cost(state, move):  # type: ignore[no-untyped-def]
+def extra_cost(state, move):
     """How much more a move costs than staying."""
     extra = 0.0
     for turn in range(move.counts[0]):
@@ -324,7 +324,7 @@ def extra_cost(state, move):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def make(board, state, move):  # type: ignore[no-untyped-def]
+def make(board, state, move):
     """Go there."""
     joined = False
     for turn in range(move.counts[1]):
@@ -340,7 +340,7 @@ def make(board, state, move):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def total_cost(state):  # type: ignore[no-untyped-def]
+def total_cost(state):
     total = 0.0
     for place in range(state.cost.shape[0]):
         total += state.cost[place]

@@ -155,7 +155,7 @@ def standing_of(networks: Networks) -> Standing:
 
 
 @kernel
-def activated(value, activation):  # type: ignore[no-untyped-def]
+def activated(value, activation):
     if activation == RELU:
         return value if value > 0 else np.float32(0)
     if activation == IDENTITY:
@@ -166,19 +166,19 @@ def activated(value, activation):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def log_sigmoid(value):  # type: ignore[no-untyped-def]
+def log_sigmoid(value):
     return min(value, np.float32(0)) - np.log1p(np.exp(-abs(value)))
 
 
 @kernel
-def level_of(entering, value):  # type: ignore[no-untyped-def]
+def level_of(entering, value):
     """The level that a column counts."""
     level = int(np.rint(value * entering.scale + entering.shift))
     return min(max(level, 0), entering.levels - 1)
 
 
 @kernel
-def add_column(networks, column, before, after, begin, width, sums):  # type: ignore[no-untyped-def]
+def add_column(networks, column, before, after, begin, width, sums):
     """Add what the change of one column does to the sums of a member."""
     entering, first = networks.inputs[column], networks.first
     row = entering.row
@@ -194,7 +194,7 @@ def add_column(networks, column, before, after, begin, width, sums):  # type: ig
 
 
 @kernel
-def margin_of(networks, member, target, now, following):  # type: ignore[no-untyped-def]
+def margin_of(networks, member, target, now, following):
     """By how much a member prefers the target to every other class, from the sums of its first layer in ``now``."""
     own, weights = networks.members[member], networks.weights
     width, at = networks.sizes[own.first_size], own.first_weight
@@ -225,7 +225,7 @@ def margin_of(networks, member, target, now, following):  # type: ignore[no-unty
 
 
 @kernel
-def asked(networks, standing, state, move, member, target):  # type: ignore[no-untyped-def]
+def asked(networks, standing, state, move, member, target):
     """The margin of a member after a move."""
     own = networks.members[member]
     begin, width = own.first_sum, networks.sizes[own.first_size]
@@ -243,14 +243,14 @@ def asked(networks, standing, state, move, member, target):  # type: ignore[no-u
 
 
 @kernel
-def begin_order(standing):  # type: ignore[no-untyped-def]
+def begin_order(standing):
     """Nobody has refused yet."""
     for member in range(standing.order.shape[0]):
         standing.order[member] = member
 
 
 @kernel
-def sum_anew(networks, standing, point):  # type: ignore[no-untyped-def]
+def sum_anew(networks, standing, point):
     """The sums of everybody's first layer, at a point."""
     sums, first, start = standing.sums, networks.first, networks.start
     for unit in range(start.shape[0]):
@@ -266,32 +266,31 @@ def sum_anew(networks, standing, point):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sure(networks, standing, state, move, target, bound):  # type: ignore[no-untyped-def]
+def sure(networks, standing, state, move, target, bound):
     """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
     members = networks.members.shape[0]
     spare = members - 1 - networks.needed  # so many may refuse
-    refused, least, asked_so_far, check = 0, np.inf, 0, 4
+    refused, least, check = 0, np.inf, 4
     standing.tally[1] += 1
     for turn in range(members):
         member = standing.order[turn]
         own = asked(networks, standing, state, move, member, target) - networks.margin
         standing.margins[member] = own
-        asked_so_far += 1
         least = min(least, own)
         if own <= bound:
             refused += 1
             if member == 0 or refused > spare:
                 doubt(standing, turn)
                 return own
-        if spare == 0 and networks.temperature > 0 and asked_so_far == check and check < members:
+        if spare == 0 and networks.temperature > 0 and turn + 1 == check and check < members:
             check *= 2
-            if soft_bound(networks, standing, asked_so_far, least) <= bound:
+            if soft_bound(networks, standing, turn + 1, least) <= bound:
                 return bound
     return joint(networks, standing)
 
 
 @kernel
-def doubt(standing, turn):  # type: ignore[no-untyped-def]
+def doubt(standing, turn):
     """Whoever refused comes first from now on."""
     member = standing.order[turn]
     for place in range(turn, 0, -1):
@@ -300,7 +299,7 @@ def doubt(standing, turn):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def soft_bound(networks, standing, asked_so_far, least):  # type: ignore[no-untyped-def]
+def soft_bound(networks, standing, asked_so_far, least):
     """What the soft minimum is at most, from the members that were asked.
 
     Their spread about their own mean is at most that of all, so that the temperature in logits is at least tau.
@@ -321,7 +320,7 @@ def soft_bound(networks, standing, asked_so_far, least):  # type: ignore[no-unty
 
 
 @kernel
-def joint(networks, standing):  # type: ignore[no-untyped-def]
+def joint(networks, standing):
     """How sure all of them are together, from everybody's margins; those that need not agree are left out."""
     lowest = counted_from(networks, standing)
     least = standing.margins[0]
@@ -339,7 +338,7 @@ def joint(networks, standing):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def counted_from(networks, standing):  # type: ignore[no-untyped-def]
+def counted_from(networks, standing):
     """The least margin of a member that counts, the deployed model aside."""
     members = standing.margins.shape[0] - 1
     spare = members - networks.needed
@@ -360,7 +359,7 @@ def counted_from(networks, standing):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spread_of(networks, standing, lowest):  # type: ignore[no-untyped-def]
+def spread_of(networks, standing, lowest):
     """The temperature in logits; 0 for the hard minimum."""
     if networks.temperature <= 0:
         return 0.0
@@ -384,7 +383,7 @@ def spread_of(networks, standing, lowest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lead(networks, standing, state, move, target):  # type: ignore[no-untyped-def]
+def lead(networks, standing, state, move, target):
     """How sure all are of where a person is, and the slope of that by every row of weights, in ``standing.slopes``."""
     move.counts[1] = 0
     now = sure(networks, standing, state, move, target, -np.inf)
@@ -416,7 +415,7 @@ def lead(networks, standing, state, move, target):  # type: ignore[no-untyped-de
 
 
 @kernel
-def add_slopes(networks, standing, member, target, share):  # type: ignore[no-untyped-def]
+def add_slopes(networks, standing, member, target, share):
     """Add the gradient of a member's margin by every row of the first layer's weights, times its share."""
     own, weights, first, slopes = networks.members[member], networks.weights, networks.first, standing.slopes
     trace, back, other_back = standing.trace, standing.one, standing.other
@@ -474,7 +473,7 @@ def add_slopes(networks, standing, member, target, share):  # type: ignore[no-un
 
 
 @kernel
-def expected(networks, standing, state, move):  # type: ignore[no-untyped-def]
+def expected(networks, standing, state, move):
     """What a move changes by the slopes."""
     found = 0.0
     for turn in range(move.counts[1]):
@@ -484,7 +483,7 @@ def expected(networks, standing, state, move):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slope_along(networks, standing, column, before, after):  # type: ignore[no-untyped-def]
+def slope_along(networks, standing, column, before, after):
     """What the change of one column adds by the slopes."""
     entering = networks.inputs[column]
     if entering.levels > 0:

@@ -1,8 +1,8 @@
 """The search of one person: reach the class, give back what is not needed, exchange one change for another.
 
-Every point on the way is one that the person can have. ``reach`` buys the target's margin for as little cost as it can;
-``reduce`` takes back what is not needed; ``exchange`` sends one feature home and moves another instead, for less in all.
-Where a point must resemble real people, only what would be taken is compared with them.
+Every point on the way is one that the person can have. ``reach`` buys the target's margin for as little cost as it
+can; ``reduce`` takes back what is not needed; ``exchange`` sends one feature home and moves another instead, for less
+in all. Where a point must resemble real people, only what would be taken is compared with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import numpy as np
 
 from holdfast.search.engine.board import Board, Floats, Integers, Persons
 from holdfast.search.engine.compiled import entry, kernel
-from holdfast.search.engine.crowd import Crowd, Distances, follow, measure, passes, resembles, unlikeness, unlikeness_at_most
+from holdfast.search.engine.crowd import (
+    Crowd,
+    Distances,
+    follow,
+    measure,
+    passes,
+    resembles,
+    unlikeness,
+    unlikeness_at_most,
+)
 from holdfast.search.engine.moves import (
     TINY,
     Move,
@@ -100,31 +109,29 @@ def donors_of(crowd: Crowd) -> Donors:
 
 
 @kernel
-def move_one(world, room, row, feature, value):  # type: ignore[no-untyped-def]
+def move_one(world, room, row, feature, value):
     """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
     return propose(world.board, world.rules, world.persons, row, room.state, room.move, feature, value)
 
 
 @kernel
-def move_two(world, room, row, one, value, two, other):  # type: ignore[no-untyped-def]
-    return propose_two(
-        world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other
-    )
+def move_two(world, room, row, one, value, two, other):
+    return propose_two(world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other)
 
 
 @kernel
-def price(world, row, feature, value):  # type: ignore[no-untyped-def]
+def price(world, row, feature, value):
     return price_of(world.board, world.persons, row, feature, value)
 
 
 @kernel
-def sure_enough(world, room):  # type: ignore[no-untyped-def]
+def sure_enough(world, room):
     """Whether everybody who must agrees after the move."""
     return sure(world.networks, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH
 
 
 @kernel
-def good(world, room, limit):  # type: ignore[no-untyped-def]
+def good(world, room, limit):
     """Whether the point after the move is all that is wanted."""
     if not sure_enough(world, room):
         return False
@@ -132,7 +139,7 @@ def good(world, room, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def go(world, room, limit):  # type: ignore[no-untyped-def]
+def go(world, room, limit):
     """Make the move, and keep up to date what depends on it."""
     if limit < np.inf:
         follow(world.crowd, room.distances, room.state, room.move)
@@ -141,14 +148,14 @@ def go(world, room, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def stay(room):  # type: ignore[no-untyped-def]
+def stay(room):
     """The move that changes nothing."""
     room.move.counts[0] = 0
     room.move.counts[1] = 0
 
 
 @kernel
-def place_on_grid(feature, limits, value):  # type: ignore[no-untyped-def]
+def place_on_grid(feature, limits, value):
     """The place of a value among those that a person may have; one before the first, or behind the last, if outside."""
     return min(max(index_of(feature, limits, value), limits.first - 1), limits.last + 1)
 
@@ -157,7 +164,7 @@ def place_on_grid(feature, limits, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep(tried, kept, rank, feature, value):  # type: ignore[no-untyped-def]
+def keep(tried, kept, rank, feature, value):
     """Put a move among those that look best, ``EACH`` of a feature at most; how many there are."""
     own, worst = 0, -1
     for place in range(kept):
@@ -187,7 +194,7 @@ def keep(tried, kept, rank, feature, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_of(now, change, extra, by_gain):  # type: ignore[no-untyped-def]
+def rank_of(now, change, extra, by_gain):
     """How good a move is: what it gains, up to enough, for what it costs."""
     if now == -np.inf:  # whatever it costs
         return change
@@ -199,7 +206,7 @@ def rank_of(now, change, extra, by_gain):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def look_at(world, room, row, kept, place, value, now, by_gain):  # type: ignore[no-untyped-def]
+def look_at(world, room, row, kept, place, value, now, by_gain):
     """One candidate: by the slopes, as if there were no relations."""
     board, state = world.board, room.state
     feature = board.features[place]
@@ -223,12 +230,12 @@ def look_at(world, room, row, kept, place, value, now, by_gain):  # type: ignore
 
 
 @kernel
-def part_of_the_way(turn):  # type: ignore[no-untyped-def]
+def part_of_the_way(turn):
     return 1.0 if turn == 0 else 0.5 if turn == 1 else 0.2 if turn == 2 else 0.05 if turn == 3 else 0.01
 
 
 @kernel
-def wanted_value(world, room, row, place, turn, now):  # type: ignore[no-untyped-def]
+def wanted_value(world, room, row, place, turn, now):
     """One of the values of a number that are worth a look; where it is now, if there is none."""
     board, limits = world.board, world.persons.ranges[row, place]
     feature, here = board.features[place], room.state.value[place]
@@ -249,7 +256,7 @@ def wanted_value(world, room, row, place, turn, now):  # type: ignore[no-untyped
 
 
 @kernel
-def candidates(world, room, row, now, by_gain):  # type: ignore[no-untyped-def]
+def candidates(world, room, row, now, by_gain):
     """The moves that look best by the slopes; how many."""
     kept = 0
     for place in range(world.board.features.shape[0]):
@@ -278,7 +285,7 @@ def candidates(world, room, row, now, by_gain):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reach(world, room, row, limit, by_gain):  # type: ignore[no-untyped-def]
+def reach(world, room, row, limit, by_gain):
     """To the class: in every round the move that gains most for its cost, or just most. Whether it got there."""
     networks, standing, state, move, tried = world.networks, room.standing, room.state, room.move, room.tried
     for _ in range(2 * world.board.features.shape[0] + ROUNDS):
@@ -314,7 +321,7 @@ def reach(world, room, row, limit, by_gain):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose(world, room, row, kept, limit):  # type: ignore[no-untyped-def]
+def choose(world, room, row, kept, limit):
     """The best of the moves that were asked about, that could be a person; -1 where there is none."""
     tried = room.tried
     for _ in range(JUDGED):
@@ -332,7 +339,7 @@ def choose(world, room, row, kept, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def take_pair(world, room, row, kept, limit, now):  # type: ignore[no-untyped-def]
+def take_pair(world, room, row, kept, limit, now):
     """Where no move alone gains anything: the two that gain most together. Whether there are two."""
     tried, best, one, two = room.tried, now + TINY, np.int64(-1), np.int64(-1)
     for place in range(kept):
@@ -354,7 +361,7 @@ def take_pair(world, room, row, kept, limit, now):  # type: ignore[no-untyped-de
 
 
 @kernel
-def move_both(world, room, row, place, other):  # type: ignore[no-untyped-def]
+def move_both(world, room, row, place, other):
     tried = room.tried
     return move_two(
         world, room, row, tried.feature[place], tried.value[place], tried.feature[other], tried.value[other]
@@ -362,7 +369,7 @@ def move_both(world, room, row, place, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def climb(world, room, row, limit):  # type: ignore[no-untyped-def]
+def climb(world, room, row, limit):
     """To the class by whatever gains, many features at a time: where small steps lead nowhere. Whether it got there."""
     tried = room.tried
     for _ in range(CLIMBS):
@@ -392,7 +399,7 @@ def climb(world, room, row, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def nearer(world, room, row, limit, place):  # type: ignore[no-untyped-def]
+def nearer(world, room, row, limit, place):
     """The value of a feature that saves most and keeps all that is wanted, and what it saves; 0 for nothing."""
     board, state = world.board, room.state
     feature, limits = board.features[place], world.persons.ranges[row, place]
@@ -432,7 +439,7 @@ def nearer(world, room, row, limit, place):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reduce(world, room, row, limit):  # type: ignore[no-untyped-def]
+def reduce(world, room, row, limit):
     """Cheaper: in every round the move of one feature that saves most."""
     for _ in range(IMPROVEMENTS):
         most, chosen, value = TINY, np.int64(-1), 0.0
@@ -451,7 +458,7 @@ def reduce(world, room, row, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def furthest(world, room, row, place, up, budget):  # type: ignore[no-untyped-def]
+def furthest(world, room, row, place, up, budget):
     """How far on its grid a number may go for so much more; where it is, if nowhere."""
     board, limits = world.board, world.persons.ranges[row, place]
     feature, spent = board.features[place], room.state.cost[place]
@@ -472,7 +479,7 @@ def furthest(world, room, row, place, up, budget):  # type: ignore[no-untyped-de
 
 
 @kernel
-def swap(world, room, row, limit, given, back, place, value, least):  # type: ignore[no-untyped-def]
+def swap(world, room, row, limit, given, back, place, value, least):
     """What is saved if one feature goes back and another moves, and all is still as wanted; 0 where it is not."""
     if not move_two(world, room, row, given, back, place, value):
         return 0.0
@@ -481,7 +488,7 @@ def swap(world, room, row, limit, given, back, place, value, least):  # type: ig
 
 
 @kernel
-def replacement(world, room, row, limit, given, back, place, budget, best):  # type: ignore[no-untyped-def]
+def replacement(world, room, row, limit, given, back, place, budget, best):
     """The value of another feature that saves most if one goes back, and what that saves; ``best`` at least, or 0."""
     board = world.board
     feature, limits = board.features[place], world.persons.ranges[row, place]
@@ -516,7 +523,7 @@ def replacement(world, room, row, limit, given, back, place, budget, best):  # t
 
 
 @kernel
-def exchange(world, room, row, limit):  # type: ignore[no-untyped-def]
+def exchange(world, room, row, limit):
     """One feature goes home and another moves instead, for less in all. Whether that was done."""
     better, state = False, room.state
     for given in range(world.board.features.shape[0]):
@@ -541,7 +548,7 @@ def exchange(world, room, row, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def improve(world, room, row, limit):  # type: ignore[no-untyped-def]
+def improve(world, room, row, limit):
     """To where neither less of a feature nor another in its place is cheaper."""
     for _ in range(IMPROVEMENTS):
         reduce(world, room, row, limit)
@@ -553,7 +560,7 @@ def improve(world, room, row, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clipped(world, row, place, value):  # type: ignore[no-untyped-def]
+def clipped(world, row, place, value):
     """Somebody's value of a feature as far as a person may have it; home where they may not."""
     board, limits = world.board, world.persons.ranges[row, place]
     feature = board.features[place]
@@ -569,7 +576,7 @@ def clipped(world, row, place, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def approach(world, room, row, limit):  # type: ignore[no-untyped-def]
+def approach(world, room, row, limit):
     """From a point of the class towards the real people who are nearest, in the class all the way; whether it is like
     them then."""
     crowd, distances, state = world.crowd, room.distances, room.state
@@ -600,7 +607,7 @@ def approach(world, room, row, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def price_donors(world, row, donors):  # type: ignore[no-untyped-def]
+def price_donors(world, row, donors):
     """What it costs to be like each of the people of the class, as far as a person may be."""
     for someone in range(donors.cost.shape[0]):
         cost = 0.0
@@ -611,7 +618,7 @@ def price_donors(world, row, donors):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cheapest_donors(donors):  # type: ignore[no-untyped-def]
+def cheapest_donors(donors):
     """List the cheapest people who have not been listed, cheapest first; how many."""
     kept = 0
     for someone in range(donors.cost.shape[0]):
@@ -630,7 +637,7 @@ def cheapest_donors(donors):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def towards(world, room, row, someone):  # type: ignore[no-untyped-def]
+def towards(world, room, row, someone):
     """The move from home as far towards somebody as a person may go; False where that cannot be."""
     move, values = room.move, world.crowd.values
     stay(room)
@@ -642,7 +649,7 @@ def towards(world, room, row, someone):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def from_donors(world, room, row, limit, best, cost):  # type: ignore[no-untyped-def]
+def from_donors(world, room, row, limit, best, cost):
     """From the people of the class who are cheapest to be like; what the best point costs."""
     home, starts, approached, walked = world.persons.origin[row], 0, 0, 0
     price_donors(world, row, room.donors)
@@ -681,7 +688,7 @@ def from_donors(world, room, row, limit, best, cost):  # type: ignore[no-untyped
 
 
 @kernel
-def begin(world, room, row, point, limit):  # type: ignore[no-untyped-def]
+def begin(world, room, row, point, limit):
     """Put a person at a valid point, and all that depends on it."""
     place_at(world.board, world.persons, row, room.state, point)
     sum_anew(world.networks, room.standing, room.state.point)
@@ -690,7 +697,7 @@ def begin(world, room, row, point, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_cheaper(state, best, cost):  # type: ignore[no-untyped-def]
+def keep_cheaper(state, best, cost):
     """The cheaper of the best point so far and this one; what it costs."""
     own = total_cost(state)
     if own >= cost:
@@ -701,14 +708,17 @@ def keep_cheaper(state, best, cost):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def search_person(world, room, row, best):  # type: ignore[no-untyped-def]
+def search_person(world, room, row, best):
     """The cheapest point that was found, in ``best``; what it costs, infinite where there is none."""
     home, cost, limit = world.persons.origin[row], np.inf, np.inf
     begin_order(room.standing)
     if world.crowd.threshold.shape[0] > 0:
         measure(world.crowd, room.distances, home)
         limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
-    in_class, among_people = False, np.inf  # whether any way led to the class, and what it costs to be like people there
+    in_class, among_people = (
+        False,
+        np.inf,
+    )  # whether any way led to the class, and what it costs to be like people there
     for way in range(3):  # by gain for its cost, by gain, by all gains at once
         begin(world, room, row, home, np.inf)
         reached = climb(world, room, row, np.inf) if way == 2 else reach(world, room, row, np.inf, way == 1)
@@ -736,7 +746,7 @@ def search_person(world, room, row, best):  # type: ignore[no-untyped-def]
 
 
 @entry
-def search_rows(world, room, rows, points, costs):  # type: ignore[no-untyped-def]
+def search_rows(world, room, rows, points, costs):
     """The same for some rows."""
     here, desk = reference(world), reference(room)
     for turn in range(rows.shape[0]):

@@ -18,7 +18,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
 
-class Reference(types.Type):  # type: ignore[misc]
+class Reference(types.Type):
     """The address of a named tuple."""
 
     def __init__(self, target: Any) -> None:
@@ -32,12 +32,12 @@ class Reference(types.Type):  # type: ignore[misc]
 
 
 @register_model(Reference)
-class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
+class _ReferenceModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Reference) -> None:
         super().__init__(manager, kind, cgutils.voidptr_t)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def reference(context: Any, value: Any) -> Any:
     """The address of a named tuple, for as long as the function that calls this runs."""
 
@@ -48,17 +48,17 @@ def reference(context: Any, value: Any) -> Any:
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = Reference
 
-    def generic_resolve(self, kind: Reference, name: str) -> Any:
+    def generic_resolve(self, kind: Reference, name: str) -> Any:  # type: ignore[override]
         if name not in kind.target.fields:
             return None
         _, field = kind.field(name)
         return Reference(field) if isinstance(field, types.BaseNamedTuple) else field
 
 
-@lower_getattr_generic(Reference)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(Reference)
 def _read_field(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
     place, field = kind.field(name)
     layout = context.get_value_type(kind.target)

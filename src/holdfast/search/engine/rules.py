@@ -270,8 +270,9 @@ class _Builder:
 
 # ---- kernels ----
 
+
 @kernel
-def complete(rules, v, home, kept, lower, upper, movable, work):  # type: ignore[no-untyped-def]
+def complete(rules, v, home, kept, lower, upper, movable, work):
     """Change in ``v`` what relations demand, and say whether the row is acceptable then.
 
     A row that breaks nothing stays as it is, and so does a row that cannot be completed.
@@ -293,7 +294,7 @@ def complete(rules, v, home, kept, lower, upper, movable, work):  # type: ignore
 
 
 @kernel
-def acceptable(rules, v, home):  # type: ignore[no-untyped-def]
+def acceptable(rules, v, home):
     """Whether no relation is broken worse than at home."""
     for number in range(rules.relations.shape[0]):  # noqa: SIM110
         if not is_acceptable(rules, number, v, home):
@@ -302,14 +303,14 @@ def acceptable(rules, v, home):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put(values, into):  # type: ignore[no-untyped-def]
+def put(values, into):
     """Copy an array; quicker to compile than to assign a slice."""
     for at in range(into.shape[0]):
         into[at] = values[at]
 
 
 @kernel
-def settle(rules, v, home, kept, lower, upper, movable, work, choice):  # type: ignore[no-untyped-def]
+def settle(rules, v, home, kept, lower, upper, movable, work, choice):
     """Mend relation after relation in ``work.row`` until nothing changes: is all acceptable then, did anything change.
 
     A relation is looked at when its turn comes, and again after another one has moved a column of both.
@@ -344,7 +345,7 @@ def settle(rules, v, home, kept, lower, upper, movable, work, choice):  # type: 
 
 
 @kernel
-def gather(rules, number, home, kept, lower, upper, movable, work):  # type: ignore[no-untyped-def]
+def gather(rules, number, home, kept, lower, upper, movable, work):
     """Write down what each column of a relation holds and may hold."""
     relation = rules.relations[number]
     for at in range(relation.width):
@@ -363,7 +364,7 @@ def gather(rules, number, home, kept, lower, upper, movable, work):  # type: ign
 
 
 @kernel
-def mend(rules, number, home, work, choice):  # type: ignore[no-untyped-def]
+def mend(rules, number, home, work, choice):
     """Make a relation acceptable in ``work.trial``; False if that cannot be, or changes nothing but to missing."""
     relation, trial = rules.relations[number], work.trial
     close = tolerance_of(rules, number, work.row)
@@ -403,7 +404,7 @@ def mend(rules, number, home, work, choice):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tolerance_of(rules, number, v):  # type: ignore[no-untyped-def]
+def tolerance_of(rules, number, v):
     """By how much the numbers of a relation may be off."""
     relation, largest = rules.relations[number], 0.0
     for at in range(relation.width):
@@ -414,7 +415,7 @@ def tolerance_of(rules, number, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def has_missing(rules, number, v):  # type: ignore[no-untyped-def]
+def has_missing(rules, number, v):
     """Whether the row lacks a value of a relation."""
     for at in range(rules.relations[number].width):  # noqa: SIM110
         if np.isnan(v[rules.columns[number, at].place]):
@@ -423,7 +424,7 @@ def has_missing(rules, number, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_acceptable(rules, number, v, home):  # type: ignore[no-untyped-def]
+def is_acceptable(rules, number, v, home):
     """Whether a relation holds, or did not hold at home either and is no worse."""
     relation = rules.relations[number]
     if has_missing(rules, number, v):
@@ -453,7 +454,7 @@ def is_acceptable(rules, number, v, home):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def breach_of(rules, number, v, close):  # type: ignore[no-untyped-def]
+def breach_of(rules, number, v, close):
     """How badly a row without missing values breaks a relation: 0 where it holds."""
     relation = rules.relations[number]
     if relation.kind == SUMS:
@@ -483,7 +484,7 @@ def breach_of(rules, number, v, close):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def nearest(cell, bound, sign, close):  # type: ignore[no-untyped-def]
+def nearest(cell, bound, sign, close):
     """The value nearest to a bound among those a column may hold at or above it (UP) or at or below it (DOWN).
 
     Infinite where there is none.
@@ -506,7 +507,7 @@ def nearest(cell, bound, sign, close):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def may_hold(numbers, cell, value, close):  # type: ignore[no-untyped-def]
+def may_hold(numbers, cell, value, close):
     """Whether a column may hold a value."""
     slack = cell.slack
     if not cell.free:
@@ -524,7 +525,7 @@ def may_hold(numbers, cell, value, close):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def offer(best, offered, rank, index):  # type: ignore[no-untyped-def]
+def offer(best, offered, rank, index):
     """Keep the least ranks in their order, of equal ones the first; returns how many have been offered."""
     at = min(offered, CHOICES)
     while at > 0 and rank < best[at - 1].rank:
@@ -542,7 +543,7 @@ def offer(best, offered, rank, index):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def position(values, first, count, wanted):  # type: ignore[no-untyped-def]
+def position(values, first, count, wanted):
     """How many of a sorted part of an array are less than a value."""
     low, high = 0, count
     while low < high:
@@ -555,7 +556,7 @@ def position(values, first, count, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def row_of(rules, number, v, close):  # type: ignore[no-untyped-def]
+def row_of(rules, number, v, close):
     """Which row of the table has the values of ``by`` that a row of values has; -1 for none."""
     relation, combination = rules.relations[number], 0
     for at in range(relation.width - 1):
@@ -575,7 +576,7 @@ def row_of(rules, number, v, close):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_determines(rules, number, work, close, choice):  # type: ignore[no-untyped-def]
+def complete_determines(rules, number, work, close, choice):
     """The column as the others fix it; else the row of the table with the fewest changes, and then the smallest."""
     relation = rules.relations[number]
     width, last = relation.width, relation.width - 1
@@ -608,7 +609,7 @@ def complete_determines(rules, number, work, close, choice):  # type: ignore[no-
 
 
 @kernel
-def is_met(condition, numbers, value, close):  # type: ignore[no-untyped-def]
+def is_met(condition, numbers, value, close):
     """Whether a value is one that a condition allows."""
     if condition.first_level == condition.end_other:
         return value >= condition.low - close and value <= condition.high + close
@@ -620,7 +621,7 @@ def is_met(condition, numbers, value, close):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def all_met(rules, number, v, first, end, close):  # type: ignore[no-untyped-def]
+def all_met(rules, number, v, first, end, close):
     """Whether a row meets all of these conditions."""
     for at in range(first, end):
         condition = rules.conditions[at]
@@ -630,7 +631,7 @@ def all_met(rules, number, v, first, end, close):  # type: ignore[no-untyped-def
 
 
 @kernel
-def level_of(rules, condition, cell, first, end, work, close, choice):  # type: ignore[no-untyped-def]
+def level_of(rules, condition, cell, first, end, work, close, choice):
     """The best of some levels that a column may hold, or a later one as the choice asks; infinite for none."""
     offered = 0
     for at in range(first, end):
@@ -642,7 +643,7 @@ def level_of(rules, condition, cell, first, end, work, close, choice):  # type: 
 
 
 @kernel
-def satisfying(rules, condition, work, close, choice):  # type: ignore[no-untyped-def]
+def satisfying(rules, condition, work, close, choice):
     """The value that meets a condition which is not met, the nearest; not finite where there is none."""
     cell = work.cells[condition.column]
     if condition.first_level < condition.end_other:
@@ -655,7 +656,7 @@ def satisfying(rules, condition, work, close, choice):  # type: ignore[no-untype
 
 
 @kernel
-def avoiding(rules, condition, work, close, choice):  # type: ignore[no-untyped-def]
+def avoiding(rules, condition, work, close, choice):
     """The value at home if that does not meet a condition, else the nearest that does not; not finite for none."""
     cell = work.cells[condition.column]
     if cell.free and not is_met(condition, rules.numbers, cell.origin, close):
@@ -668,7 +669,7 @@ def avoiding(rules, condition, work, close, choice):  # type: ignore[no-untyped-
 
 
 @kernel
-def complete_implies(rules, number, work, close, choice):  # type: ignore[no-untyped-def]
+def complete_implies(rules, number, work, close, choice):
     """The conclusion made true; where that cannot be, the premise made false."""
     relation, trial = rules.relations[number], work.trial
     for at in range(relation.first_then, relation.end_then):
@@ -696,7 +697,7 @@ def complete_implies(rules, number, work, close, choice):  # type: ignore[no-unt
 
 
 @kernel
-def all_but_highest(rules, number, v):  # type: ignore[no-untyped-def]
+def all_but_highest(rules, number, v):
     """The sum of what lies above 0 beside the largest number."""
     total, highest = 0.0, 0.0
     for at in range(rules.relations[number].width):
@@ -707,7 +708,7 @@ def all_but_highest(rules, number, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_exclusive(rules, number, work, close, most):  # type: ignore[no-untyped-def]
+def complete_exclusive(rules, number, work, close, most):
     """All that can go to 0 there but one: of those that may stay, the one that has moved furthest."""
     relation, trial = rules.relations[number], work.trial
     for at in range(relation.width):
@@ -734,7 +735,7 @@ def complete_exclusive(rules, number, work, close, most):  # type: ignore[no-unt
 
 
 @kernel
-def complete_ordered(rules, number, work, close, most):  # type: ignore[no-untyped-def]
+def complete_ordered(rules, number, work, close, most):
     """Each as near to where it is as what stands before it and what must still fit behind it let it be."""
     width = rules.relations[number].width
     # The highest value of each that leaves room for those behind it.
@@ -761,7 +762,7 @@ def complete_ordered(rules, number, work, close, most):  # type: ignore[no-untyp
 
 
 @kernel
-def error_of(rules, number, v):  # type: ignore[no-untyped-def]
+def error_of(rules, number, v):
     """By how much the total lies above the sum of its parts."""
     total = 0.0
     for at in range(1, rules.relations[number].width):
@@ -770,7 +771,7 @@ def error_of(rules, number, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_sums(rules, number, work, close, most):  # type: ignore[no-untyped-def]
+def complete_sums(rules, number, work, close, most):
     """One column takes up the difference if it can, else the parts together, else all of them."""
     relation, trial = rules.relations[number], work.trial
     for order in range(ORDERS):
@@ -805,7 +806,7 @@ def complete_sums(rules, number, work, close, most):  # type: ignore[no-untyped-
 
 
 @kernel
-def gain_of(rules, number, value):  # type: ignore[no-untyped-def]
+def gain_of(rules, number, value):
     """How far along the column is where the other one has this value."""
     relation = rules.relations[number]
     if relation.gains == 0:
@@ -815,7 +816,7 @@ def gain_of(rules, number, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def needed(rules, number, of, home, home_of):  # type: ignore[no-untyped-def]
+def needed(rules, number, of, home, home_of):
     """Where the column must be when the other one is ``of``.
 
     Beyond the bounds that the schema declares are codes, which count nothing: from there the column stays.
@@ -832,7 +833,7 @@ def needed(rules, number, of, home, home_of):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def complete_follows(rules, number, work, close):  # type: ignore[no-untyped-def]
+def complete_follows(rules, number, work, close):
     """The column goes where it must; where it cannot, the other goes where the column need not move."""
     relation, column, other = rules.relations[number], work.cells[0], work.cells[1]
     wanted = needed(rules, number, other.x, column.origin, other.origin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,10 +19,10 @@ from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
 from holdfast.search.people import people_for
 from holdfast.tabular.space import Space
-from holdfast.utils.workers import cores
+from holdfast.utils.threads import most_threads
 
 if TYPE_CHECKING:
-    from holdfast.search.engine.board import Integers
+    from holdfast.search.engine.board import Floats, Integers
     from holdfast.search.engine.networks import Networks
     from holdfast.search.engine.phases import Room, World
 
@@ -55,9 +55,7 @@ def _is_odds(score: Score) -> bool:
     return _is_odds(score.score) if isinstance(score, AtLeast) else score is log_odds
 
 
-def cheapest(
-    networks: Networks, model: Model, x: Tensor, target: Tensor, space: Space, norm: int, threads: int | None = None
-) -> Tensor:
+def cheapest(networks: Networks, model: Model, x: Tensor, target: Tensor, space: Space, norm: int) -> Tensor:
     """The cheapest points that were found; the row itself where there is none: (n, d).
 
     A person's point depends on that person alone, and not on who is searched beside them, or on how many threads.
@@ -82,7 +80,7 @@ def cheapest(
     with announced(phases.search_rows):
         if tasks:
             search(*tasks[0])  # which compiles
-    _on_threads(search, tasks[1:], min(threads or cores(), len(tasks)))
+    _on_threads(search, tasks[1:], min(most_threads(), len(tasks)))
     return torch.from_numpy(points).to(x)
 
 
@@ -91,7 +89,7 @@ def _chunks(rows: Integers) -> Iterator[Integers]:
         yield np.ascontiguousarray(rows[start : start + AT_ONCE])
 
 
-def _search_some(world: World, rows: Integers, *, points: np.ndarray, costs: np.ndarray) -> None:
+def _search_some(world: World, rows: Integers, *, points: Floats, costs: Floats) -> None:
     from holdfast.search.engine.phases import search_rows
 
     search_rows(world, _room(world), rows, points, costs)
@@ -114,7 +112,7 @@ def _room(world: World) -> Room:
     )
 
 
-def _on_threads(search, tasks, threads: int) -> None:  # type: ignore[no-untyped-def]
+def _on_threads(search: Callable[..., None], tasks: Sequence[tuple[World, Integers]], threads: int) -> None:
     """All tasks; Ctrl-C ends the search behind those that have begun."""
     if threads <= 1:
         for task in tasks:

@@ -18,6 +18,8 @@ from holdfast.models.scores import AtLeast, Score, margin
 from holdfast.search.believable import believable
 from holdfast.search.black_boxes import CALLS
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
+from holdfast.search.engine.search import cheapest as cheapest_in_networks
+from holdfast.search.engine.search import networks_for
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
@@ -47,6 +49,9 @@ class MinCost:
     row by row. The cheapest iterate of the class counts. It is then moved along the boundary to where no direction is
     cheaper, or, where points are discrete, settled among valid ones. Columns that need not change keep their exact
     value.
+
+    Where points are discrete, linear models and networks of dense layers are searched by moves of one feature from one
+    valid point to the next, in compiled code. Of the settings, that search uses the norm alone.
 
     Models without a gradient are searched too: trees over the cells of their thresholds, black boxes by their answers.
 
@@ -99,6 +104,10 @@ class MinCost:
                 f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
             )
 
+    def on_threads(self, model: Model, space: Space) -> bool:
+        """Whether the search shares people out among threads by itself."""
+        return space.discrete and able(itself(model)).dense is not None
+
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
         """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
@@ -127,6 +136,10 @@ class MinCost:
         return point
 
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
+        networks = networks_for(model, score) if space.discrete else None
+        if networks is not None:
+            return cheapest_in_networks(networks, model, x, target, space, self.norm)
+
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
             if not able(itself(model)).has_gradient:
