@@ -13,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
-from numba.core.imputils import lower_getattr_generic
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
@@ -66,4 +66,4 @@ def _read_field(context: Any, builder: Any, kind: Reference, value: Any, name: s
     address = builder.gep(builder.bitcast(value, layout.as_pointer()), [number(0), number(place)])
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(address, cgutils.voidptr_t)
-    return builder.load(address)
+    return impl_ret_borrowed(context, builder, field, builder.load(address))

@@ -1,0 +1,184 @@
+"""The compiled search beside another commit's, in one run: what it finds, at what cost, how often that is invalidated.
+
+The other commit is checked out into a folder that is removed afterwards. Both searches are given the same networks,
+rehearsals and people, in the schema space, alone and among people who could exist. Costs are compared on the rows that
+both found; invalidation is that by networks that neither has seen, on the same rows, with its interval. Times are of
+one process on one core: per person where all are searched together, and of one person at a time. With --quick a few
+rows of German Credit. Datasets are found through HOLDFAST_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from _side_by_side import parser_of, show
+from torch import Tensor
+
+import holdfast as hf
+from holdfast.datasets.prepared import prepare
+
+ROOT = Path(__file__).parents[1]
+BEFORE = "992fb9d"  # the last commit without the engine
+DATASETS = ("german", "heloc", "ctg", "warfarin", "taiwan", "seizure")
+FIRST_JUDGE = 1001
+ONE_BY_ONE = 20  # people who are searched one at a time
+
+
+@dataclass(frozen=True)
+class Cell:
+    dataset: str
+    model: str  # network or linear
+    people: bool
+    members: int  # 0: the deployed model alone
+    rows: int
+    judges: int
+
+    def problem(self) -> tuple[Any, hf.Family, Tensor, Tensor, hf.Space]:
+        """What is searched, who judges, and the people."""
+        data = prepare(self.dataset)
+        classes = len(data.encoding.schema.classes)
+        groups = ((0,), tuple(range(1, classes))) if classes > 2 else None
+        recipe = hf.PAPER_RECIPES[self.dataset]
+        recipe = recipe if self.model == "network" else replace(recipe, hidden=())
+        model, rehearsed, judges = (
+            self._trained(recipe, some)
+            for some in ([hf.Retraining()], hf.seeds(max(1, self.members)), hf.seeds(self.judges, start=FIRST_JUDGE))
+        )
+        model = model[0]
+        if groups is not None:
+            model, rehearsed, judges = hf.merged(model, groups), rehearsed.merged(groups), judges.merged(groups)
+        x = data.question(self.rows)
+        space = data.encoding.space if self.people else data.encoding.space.without_people()
+        method = hf.MinCost(norm=1)
+        search = hf.Rehearsed(rehearsed[: self.members], search=method) if self.members else method
+        return (search, model), judges, x, hf.other_class(model, x), space.to(x)
+
+    def _trained(self, recipe: hf.Recipe, retrainings: list[hf.Retraining]) -> hf.Family:
+        return hf.train(*prepare(self.dataset).rows, recipe, retrainings, store=os.environ["FAMILIES"])
+
+
+# ---- in a process that imports one of the two ----
+
+
+def search_cells(cells: list[Cell], folder: Path) -> None:
+    torch.set_num_threads(1)
+    for number, cell in enumerate(cells):
+        (search, model), _, x, target, space = cell.problem()
+        search(model, x[:2], target[:2], space.of(slice(0, 2)))  # which compiles, and prepares the models
+        start = time.process_time()
+        answer = search(model, x, target, space)
+        together = (time.process_time() - start) / len(x)
+        alone = []
+        for row in range(min(ONE_BY_ONE, len(x))):
+            start = time.process_time()
+            search(model, x[row : row + 1], target[row : row + 1], space.of(slice(row, row + 1)))
+            alone.append(time.process_time() - start)
+        arrays = {"point": answer.point.numpy(), "found": answer.found.numpy()}
+        times = {"together": np.array(together), "alone": np.median(alone)}
+        np.savez(folder / f"{number}.npz", **arrays, **times)
+
+
+def run(source: Path, cells: list[Cell], folder: Path) -> None:
+    folder.mkdir()
+    environment = os.environ | {"PYTHONPATH": str(source), "LOKY_MAX_CPU_COUNT": "1", "OMP_NUM_THREADS": "1"}
+    task = json.dumps([asdict(cell) for cell in cells])
+    command = [sys.executable, __file__, "--search", str(folder)]
+    subprocess.run(command, input=task, text=True, env=environment, check=True)
+
+
+# ---- side by side ----
+
+
+def compared(cell: Cell, before: Any, after: Any) -> dict[str, Any]:
+    (_, model), judges, x, target, space = cell.problem()
+    old, new = (hf.assess(model, x, torch.from_numpy(side["point"]), target, space) for side in (before, after))
+    both = old.found & new.found
+    ratio = (new.cost(1) / old.cost(1))[both].double()
+    rates = {}
+    for name, answer in (("old", old), ("new", new)):
+        result = hf.audit(answer[both], judges)
+        low, high = result.interval()
+        rates |= {f"{name}_rate": result.rate, f"{name}_interval": f"{low:.3f}-{high:.3f}"}
+    return {
+        "dataset": cell.dataset,
+        "model": cell.model,
+        "people": cell.people,
+        "members": cell.members,
+        "rows": len(x),
+        "old_found": int(old.found.sum()),
+        "new_found": int(new.found.sum()),
+        "cost": float(new.cost(1)[both].mean() / old.cost(1)[both].mean()),
+        "ratio_95": float(ratio.quantile(0.95)),
+        **rates,
+        "old_ms": 1000 * float(before["together"]),
+        "new_ms": 1000 * float(after["together"]),
+        "times_faster": float(before["together"] / after["together"]),
+        "old_ms_alone": 1000 * float(before["alone"]),
+        "new_ms_alone": 1000 * float(after["alone"]),
+    }
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "old"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, revision], cwd=ROOT, check=True)
+        try:
+            yield tree / "src"
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
+
+
+def cells_of(options: argparse.Namespace) -> list[Cell]:
+    if options.quick:
+        return [Cell("german", "linear", True, members, rows=8, judges=4) for members in (0, 4)]
+    return [
+        Cell(dataset, model, people, members, options.rows, judges=200)
+        for dataset in options.datasets.split(",")
+        for model in ("network", "linear")
+        for people in (False, True)
+        for members in (0, 32)
+    ]
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--before", default=BEFORE, help="the commit to compare with")
+    parser.add_argument("--rows", type=int, default=200, help="people for each cell")
+    parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--search", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.search is not None:
+        search_cells([Cell(**cell) for cell in json.load(sys.stdin)], options.search)
+        return
+    cells = cells_of(options)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        os.environ.setdefault("FAMILIES", str(folder / "families"))
+        for cell in cells:
+            cell.problem()  # trained once, for both
+        run(ROOT / "src", cells, folder / "new")
+        with checkout(options.before) as source:
+            run(source, cells, folder / "old")
+        rows = [
+            compared(cell, *(np.load(folder / side / f"{number}.npz") for side in ("old", "new")))
+            for number, cell in enumerate(cells)
+        ]
+    show(f"The compiled search beside {options.before}", rows, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What kernels say of a point is what the models say of it, and asking that stops early decides as asking everybody."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from holdfast import Family, Rehearsed, Space, other_class
+from holdfast.models.abilities import able
+from holdfast.models.dense import Dense, LevelTable
+from holdfast.models.least_sure import LeastSure
+from holdfast.models.scores import margin
+from holdfast.search.engine.board import board_of, persons_of
+from holdfast.search.engine.compiled import entry
+from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, state_of
+from holdfast.search.engine.networks import Standing, begin_order, networks_of, standing_of, sum_anew, sure
+from holdfast.search.engine.references import reference
+
+
+@entry
+def scores(board, rules, networks, persons, target, room, features, values, bounds, found, costs):
+    """The score after one move of each person from home, or whatever is said where it is not above the bound."""
+    known, some, models, everybody, desk = (
+        reference(board), reference(rules), reference(networks), reference(persons), reference(room),
+    )  # fmt: skip
+    state, move, standing = desk.state, desk.move, desk.standing
+    for row in range(len(features)):
+        begin_order(standing)
+        place_at(known, everybody, row, state, everybody.origin[row])
+        sum_anew(models, standing, state.point)
+        if not propose(known, some, everybody, row, state, move, features[row], values[row]):
+            found[row] = np.nan
+            continue
+        costs[row] = price_of(known, everybody, row, features[row], values[row])
+        found[row] = sure(models, standing, state, move, target[row], bounds[row])
+
+
+class Room(NamedTuple):
+    state: State
+    move: Move
+    standing: Standing
+
+
+def moved_rows(space: Space, x: Tensor, board, persons, seed: int):
+    """One free feature of everybody at another of its values, and the rows then."""
+    draw, point = np.random.default_rng(seed), x.clone()
+    features, values = np.zeros(len(x), np.int64), np.zeros(len(x))
+    for row in range(len(x)):
+        free = np.flatnonzero(persons.ranges[row]["free"])
+        place = int(draw.choice(free))
+        feature, limits = board.features[place], persons.ranges[row, place]
+        features[row] = place
+        if feature["is_group"]:
+            levels = np.flatnonzero(persons.levels[row, feature["group"], : feature["size"]])
+            level = int(draw.choice(levels[levels != limits["home"]]))
+            values[row] = level
+            columns = board.columns_of_groups[feature["first"] : feature["first"] + feature["size"]]
+            point[row, columns] = space.lower[columns]
+            point[row, columns[level]] = space.upper[columns[level]]
+        else:
+            index = int(draw.integers(limits["first"], limits["last"] + 1))
+            step = feature["step"] if feature["step"] > 0 else (limits["high"] - limits["low"]) / (1 << 16)
+            shift, scale = (feature["shift"], feature["scale"]) if feature["step"] > 0 else (-limits["low"], 1.0)
+            values[row] = np.float32((index * step - shift) / scale)
+            point[row, feature["column"]] = float(values[row])
+    return features, values, point
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"share": 0.6}, {"temperature": 0.5}, {"share": 0.7, "temperature": 0.3}, {"margin": 0.2}],
+    ids=str,
+)
+def test_a_score_is_what_the_models_say_together(family, rows, encoding, settings):
+    model, x = family[0], rows[0]
+    space = encoding.space.without_people().to(x)
+    target = other_class(model, x)
+    together = Rehearsed(family[1:], **settings).least_sure(model)
+    found, full, _, _ = asked(together, space, x, target, seed=1, bound=-np.inf)
+    torch.testing.assert_close(torch.from_numpy(found), full, atol=2e-4, rtol=2e-4)
+    for bound in (-1.0, 0.0, 0.3, 1.0):  # what stops early decides the same
+        early, full, _, _ = asked(together, space, x, target, seed=2, bound=bound)
+        clear = (full - bound).abs() > 1e-3
+        assert ((torch.from_numpy(early) > bound) == (full > bound))[clear].all()
+
+
+def asked(together: LeastSure, space: Space, x: Tensor, target: Tensor, seed: int, bound: float, norm: int = 1):
+    networks = networks_of(able(together).dense, together.needed, together.margin, together.temperature)
+    board, rules = board_of(space, norm)
+    persons = persons_of(space, x, board)
+    features, values, point = moved_rows(space, x, board, persons, seed)
+    found, costs = np.zeros(len(x)), np.zeros(len(x))
+    room = Room(state_of(board), move_of(board, rules), standing_of(networks))
+    scores(
+        board, rules, networks, persons, target.numpy(), room, features, values, np.full(len(x), bound), found, costs
+    )
+    with torch.no_grad():
+        full = margin(together, point, target).double()
+    return found, full, costs, point
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", ["encoded", "percentile"])
+def test_a_move_costs_what_the_space_says(family, rows, encoding, norm, weighted, scale):
+    space, x = encoding.space, rows[0]
+    if weighted:
+        draw = torch.Generator().manual_seed(0)
+        space = space._with(weight=torch.rand(space.width, generator=draw) + 0.5)
+    if scale == "percentile":
+        draw = torch.Generator().manual_seed(1)
+        space = space._with(quantiles=torch.quantile(x, torch.linspace(0, 1, 101), dim=0))
+    space = space.without_people().to(x)
+    together = Rehearsed(family[1:]).least_sure(family[0])
+    found, _, costs, point = asked(together, space, x, other_class(family[0], x), 3, -np.inf, norm)
+    expected = (space.moved(point, x).double() ** norm).sum(1).numpy()
+    there = ~np.isnan(found)
+    np.testing.assert_allclose(costs[there], expected[there], rtol=2e-4, atol=2e-5)
+
+
+def test_a_member_that_answers_nan_agrees_with_nothing(family, rows, encoding):
+    broken = Dense(*family[1].dense[0].__dict__.values())
+    broken = Dense(broken.weights, (*broken.biases[:-1], np.full_like(broken.biases[-1], np.nan)), "relu", (0, 1))
+    x, space = rows[0], encoding.space.without_people()
+    networks = networks_of((family[0].dense[0], broken), 1, 0.0, 0.0)
+    board, rules = board_of(space.to(x), 1)
+    persons = persons_of(space.to(x), x, board)
+    features, values, _ = moved_rows(space.to(x), x, board, persons, 4)
+    found, room = np.zeros(len(x)), Room(state_of(board), move_of(board, rules), standing_of(networks))
+    target = np.zeros(len(x), np.int64)
+    scores(
+        board, rules, networks, persons, target, room, features, values, np.full(len(x), -np.inf), found, found.copy()
+    )
+    assert (np.isnan(found) | (found == -np.inf)).all()
+
+
+def test_one_output_is_the_log_odds_of_the_second_class():
+    table = LevelTable(0.0, 1.0, np.array([[0.0], [3.0]]))
+    own = Dense.of([torch.tensor([[2.0], [0.0]])], [torch.tensor([0.5])], "identity", tables={1: table})
+    assert own.biases[0].tolist() == [-0.25, 0.25]
+    assert own.tables[1].rows.tolist() == [[0.0, 0.0], [-1.5, 1.5]]
+    assert own.classes == (0, 1)
+
+
+def test_a_family_of_own_modules_has_no_layers_to_search():
+    assert able(Family.from_models([lambda x: x, lambda x: x])[0]).dense is None
