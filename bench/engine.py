@@ -133,6 +133,10 @@ def compared(cell: Cell, before: Any, after: Any) -> dict[str, Any]:
 
 @contextmanager
 def checkout(revision: str) -> Iterator[Path]:
+    """The sources of a commit, or in a folder."""
+    if Path(revision).is_dir():
+        yield Path(revision)
+        return
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "old"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, revision], cwd=ROOT, check=True)
@@ -156,7 +160,7 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--before", default=BEFORE, help="the commit to compare with")
+    parser.add_argument("--before", default=BEFORE, help="the commit to compare with, or a folder of sources")
     parser.add_argument("--rows", type=int, default=200, help="people for each cell")
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--search", type=Path, help=argparse.SUPPRESS)

@@ -179,7 +179,7 @@ def persons_of(space: Space, origin: Tensor, board: Board) -> Persons:
         lower, upper, movable = (
             np.ascontiguousarray(part.numpy()) for part in (limits.lower, limits.upper, limits.movable)
         )
-    weight = np.array(np.broadcast_to(weight, (rows, space.width)))
+    weight = np.broadcast_to(weight, (rows, space.width)).copy(order="C")
     return Persons(_floats(origin), ranges, levels, weight, values, lower, upper, movable)
 
 
