@@ -95,6 +95,7 @@ class Room(NamedTuple):
     distances: Distances
     tried: Tried
     donors: Donors
+    start: Floats  # (d,) where a search begins
 
 
 def tried_of() -> Tried:
@@ -709,22 +710,25 @@ def keep_cheaper(state, best, cost):
 
 @kernel
 def search_person(world, room, row, best):
-    """The cheapest point that was found, in ``best``; what it costs, infinite where there is none."""
+    """The cheapest point that was found, in ``best``; what it costs, infinite where there is none.
+
+    The search begins at the point that is in ``best`` before: home, or where another search has ended.
+    """
     home, cost, limit = world.persons.origin[row], np.inf, np.inf
     begin_order(room.standing)
     if world.crowd.threshold.shape[0] > 0:
         measure(world.crowd, room.distances, home)
         limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
-    in_class, among_people = (
-        False,
-        np.inf,
-    )  # whether any way led to the class, and what it costs to be like people there
-    for way in range(3):  # by gain for its cost, by gain, by all gains at once
-        begin(world, room, row, home, np.inf)
-        reached = climb(world, room, row, np.inf) if way == 2 else reach(world, room, row, np.inf, way == 1)
-        if not reached:
+    from_home = True
+    for column in range(best.shape[0]):
+        room.start[column] = best[column]
+        from_home = from_home and best[column] == home[column]
+    reached, among_people = False, np.inf  # in the class; what it costs to be like people there
+    for way in range(3):
+        begin(world, room, row, room.start, np.inf)
+        if not walk(world, room, row, np.inf, way):
             continue
-        in_class = True
+        reached = True
         improve(world, room, row, np.inf)
         if limit < np.inf:
             measure(world.crowd, room.distances, room.state.point)
@@ -734,15 +738,23 @@ def search_person(world, room, row, best):
                 improve(world, room, row, limit)
                 among_people = min(among_people, total_cost(room.state))
         cost = keep_cheaper(room.state, best, cost)
-    if cost < among_people:  # the cheapest point of all is like people
+    if cost < among_people or not from_home:  # the cheapest point of all is like people
         return cost
-    if in_class and limit < np.inf:
+    if reached and limit < np.inf:
         for way in range(2):
             begin(world, room, row, home, limit)
-            if reach(world, room, row, limit, way == 1):
+            if walk(world, room, row, limit, way):
                 improve(world, room, row, limit)
                 cost = keep_cheaper(room.state, best, cost)
     return from_donors(world, room, row, limit, best, cost)
+
+
+@kernel
+def walk(world, room, row, limit, way):
+    """To the class by gain for its cost, by gain, or by all gains at once."""
+    if way == 2:
+        return climb(world, room, row, limit)
+    return reach(world, room, row, limit, way == 1)
 
 
 @entry

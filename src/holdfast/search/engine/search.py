@@ -55,10 +55,19 @@ def _is_odds(score: Score) -> bool:
     return _is_odds(score.score) if isinstance(score, AtLeast) else score is log_odds
 
 
-def cheapest(networks: Networks, model: Model, x: Tensor, target: Tensor, space: Space, norm: int) -> Tensor:
+def cheapest(
+    networks: Networks,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    norm: int,
+    start: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """The cheapest points that were found; the row itself where there is none: (n, d).
 
     A person's point depends on that person alone, and not on who is searched beside them, or on how many threads.
+    ``start`` gives valid points to begin from for some rows (m,), those for whom every way from home has failed.
     """
     from holdfast.search.engine import phases
     from holdfast.search.engine.board import board_of, persons_of
@@ -71,16 +80,21 @@ def cheapest(networks: Networks, model: Model, x: Tensor, target: Tensor, space:
     persons = persons_of(here, origin, board)
     points, costs = persons.origin.copy(), np.full(len(origin), np.inf)
     people = people_for(model, here)
-    tasks = []
-    for label in sorted(set(wanted.tolist())):
-        crowd = crowd_of(people, label, board)
-        world = phases.World(board, rules, networks, crowd, persons, label)
-        tasks += [(world, rows) for rows in _chunks(torch.nonzero(wanted == label).flatten().numpy())]
-    search = partial(_search_some, points=points, costs=costs)
+
+    def search(rows: Integers) -> None:
+        for label in sorted(set(wanted[rows].tolist())):
+            world = phases.World(board, rules, networks, crowd_of(people, label, board), persons, label)
+            own = rows[wanted[rows].numpy() == label]
+            _on_threads(partial(_search_some, world, points=points, costs=costs), list(_chunks(own)))
+
     with announced(phases.search_rows):
-        if tasks:
-            search(*tasks[0])  # which compiles
-    _on_threads(search, tasks[1:], min(most_threads(), len(tasks)))
+        search(np.arange(min(1, len(origin))))  # which compiles
+    search(np.arange(1, len(origin)))
+    lost = np.flatnonzero(np.isinf(costs))
+    if start is not None and len(lost):
+        points[lost] = start(torch.from_numpy(lost).to(x.device)).cpu().double().numpy()
+        search(lost)
+        points[np.isinf(costs)] = persons.origin[np.isinf(costs)]
     return torch.from_numpy(points).to(x)
 
 
@@ -109,17 +123,19 @@ def _room(world: World) -> Room:
         distances_of(world.crowd),
         tried_of(),
         donors_of(world.crowd),
+        np.zeros(len(board.columns)),
     )
 
 
-def _on_threads(search: Callable[..., None], tasks: Sequence[tuple[World, Integers]], threads: int) -> None:
-    """All tasks; Ctrl-C ends the search behind those that have begun."""
+def _on_threads(search: Callable[[Integers], None], chunks: Sequence[Integers]) -> None:
+    """All chunks; Ctrl-C ends the search behind those that have begun."""
+    threads = min(most_threads(), len(chunks))
     if threads <= 1:
-        for task in tasks:
-            search(*task)
+        for chunk in chunks:
+            search(chunk)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(search, *task) for task in tasks]
+        waiting = [pool.submit(search, chunk) for chunk in chunks]
         try:
             for done in as_completed(waiting):
                 done.result()

@@ -138,7 +138,8 @@ class MinCost:
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
         networks = networks_for(model, score) if space.discrete else None
         if networks is not None:
-            return cheapest_in_networks(networks, model, x, target, space, self.norm)
+            relaxed = partial(self._relaxed, Task(model, x, target, space, self.norm, score))
+            return cheapest_in_networks(networks, model, x, target, space, self.norm, relaxed)
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
@@ -148,6 +149,12 @@ class MinCost:
             return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 
         return by_rows(space, search, x, target)
+
+    def _relaxed(self, task: Task, rows: Tensor) -> Tensor:
+        """The valid points that are nearest to what a search of the hull finds for some rows (m,)."""
+        own = task.of(rows)
+        point = least_constant(partial(self._iterates, own), own.cost, own.origin, self.first, self.constants)
+        return own.space.snap(point, own.origin)
 
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Points of the hull, and which score enough, step by step."""
