@@ -18,7 +18,7 @@ from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.models.merged import Groups
 from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import named
-from holdfast.studies.keys import FORMAT, described, versions_in_keys
+from holdfast.studies.keys import ENGINE, FORMAT, described, versions_in_keys
 from holdfast.tabular.encoding import SCALINGS, Scaling
 from holdfast.utils.digests import digest
 from holdfast.utils.settings import check_whole
@@ -232,6 +232,8 @@ class Study:
             "method": [method, described(self.method(dataset, method))],
             "own": [dataset, base_seed, self.changes, FIRST, self.rows, self.space, self.settings, self.device],
         }
+        if self.space == "schema":  # the free space has no discrete points
+            decisive["engine"] = ENGINE
         return digest(decisive)[:20]
 
 

@@ -257,32 +257,68 @@ def wanted_value(world, room, row, place, turn, now):
 
 
 @kernel
+def count_of_values(world, row, place):
+    """How many values of a feature are worth a look."""
+    feature, limits = world.board.features[place], world.persons.ranges[row, place]
+    if feature.is_group:
+        return feature.size + 1
+    if limits.last < limits.first:
+        return 0
+    every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
+    return limits.last - limits.first + 1 if every else 13
+
+
+@kernel
+def value_worth_a_look(world, room, row, place, turn, now):
+    """One of them; where the feature is now, if a person may not have it."""
+    feature, limits = world.board.features[place], world.persons.ranges[row, place]
+    if feature.is_group:
+        return np.float64(turn) if world.persons.levels[row, feature.group, turn] else room.state.value[place]
+    if feature.step > 0 and limits.last - limits.first < FEW_VALUES:
+        return number_at(world.board, feature, limits, limits.first + turn)
+    return wanted_value(world, room, row, place, turn, now)
+
+
+@kernel
 def candidates(world, room, row, now, by_gain):
     """The moves that look best by the slopes; how many."""
     kept = 0
     for place in range(world.board.features.shape[0]):
-        feature, limits = world.board.features[place], world.persons.ranges[row, place]
+        limits = world.persons.ranges[row, place]
         if not limits.free:
             continue
         kept = look_at(world, room, row, kept, place, limits.home, now, by_gain)
-        every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
-        if feature.is_group:
-            count = feature.size + 1
-        elif limits.last < limits.first:
-            count = 0
-        else:
-            count = limits.last - limits.first + 1 if every else 13
-        for turn in range(count):
-            if feature.is_group:
-                if not world.persons.levels[row, feature.group, turn]:
-                    continue
-                value = np.float64(turn)
-            elif every:
-                value = number_at(world.board, feature, limits, limits.first + turn)
-            else:
-                value = wanted_value(world, room, row, place, turn, now)
+        for turn in range(count_of_values(world, row, place)):
+            value = value_worth_a_look(world, room, row, place, turn, now)
             kept = look_at(world, room, row, kept, place, value, now, by_gain)
     return kept
+
+
+@kernel
+def take_any(world, room, row, limit, now):
+    """Where no move gains anything that looks good by the slopes: of all moves, the one that gains most. Whether there
+    is one."""
+    best, chosen, best_value = now + TINY, np.int64(-1), 0.0
+    for place in range(world.board.features.shape[0]):
+        if not world.persons.ranges[row, place].free:
+            continue
+        feature = world.board.features[place]
+        for turn in range(count_of_values(world, row, place)):
+            value = value_worth_a_look(world, room, row, place, turn, now)
+            if value == room.state.value[place] or not (feature.is_group or is_open(world.board, feature, value)):
+                continue
+            if not move_one(world, room, row, place, value):
+                continue
+            after = sure(world.networks, room.standing, room.state, room.move, world.target, best)
+            if after > best and (
+                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+            ):
+                best, chosen, best_value = after, place, value
+    if chosen < 0:
+        return False
+    move_one(world, room, row, chosen, best_value)
+    go(world, room, limit)
+    return True
 
 
 @kernel
@@ -312,7 +348,7 @@ def reach(world, room, row, limit, by_gain):
             best = max(best, tried.rank[place])
         chosen = choose(world, room, row, kept, limit)
         if chosen < 0:
-            if not take_pair(world, room, row, kept, limit, now):
+            if not (take_any(world, room, row, limit, now) or take_pair(world, room, row, kept, limit, now)):
                 return False
             continue
         move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
