@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from _side_by_side import parser_of, show, timed
 from numpy.typing import NDArray
 from torch import Tensor
@@ -32,11 +33,12 @@ from torch import Tensor
 from holdfast import MinCost, Space, as_model, other_class
 from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.models.asked import asked
+from holdfast.models.scores import margin
 from holdfast.models.trees.ensemble import Ensemble
+from holdfast.search.engine.board import board_of
+from holdfast.search.engine.search import wanted_of
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.moves import Task
-from holdfast.search.tree_cells import Board
-from holdfast.search.trees import cheapest_in_trees
 from holdfast.utils.progress import bar
 
 MILLIONTHS = 1_000_000
@@ -87,12 +89,44 @@ class Case:
         return replace(self.data.encoding.space, people=None, related=None).to(self.rows)
 
     @cached_property
-    def board(self) -> Board:
-        return Board.of(self.ensemble, self.space)
-
-    @cached_property
     def task(self) -> Task:
         return Task(asked(self.model), self.rows, other_class(self.model, self.rows), self.space, self.norm)
+
+    @cached_property
+    def beside(self) -> tuple[Tensor, ...]:
+        """Of every feature of the ensemble the encoded values that the search may tell beside its thresholds."""
+        wanted = wanted_of(self.task.model, margin)
+        assert wanted is not None
+        board, _ = board_of(self.space, self.norm)
+        forest, columns = wanted.models(board).forest, board.features["column"].tolist()
+        found = []
+        for _, place in self.data.encoding.places:
+            at = columns.index(place.start)
+            own = slice(int(forest.first_edge[at]), int(forest.first_edge[at + 1]))
+            values = np.concatenate([forest.below[own], forest.above[own]])
+            found.append(torch.from_numpy(values[~np.isnan(values)]).to(self.rows))
+        return tuple(found)
+
+    def cells(self, row: int) -> list[NDArray[np.float64]]:
+        """What it costs to be in each cell of each feature; infinite where nobody can go."""
+        own, counts = self.task.of(torch.tensor([row])), self.ensemble.counts()
+        return [self._cost_of_cells(own, number, count) for number, count in enumerate(counts)]
+
+    def _cost_of_cells(self, own: Task, number: int, count: int) -> NDArray[np.float64]:
+        encoding = self.data.encoding
+        feature, columns = encoding.places[number]
+        if feature.is_numeric:
+            tried = own.origin.repeat(len(self.beside[number]) + 1, 1)
+            tried[1:, columns.start] = self.beside[number]
+        else:
+            levels = encoding.decode(own.origin).iloc[np.zeros(len(feature.values), dtype=int)]
+            told = encoding.encode(levels.assign(**{feature.name: list(feature.values)}), own.origin.dtype)
+            tried = torch.cat([own.origin, told])
+        many = own.of(torch.zeros(len(tried), dtype=torch.long))
+        paid = torch.where(many.space.violations(tried, many.origin).any(1), torch.inf, many.cost(tried))
+        cost = np.full(count, np.inf)
+        np.minimum.at(cost, self.ensemble.cells_of(encoding.raw(tried))[:, number], paid.double().numpy())
+        return cost
 
 
 # ---- the solver ----
@@ -102,13 +136,10 @@ def proven(case: Case, row: int, seconds: float) -> tuple[float, bool]:
     """The least cost that the solver finds for a row, infinite if there is none, and whether that is proven."""
     from ortools.sat.python import cp_model
 
-    ensemble, board = case.ensemble, case.board
-    own = case.rows[row : row + 1]
-    home = ensemble.cells_of(case.data.encoding.raw(own)).astype(np.int64)
-    cost = board.offers(own, home, case.norm, case.space)[0][0]
+    ensemble = case.ensemble
     sign = 1 if int(case.task.target[row]) == 1 else -1
     model = cp_model.CpModel()
-    inside, price = cells(model, ensemble, board, cost)
+    inside, price = cells(model, ensemble, case.cells(row))
     gained = [term for root in ensemble.roots for term in tree(model, ensemble, inside, int(root), sign)]
     # Every leaf is rounded by half a millionth at most: a whole one is allowed for, in the optimum's favour.
     least = (LEAST_SCORE - sign * float(ensemble.base[0])) * MILLIONTHS - len(ensemble.roots)
@@ -124,15 +155,14 @@ def proven(case: Case, row: int, seconds: float) -> tuple[float, bool]:
     return solver.objective_value / MILLIONTHS, status == cp_model.OPTIMAL
 
 
-def cells(model: Any, ensemble: Ensemble, board: Board, cost: NDArray[np.float64]) -> tuple[list[Any], list[Any]]:
+def cells(model: Any, ensemble: Ensemble, cost: list[NDArray[np.float64]]) -> tuple[list[Any], list[Any]]:
     """For every feature a function from a set of its cells to literals of which one is true inside, and the price.
 
     A number is written by order: a Boolean for "at most cell i". Levels have a Boolean each.
     """
     inside, price = [], []
     true = model.new_constant(1)
-    for feature, start, end in zip(ensemble.features, board.offset[:-1], board.offset[1:], strict=True):
-        own = cost[start:end]
+    for feature, own in zip(ensemble.features, cost, strict=True):
         if feature.is_numeric and not feature.missing:
             upto = [*(model.new_bool_var("") for _ in own[:-1]), true]
             for before, after in pairwise(upto):
@@ -194,9 +224,11 @@ def ways(ensemble: Ensemble, own: list[Any], node: int, place: int) -> tuple[lis
 
 
 def compared(case: Case, rows: int, seconds: float, advance: Any) -> dict[str, Any]:
-    cheapest_in_trees(case.task.of(case.task.target[:1] * 0), case.ensemble)  # compiled, or read from the cache
+    search, task = MinCost(norm=case.norm), case.task
+    some = task.of(torch.zeros(1, dtype=torch.long))
+    search.cheapest(task.model, some.origin, some.target, some.space, margin)  # compiled, or read from the cache
     begun = time.process_time()
-    point, took = timed(lambda: cheapest_in_trees(case.task, case.ensemble))
+    point, took = timed(lambda: search.cheapest(task.model, task.origin, task.target, task.space, margin))
     worked = time.process_time() - begun
     cost = np.where(case.task.enough(point).numpy(), case.task.cost(point).double().numpy(), np.inf)
     best, sure = np.full(rows, np.inf), np.zeros(rows, dtype=bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,8 @@ import torch
 from conftest import EVERYTHING, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_trees import deployed, grown
 
+from grown_trees import Question, deployed, grown, least, used_by
 from holdfast import (
     Encoding,
     Family,
@@ -29,13 +28,8 @@ from holdfast import (
     refit,
 )
 from holdfast.models.abilities import able
-from holdfast.models.asked import asked
 from holdfast.models.deployed import Deployed
 from holdfast.models.trees.committee import Committee
-from holdfast.search.gradients import LEAST_SCORE
-from holdfast.search.moves import Task
-from holdfast.search.tree_cells import Board
-from holdfast.search.trees import cheapest_in_trees
 
 ROWS, MEMBERS = 8, 5
 
@@ -192,39 +186,23 @@ def replace_link(ensemble, place):
     return replace(ensemble, value=value, link="probability")
 
 
-def least(task: Task, board: Board, row: int) -> float:
-    """What the cheapest of all points of a row costs that scores enough; infinite if there is none."""
-    ensemble, some = board.ensemble, task.of(torch.tensor([row]))
-    home = ensemble.cells(ENCODING.decode(some.origin)).astype(np.int64)
-    cost, value = board.offers(some.origin, home, task.norm, some.space)
-    choices = [
-        np.flatnonzero(np.isfinite(cost[0, start:end])) if (ensemble.feature == number).any() else home[0, number, None]
-        for number, (start, end) in enumerate(itertools.pairwise(board.offset))
-    ]
-    cells = np.array(list(itertools.product(*choices)))
-    many = some.of(torch.zeros(len(cells), dtype=torch.long))
-    rows = np.zeros(len(cells), dtype=int)
-    points = board.written(many.origin, home[rows], cells, value[rows])
-    enough = many.tried(many.score, points[:, None])[:, 0] > 1.03 * LEAST_SCORE
-    return float(torch.where(enough, many.cost(points), torch.inf).min())
-
-
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.5]), st.sampled_from([0.0, 0.3]))
 def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, share, margin):
     own, *members = few_cells(seed, 4)
     model = Rehearsed(Family.from_models(members), margin=margin, share=share).least_sure(own)
     x = ENCODING.encode(TABLE.iloc[:ROWS])
-    task = Task(asked(model), x, 1 - own(x).argmax(1), FREE.to(x), 1)
-    committee = model.trees
-    point = cheapest_in_trees(task, committee)
-    paid = torch.where(task.enough(point), task.cost(point), torch.inf).double()
-    board = Board.of(committee.joint, task.space)
-    best = torch.tensor([least(task, board, row) for row in range(ROWS)])
-    there = best.isfinite()
+    asks = Question(model, ENCODING, x, 1 - own(x).argmax(1), FREE.to(x))
+    ensembles = [one.ensemble for one in (own, *members)]
+    edges = tuple(
+        np.unique(np.concatenate([one.edges[place] for one in ensembles])) for place in range(len(ENCODING.places))
+    )
+    best = torch.tensor([least(asks, edges, used_by(ensembles), row) for row in range(ROWS)])
+    point, there = asks.point(), best.isfinite()
+    paid = torch.where(asks.enough(point), asks.cost(point), torch.inf)
     assert (paid.isfinite() == there).all()  # nothing is missed
-    assert (paid[there] >= best[there] * (1 - 1e-5) - 1e-6).all()
-    assert (paid[there] <= best[there] * (1 + 1e-5) + 1e-6).double().mean() >= 0.8 or not there.any()
+    assert (paid[there] >= best[there] * (1 - 1e-3) - 1e-3).all()
+    assert (paid[there] <= best[there] * (1 + 5e-3) + 5e-3).double().mean() >= 0.8 or not there.any()
 
 
 def test_trees_over_finer_cells_say_the_same():

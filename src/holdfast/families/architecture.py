@@ -8,8 +8,8 @@ from typing import Protocol
 from torch import Tensor
 
 from holdfast.families.recipe import Retraining
-from holdfast.models.dense import Dense
 from holdfast.models.model import Model
+from holdfast.models.parts import Dense
 
 State = Mapping[str, Tensor]  # the tensors of one network by name, or of k networks with one more axis in front
 Shapes = Mapping[str, tuple[int, ...]]

@@ -22,10 +22,10 @@ from holdfast.families.resemblance import Resemblance, resemblance
 from holdfast.families.stack import Members, Models, Stack
 from holdfast.families.table_models import TableModels
 from holdfast.models.abilities import able
-from holdfast.models.dense import Dense
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
 from holdfast.models.model import Model, check_callable, classes_of
+from holdfast.models.parts import Part
 from holdfast.models.rows import check_rows
 from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import one_thread
@@ -246,13 +246,13 @@ class Family:
         return tuple(own if self.groups is None else [Merged(model, self.groups) for model in own])
 
     @cached_property
-    def dense(self) -> tuple[Dense, ...] | None:
-        """The layers of every member, where all are linear or networks of dense layers."""
-        found: list[Dense] = []
+    def parts(self) -> tuple[Part, ...] | None:
+        """The layers or trees of every member, where each has some."""
+        found: list[Part] = []
         for stack in self.stacks:
-            if stack.dense is None:
+            if stack.parts is None:
                 return None
-            found += stack.dense
+            found += stack.parts
         own = [found[place] for place in self.places]
         return tuple(own if self.groups is None else [one.merged(self.groups) for one in own])
 

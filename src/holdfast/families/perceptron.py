@@ -12,8 +12,8 @@ from torch import Tensor
 
 from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
-from holdfast.models.dense import Dense
 from holdfast.models.model import Model
+from holdfast.models.parts import Dense
 from holdfast.models.rows import check_tensor
 from holdfast.theory.layers import logits_of
 from holdfast.utils.draws import uniform
@@ -57,7 +57,7 @@ class Network:
         return logits_of(self, x)
 
     @property
-    def dense(self) -> tuple[Dense, ...]:
+    def parts(self) -> tuple[Dense, ...]:
         return (Dense.of(self.weights, self.biases),)
 
     def _check(self, x: Tensor) -> None:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from holdfast.families.architecture import Architecture, State
 from holdfast.families.recipe import Retraining
-from holdfast.models.abilities import dense_of
-from holdfast.models.dense import Dense
+from holdfast.models.abilities import parts_of
 from holdfast.models.model import Model, answer, dtype_of, logits_from
+from holdfast.models.parts import Part
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 GATHERED, GATHERED_ON_DEVICE = 64 << 20, 2 << 30  # bytes of weights copied for rows that ask one member each
@@ -39,8 +39,8 @@ class Members(Protocol):
         ...
 
     @property
-    def dense(self) -> tuple[Dense, ...] | None:
-        """The layers of each member, if all of them are linear or networks of dense layers."""
+    def parts(self) -> tuple[Part, ...] | None:
+        """The layers or trees of each member, if each has some."""
         ...
 
     def asked_classes(self, x: Tensor) -> list[int]:
@@ -94,7 +94,7 @@ class Stack:
         return ()
 
     @cached_property
-    def dense(self) -> tuple[Dense, ...] | None:
+    def parts(self) -> tuple[Part, ...] | None:
         return self.architecture.dense(self.state)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
@@ -148,8 +148,8 @@ class Models:
         return self.models
 
     @cached_property
-    def dense(self) -> tuple[Dense, ...] | None:
-        return dense_of(self.models)
+    def parts(self) -> tuple[Part, ...] | None:
+        return parts_of(self.models)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         for model in self.models:

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from holdfast.families.recipe import Retraining
 from holdfast.families.stack import Members, Models, one_by_one
-from holdfast.models.abilities import dense_of
+from holdfast.models.abilities import parts_of
 from holdfast.models.adapters.adapter import Adapter, Ask
 from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.adapting import helped
-from holdfast.models.dense import Dense
 from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, checked_logits
+from holdfast.models.parts import Part
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 
@@ -67,8 +67,8 @@ class TableModels:
         return tuple(map(_helped, self.models))
 
     @cached_property
-    def dense(self) -> tuple[Dense, ...] | None:
-        return dense_of(self.helped)
+    def parts(self) -> tuple[Part, ...] | None:
+        return parts_of(self.helped)
 
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         if not len(x):

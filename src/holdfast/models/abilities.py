@@ -11,7 +11,7 @@ from torch import Tensor
 from holdfast.models.model import Model
 
 if TYPE_CHECKING:
-    from holdfast.models.dense import Dense
+    from holdfast.models.parts import Part
     from holdfast.models.trees.committee import Committee
     from holdfast.models.trees.ensemble import Ensemble
 
@@ -40,9 +40,9 @@ class Abilities(Protocol):
         ...
 
     @property
-    def dense(self) -> tuple[Dense, ...] | None:
-        """Its layers, if it is linear or a network of dense layers; of several models that are searched as one, those
-        of each."""
+    def parts(self) -> tuple[Part, ...] | None:
+        """Its layers or its trees as arrays, if it has these; of several models that are searched as one, those of
+        each."""
         ...
 
     @property
@@ -67,8 +67,8 @@ class InTorch:
     trees: None = None
 
     @property
-    def dense(self) -> tuple[Dense, ...] | None:
-        own: tuple[Dense, ...] | None = getattr(self.searched, "dense", None)
+    def parts(self) -> tuple[Part, ...] | None:
+        own: tuple[Part, ...] | None = getattr(self.searched, "parts", None)
         return own
 
     @property
@@ -80,11 +80,11 @@ def able(model: Model) -> Abilities:
     return cast(Abilities, model) if hasattr(type(model), "has_gradient") else InTorch(model)
 
 
-def dense_of(models: Iterable[Model]) -> tuple[Dense, ...] | None:
-    """The layers of all of them, where each has some."""
-    found: list[Dense] = []
+def parts_of(models: Iterable[Model]) -> tuple[Part, ...] | None:
+    """The layers or trees of all of them, where each has some."""
+    found: list[Part] = []
     for model in models:
-        own = able(model).dense
+        own = able(model).parts
         if own is None:
             return None
         found += own

@@ -13,11 +13,12 @@ from holdfast.models.abilities import able
 from holdfast.models.adapters.adapter import Ask
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.model import Model
+from holdfast.models.parts import Grown
 from holdfast.models.surrogate import rows_to_learn, surrogate_of
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
-    from holdfast.models.dense import Dense
+    from holdfast.models.parts import Part
     from holdfast.models.trees.ensemble import Ensemble
 
 
@@ -58,8 +59,10 @@ class Deployed:
         return self.exact is not None
 
     @property
-    def dense(self) -> tuple[Dense, ...] | None:
-        return None if self.exact is None else able(self.exact).dense
+    def parts(self) -> tuple[Part, ...] | None:
+        if self.exact is not None:
+            return able(self.exact).parts
+        return None if self.ensemble is None else (Grown.of(self.ensemble),)
 
     @property
     def trees(self) -> Ensemble | None:

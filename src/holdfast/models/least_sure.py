@@ -14,7 +14,7 @@ from holdfast.models.abilities import able
 from holdfast.models.model import Model, checked_logits
 
 if TYPE_CHECKING:
-    from holdfast.models.dense import Dense
+    from holdfast.models.parts import Part
     from holdfast.models.trees.committee import Committee
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
@@ -153,9 +153,9 @@ class LeastSure:
         return self if same else replace(self, deployed=deployed, members=members)
 
     @cached_property
-    def dense(self) -> tuple[Dense, ...] | None:
-        """The deployed model first, then every member."""
-        own, members = able(self.deployed).dense, getattr(self.members, "dense", None)
+    def parts(self) -> tuple[Part, ...] | None:
+        """Of the deployed model first, then of every member."""
+        own, members = able(self.deployed).parts, getattr(self.members, "parts", None)
         return None if own is None or members is None else (*own, *members)
 
     @property

@@ -14,7 +14,7 @@ from holdfast.models.abilities import able
 from holdfast.models.model import Model, check_callable, checked_logits
 
 if TYPE_CHECKING:
-    from holdfast.models.dense import Dense
+    from holdfast.models.parts import Part
     from holdfast.models.trees.ensemble import Ensemble
 
 Groups = tuple[tuple[int, ...], ...]
@@ -56,8 +56,8 @@ class Merged:
         return rows, merge_logits(logits, self.groups)
 
     @property
-    def dense(self) -> tuple[Dense, ...] | None:
-        own = able(self.model).dense
+    def parts(self) -> tuple[Part, ...] | None:
+        own = able(self.model).parts
         return None if own is None else tuple(one.merged(self.groups) for one in own)
 
     @property

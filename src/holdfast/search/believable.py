@@ -30,11 +30,8 @@ MADE_VALID = 128  # of each row, where there are more
 IN_TURN = 16  # of each row that are compared with people at a time
 
 
-def believable(task: Task, point: Tensor, again: bool = False) -> Tensor:
-    """The points (n, d), and in the place of those that nobody is like, cheap ones that pass for people.
-
-    ``again``: the same rows have been searched from other points, so that only ways from these points are new.
-    """
+def believable(task: Task, point: Tensor) -> Tensor:
+    """The points (n, d), and in the place of those that nobody is like, cheap ones that pass for people."""
     strict = task.guarded
     if strict.people is None:
         return point
@@ -42,18 +39,9 @@ def believable(task: Task, point: Tensor, again: bool = False) -> Tensor:
     if not len(missed):
         return point
     some, hint, point = strict.of(missed), point[missed], point.clone()
-    best = _from(some, hint, strict.people) if again else _from_everywhere(some, hint, strict.people)
+    best = _from_everywhere(some, hint, strict.people)
     point[missed] = torch.where(some.good(best)[:, None], best, hint)
     return point
-
-
-def _from(task: Task, hint: Tensor, people: People) -> Tensor:
-    """By the ways that begin with a hint."""
-    best = _from_home(task, hint)
-    lost = torch.nonzero(~task.good(best)).flatten()
-    if len(lost) and people.thorough:
-        best[lost] = _by_gains(task.of(lost), hint[lost])
-    return best
 
 
 def _from_everywhere(task: Task, hint: Tensor, people: People) -> Tensor:

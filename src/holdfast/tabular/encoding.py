@@ -217,6 +217,13 @@ class Encoding:
             raw[:, column] = _read_off(numbers[:, place], feature)
         return raw
 
+    def reads_like(self, other: Encoding) -> bool:
+        """Whether an encoded row is the same person by both."""
+        if self is other:
+            return True
+        same = np.array_equal(self.shift, other.shift) and np.array_equal(self.scale, other.scale)
+        return same and self.schema == other.schema
+
     @cached_property
     def _fillable(self) -> NDArray[np.bool_]:
         return ~np.isnan(self.fill)

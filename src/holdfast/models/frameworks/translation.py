@@ -21,8 +21,8 @@ from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.output_spec import Floats
 from holdfast.models.adapters.probing import rows_to_compare, says_the_same
 from holdfast.models.adapters.seen import chosen, steps
-from holdfast.models.dense import Dense, LevelTable
 from holdfast.models.model import Model
+from holdfast.models.parts import Dense, LevelTable
 from holdfast.tabular.encoding import Encoding
 
 FEW = 400  # rows that show whether the rest is worth its time
@@ -103,7 +103,7 @@ class Translation:
         return _LINKS[self.link](values)[:, list(self.places)]
 
     @property
-    def dense(self) -> tuple[Dense, ...]:
+    def parts(self) -> tuple[Dense, ...]:
         """With what stands before the last step as part of the first layer."""
         columns, first = self.columns, self.weights[0]
         weights = ((columns.scale[:, None] * columns.slope) @ first, *self.weights[1:])

@@ -18,7 +18,6 @@ from holdfast.models.merged import Groups, Merged, merge_logits
 from holdfast.models.model import Model
 from holdfast.models.trees.ensemble import Ensemble, Floats
 from holdfast.models.trees.masks import Masks
-from holdfast.tabular.encoding import Encoding
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -42,7 +41,7 @@ class Committee:
     def of(cls, models: Sequence[Model]) -> Committee | None:
         """The deployed model and the members; None where one is not of trees, or was read with another encoding."""
         found = [model.ensemble for model in map(able, models) if model.ensemble is not None]
-        if len(found) < len(models) or not all(_alike(found[0].encoding, one.encoding) for one in found):
+        if len(found) < len(models) or not all(one.encoding.reads_like(found[0].encoding) for one in found):
             return None
         groups = tuple(map(_groups, models, found))
         edges = tuple(np.unique(np.concatenate(own)) for own in zip(*(one.edges for one in found), strict=True))
@@ -112,14 +111,6 @@ def _groups(model: Model, ensemble: Ensemble) -> Groups:
     if isinstance(model, Merged):
         return model.groups
     return tuple((label,) for label in range(len(ensemble.encoding.schema.classes)))
-
-
-def _alike(one: Encoding, other: Encoding) -> bool:
-    """Whether an encoded row is the same person by both."""
-    if one is other:
-        return True
-    numbers = ((one.shift, other.shift), (one.scale, other.scale))
-    return one.schema == other.schema and all(np.array_equal(own, its) for own, its in numbers)
 
 
 def _over(ensemble: Ensemble, edges: tuple[Floats, ...]) -> Ensemble:

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from holdfast.search.engine.board import Board, Floats, Integers, Records
 from holdfast.search.engine.compiled import kernel
+from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.people import ROUNDING, People
 
+KNOWN = 1000  # rows of a training table from which a search may begin
 NEAR = 48  # people by whom a move is judged first: who is like some of them is like some of all
 HALF = 0.5**0.5  # what a level that is on counts; see `holdfast.tabular.people`
 
@@ -53,16 +55,28 @@ class Distances(NamedTuple):
 
 def crowd_of(people: People | None, target: int, board: Board) -> Crowd:
     if people is None:
-        nothing, width = np.zeros((0, 0)), len(board.columns)
-        axes, line = np.zeros(width, AXIS), np.zeros((0, 1))
-        return Crowd(
-            axes, line, line, line, line, nothing, np.zeros(1, np.int64), np.zeros(0), nearest=1, values=nothing
-        )
+        return _nobody(board, np.zeros((0, 0)))
     kept = _CROWDS.setdefault(people, {})
     key = (target, len(board.features), board.single)
     if key not in kept:
         kept[key] = _crowd(people, target, board)
     return kept[key]
+
+
+def crowd_of_known(encoding: Encoding, board: Board) -> Crowd:
+    """Rows of the training table as people whom nobody must resemble, and from whom a search can begin."""
+    known = encoding.known
+    if known is None or not len(known):
+        return crowd_of(None, 0, board)
+    some = known.iloc[np.unique(np.linspace(0, len(known) - 1, KNOWN).astype(int))]
+    return _nobody(board, _values(_floats(encoding.encode(some)), board))
+
+
+def _nobody(board: Board, values: Floats) -> Crowd:
+    axes, line = np.zeros(len(board.columns), AXIS), np.zeros((0, 1))
+    return Crowd(
+        axes, line, line, line, line, np.zeros((0, 0)), np.zeros(1, np.int64), np.zeros(0), nearest=1, values=values
+    )
 
 
 _CROWDS: WeakKeyDictionary[People, dict[tuple[int, int, bool], Crowd]] = WeakKeyDictionary()

@@ -40,10 +40,21 @@ from holdfast.search.engine.moves import (
     propose_two,
     total_cost,
 )
-from holdfast.search.engine.networks import Networks, Standing, begin_order, lead, slope_along, sum_anew, sure
+from holdfast.search.engine.networks import slope_along
 from holdfast.search.engine.references import reference
 from holdfast.search.engine.rules import Rules
+from holdfast.search.engine.scorers import (
+    Models,
+    Standing,
+    begin_order,
+    lead,
+    listen,
+    stand_after,
+    stand_at,
+    sure,
+)
 
+NEVER = -1e100  # a score of somebody who agrees with nothing
 ENOUGH = 1.5e-4  # a score that rounding does not bring below what is asked for
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
 FEW_VALUES = 64  # of a number, that are all tried
@@ -58,6 +69,8 @@ WALKS = 4  # from people who are not good enough themselves
 IMPROVEMENTS = 40  # of one start, at most
 CLIMBS = 6  # rounds in which many features move at a time
 APPROACHES = 24  # moves towards real people
+SPARE = 1.5  # of what a point costs: so much may be spent on the way to a cheaper one
+LEAST_SAVING = 1e-6
 
 
 class Tried(NamedTuple):
@@ -80,7 +93,7 @@ class World(NamedTuple):
 
     board: Board
     rules: Rules
-    networks: Networks
+    models: Models
     crowd: Crowd
     persons: Persons
     target: int
@@ -96,6 +109,7 @@ class Room(NamedTuple):
     tried: Tried
     donors: Donors
     start: Floats  # (d,) where a search begins
+    before: Floats  # (d,) where to come back to
 
 
 def tried_of() -> Tried:
@@ -127,8 +141,11 @@ def price(world, row, feature, value):
 
 @kernel
 def sure_enough(world, room):
-    """Whether everybody who must agrees after the move."""
-    return sure(world.networks, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH
+    """Whether everybody who must agrees after the move; whoever objects has a say in what is tried next."""
+    if sure(world.models, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH:
+        return True
+    listen(world.models, room.standing, room.standing.order[0])
+    return False
 
 
 @kernel
@@ -145,7 +162,7 @@ def go(world, room, limit):
     if limit < np.inf:
         follow(world.crowd, room.distances, room.state, room.move)
     make(world.board, room.state, room.move)
-    sum_anew(world.networks, room.standing, room.state.point)
+    stand_after(world.models, room.standing, room.state, room.move)
 
 
 @kernel
@@ -222,11 +239,11 @@ def look_at(world, room, row, kept, place, value, now, by_gain):
                 column = board.columns_of_groups[feature.first + int(level)]
                 on, off = board.columns[column].on, board.columns[column].off
                 before, after = (on, off) if turn == 0 else (off, on)
-                change += slope_along(world.networks, room.standing, column, before, after)
+                change += slope_along(world.models.networks, room.standing.layers, column, before, after)
     else:
         if not is_open(board, feature, value):
             return kept
-        change = slope_along(world.networks, room.standing, feature.column, state.value[place], value)
+        change = slope_along(world.models.networks, room.standing.layers, feature.column, state.value[place], value)
     return keep(room.tried, kept, rank_of(now, change, extra, by_gain), place, value)
 
 
@@ -244,8 +261,10 @@ def wanted_value(world, room, row, place, turn, now):
         end = limits.first if turn < 5 else limits.last
         begin = min(max(index_of(feature, limits, here), limits.first), limits.last)
         return number_at(board, feature, limits, begin + int(np.rint(part_of_the_way(turn % 5) * (end - begin))))
+    if not world.models.by_slopes:
+        return here
     # Where it alone would score just enough, as far as its slope tells.
-    slope = slope_along(world.networks, room.standing, feature.column, here, here + 1.0)
+    slope = slope_along(world.models.networks, room.standing.layers, feature.column, here, here + 1.0)
     if abs(slope) < TINY:
         return here
     beyond = 1.0 if turn == 10 else 1.03 if turn == 11 else 1.2
@@ -264,19 +283,49 @@ def count_of_values(world, row, place):
         return feature.size + 1
     if limits.last < limits.first:
         return 0
-    every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
-    return limits.last - limits.first + 1 if every else 13
+    models = world.models
+    if models.by_slopes or models.networks.members.shape[0] > 0 or models.forest.readings[place].counts:
+        every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
+        others = limits.last - limits.first + 1 if every else 13
+    else:
+        others = 4  # the first and the last one, and two beside the code for a missing number
+    return (
+        others if models.by_slopes else others + models.forest.first_edge[place + 1] - models.forest.first_edge[place]
+    )
 
 
 @kernel
 def value_worth_a_look(world, room, row, place, turn, now):
     """One of them; where the feature is now, if a person may not have it."""
-    feature, limits = world.board.features[place], world.persons.ranges[row, place]
+    feature, limits, models = world.board.features[place], world.persons.ranges[row, place], world.models
     if feature.is_group:
         return np.float64(turn) if world.persons.levels[row, feature.group, turn] else room.state.value[place]
+    if not models.by_slopes:
+        edges = models.forest.first_edge[place + 1] - models.forest.first_edge[place]
+        if turn < edges:
+            return behind(world, room, row, place, models.forest.first_edge[place] + turn)
+        turn -= edges
+        reading = models.forest.readings[place]
+        if models.networks.members.shape[0] == 0 and not reading.counts:
+            if turn < 2:
+                return number_at(world.board, feature, limits, limits.first if turn == 0 else limits.last)
+            missing = np.float64(np.float32(limits.home)) == reading.code
+            value = (reading.below if turn == 2 else reading.above) if missing else limits.home
+            return value if limits.low <= value and value <= limits.high else room.state.value[place]
     if feature.step > 0 and limits.last - limits.first < FEW_VALUES:
         return number_at(world.board, feature, limits, limits.first + turn)
     return wanted_value(world, room, row, place, turn, now)
+
+
+@kernel
+def behind(world, room, row, place, edge):
+    """The value behind a threshold that is nearest to home; where the feature is now, if a person may not have it."""
+    forest, limits, here = world.models.forest, world.persons.ranges[row, place], room.state.value[place]
+    if not room.standing.leaves.active[edge]:
+        return here
+    value = forest.above[edge] if forest.edges[edge] >= limits.home else forest.below[edge]
+    noise = 5e-7 * abs(value)
+    return value if limits.low - noise <= value and value <= limits.high + noise else here
 
 
 @kernel
@@ -309,7 +358,7 @@ def take_any(world, room, row, limit, now):
                 continue
             if not move_one(world, room, row, place, value):
                 continue
-            after = sure(world.networks, room.standing, room.state, room.move, world.target, best)
+            after = sure(world.models, room.standing, room.state, room.move, world.target, best)
             if after > best and (
                 limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
             ):
@@ -322,32 +371,22 @@ def take_any(world, room, row, limit, now):
 
 
 @kernel
-def reach(world, room, row, limit, by_gain):
-    """To the class: in every round the move that gains most for its cost, or just most. Whether it got there."""
-    networks, standing, state, move, tried = world.networks, room.standing, room.state, room.move, room.tried
-    for _ in range(2 * world.board.features.shape[0] + ROUNDS):
-        now = lead(networks, standing, state, move, world.target)
+def reach(world, room, row, limit, power, most, barred):
+    """To the class, for ``most`` at most: in every round the move that gains most for its cost to the power; one
+    feature is barred. Whether it got there."""
+    standing, state, move, tried = room.standing, room.state, room.move, room.tried
+    for _ in range(2 * world.board.features.shape[0] + ROUNDS + world.models.place.shape[0]):
+        now = lead(world.models, standing, state, move, world.target)
         if now > ENOUGH:
             return True
-        kept = candidates(world, room, row, now, by_gain)
-        most, best = 0.0, 0.0
-        for place in range(kept):
-            tried.rank[place] = -np.inf
-            if not move_one(world, room, row, tried.feature[place], tried.value[place]):
-                continue
-            extra = max(extra_cost(state, move), TINY)
-            bound = now + max(WORTHWHILE * most, 0.0)
-            if limit == np.inf:
-                bound = max(bound, now + (best if by_gain else best * extra))
-            after = sure(networks, standing, state, move, world.target, bound)
-            if after <= bound:
-                continue
-            gain = min(after, 2 * ENOUGH) - now
-            most = max(most, gain)
-            tried.rank[place] = gain if by_gain else gain / extra
-            best = max(best, tried.rank[place])
+        if world.models.by_slopes:
+            kept = asked_by_slopes(world, room, row, limit, now, power)
+        else:
+            kept = asked_about_all(world, room, row, limit, max(now, NEVER), power, most, barred)
         chosen = choose(world, room, row, kept, limit)
         if chosen < 0:
+            if not world.models.by_slopes:
+                return False
             if not (take_any(world, room, row, limit, now) or take_pair(world, room, row, kept, limit, now)):
                 return False
             continue
@@ -355,6 +394,68 @@ def reach(world, room, row, limit, by_gain):
         go(world, room, limit)
     stay(room)
     return sure_enough(world, room)
+
+
+@kernel
+def asked_by_slopes(world, room, row, limit, now, power):
+    """The moves that look best by the slopes, with what they gain for their cost; how many."""
+    state, move, tried, by_gain = room.state, room.move, room.tried, power == 0
+    kept = candidates(world, room, row, now, by_gain)
+    most, best = 0.0, 0.0
+    for place in range(kept):
+        tried.rank[place] = -np.inf
+        if not move_one(world, room, row, tried.feature[place], tried.value[place]):
+            continue
+        extra = max(extra_cost(state, move), TINY)
+        bound = now + max(WORTHWHILE * most, 0.0)
+        if limit == np.inf:
+            bound = max(bound, now + (best if by_gain else best * extra))
+        after = sure(world.models, room.standing, state, move, world.target, bound)
+        if after <= bound:
+            continue
+        gain = min(after, 2 * ENOUGH) - now
+        most = max(most, gain)
+        tried.rank[place] = gain if by_gain else gain / extra
+        best = max(best, tried.rank[place])
+    return kept
+
+
+@kernel
+def to_power(extra, power):
+    extra = max(extra, TINY)
+    return 1.0 if power == 0 else extra if power == 1 else np.sqrt(extra)
+
+
+@kernel
+def asked_about_all(world, room, row, limit, now, power, most, barred):
+    """The same where there are no slopes: whatever may rank among the best is asked about."""
+    board, state, move, tried = world.board, room.state, room.move, room.tried
+    kept, spent = 0, total_cost(state)
+    enough = 1 if limit == np.inf else JUDGED  # moves that are wanted
+    for place in range(board.features.shape[0]):
+        feature = board.features[place]
+        if place == barred or not world.persons.ranges[row, place].free:
+            continue
+        for turn in range(-1, count_of_values(world, row, place)):
+            value = world.persons.ranges[row, place].home
+            if turn >= 0:
+                value = value_worth_a_look(world, room, row, place, turn, now)
+            if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
+                continue
+            worst = tried.rank[enough - 1] if kept >= enough else 0.0
+            extra = price(world, row, place, value) - state.cost[place]
+            if feature.related < 0 and (spent + extra > most or (2 * ENOUGH - now) / to_power(extra, power) <= worst):
+                continue
+            if not move_one(world, room, row, place, value):
+                continue
+            extra = extra_cost(state, move)
+            bound = now + max(worst * to_power(extra, power), TINY)
+            if spent + extra > most:
+                continue
+            after = sure(world.models, room.standing, state, move, world.target, bound)
+            if after > bound:
+                kept = keep(tried, kept, (min(after, 2 * ENOUGH) - now) / to_power(extra, power), place, value)
+    return kept
 
 
 @kernel
@@ -385,7 +486,7 @@ def take_pair(world, room, row, kept, limit, now):
                 continue
             if not move_both(world, room, row, place, other):
                 continue
-            after = sure(world.networks, room.standing, room.state, room.move, world.target, best)
+            after = sure(world.models, room.standing, room.state, room.move, world.target, best)
             if after > best and (
                 limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
             ):
@@ -410,7 +511,7 @@ def climb(world, room, row, limit):
     """To the class by whatever gains, many features at a time: where small steps lead nowhere. Whether it got there."""
     tried = room.tried
     for _ in range(CLIMBS):
-        now = lead(world.networks, room.standing, room.state, room.move, world.target)
+        now = lead(world.models, room.standing, room.state, room.move, world.target)
         if now > ENOUGH:
             return True
         kept, moved = candidates(world, room, row, -np.inf, True), False
@@ -445,6 +546,8 @@ def nearer(world, room, row, limit, place):
         if saved > TINY and good(world, room, limit):
             return limits.home, saved
     best, value = 0.0, state.value[place]
+    if not world.models.by_slopes:
+        return nearer_by_values(world, room, row, limit, place)
     # A number lies between where it is, which will do, and home, which will not: halve the way.
     far, near = 0, 0
     if not feature.is_group:
@@ -473,6 +576,22 @@ def nearer(world, room, row, limit, place):
         else:
             near = middle
     return value, best
+
+
+@kernel
+def nearer_by_values(world, room, row, limit, place):
+    """The same where less may do, though more does not: every value is tried."""
+    board, state = world.board, room.state
+    feature, best, chosen = board.features[place], 0.0, state.value[place]
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        if state.cost[place] - price(world, row, place, value) <= best + TINY:
+            continue
+        if (feature.is_group or is_open(board, feature, value)) and move_one(world, room, row, place, value):
+            saved = -extra_cost(state, room.move)
+            if saved > best + TINY and good(world, room, limit):
+                best, chosen = saved, value
+    return chosen, best
 
 
 @kernel
@@ -530,6 +649,8 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
     board = world.board
     feature, limits = board.features[place], world.persons.ranges[row, place]
     most, value = 0.0, 0.0
+    if not world.models.by_slopes:
+        return replacement_by_values(world, room, row, limit, given, back, place, budget, best)
     if feature.is_group:
         for level in range(feature.size + 1):
             if world.persons.levels[row, feature.group, level] and level != room.state.value[place]:
@@ -560,6 +681,23 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
 
 
 @kernel
+def replacement_by_values(world, room, row, limit, given, back, place, budget, best):
+    """The same where every value is tried."""
+    board, state = world.board, room.state
+    feature, most, chosen = board.features[place], 0.0, 0.0
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
+            continue
+        least = max(best, most)
+        if budget - (price(world, row, place, value) - state.cost[place]) > least + TINY:
+            saved = swap(world, room, row, limit, given, back, place, value, least)
+            if saved > 0:
+                most, chosen = saved, value
+    return most, chosen
+
+
+@kernel
 def exchange(world, room, row, limit):
     """One feature goes home and another moves instead, for less in all. Whether that was done."""
     better, state = False, room.state
@@ -582,6 +720,46 @@ def exchange(world, room, row, limit):
             go(world, room, limit)
             better = True
     return better
+
+
+@kernel
+def half_way(world, room, row, place):
+    """The dearest value of a feature that costs no more than half; home, if there is none."""
+    board, best, chosen = world.board, 0.0, world.persons.ranges[row, place].home
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        paid = price(world, row, place, value)
+        if best < paid and paid <= room.state.cost[place] / 2 and (
+            board.features[place].is_group or is_open(board, board.features[place], value)
+        ):
+            best, chosen = paid, value
+    return chosen
+
+
+@kernel
+def rebuild(world, room, row, limit):
+    """One feature goes back, whole or half of the way, and others buy anew what it had bought, for less in all.
+    Whether that was done."""
+    state, paid = room.state, total_cost(room.state)
+    for column in range(room.before.shape[0]):
+        room.before[column] = state.point[column]
+    for given in range(world.board.features.shape[0]):
+        if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
+            continue
+        home = world.persons.ranges[row, given].home
+        half = half_way(world, room, row, given)
+        for turn in range(3 if half != home else 2):
+            if not move_one(world, room, row, given, half if turn == 2 else home):
+                continue
+            if limit < np.inf and not resembles(world.crowd, room.distances, state, room.move, limit):
+                continue
+            go(world, room, limit)
+            if reach(world, room, row, limit, 0.5 if turn == 1 else 1.0, SPARE * paid, given):
+                reduce(world, room, row, limit)
+                if total_cost(state) < paid - LEAST_SAVING:
+                    return True
+            begin(world, room, row, room.before, limit)
+    return False
 
 
 @kernel
@@ -710,7 +888,7 @@ def from_donors(world, room, row, limit, best, cost):
                 like = approach(world, room, row, limit)
             elif not accepted:
                 walked += 1
-                accepted = reach(world, room, row, limit, False)
+                accepted = reach(world, room, row, limit, 1.0, np.inf, -1)
             if accepted and like:
                 improve(world, room, row, limit)
                 cost = keep_cheaper(room.state, best, cost)
@@ -728,7 +906,7 @@ def from_donors(world, room, row, limit, best, cost):
 def begin(world, room, row, point, limit):
     """Put a person at a valid point, and all that depends on it."""
     place_at(world.board, world.persons, row, room.state, point)
-    sum_anew(world.networks, room.standing, room.state.point)
+    stand_at(world.models, room.standing, room.state)
     if limit < np.inf:
         measure(world.crowd, room.distances, room.state.point)
 
@@ -750,12 +928,26 @@ def search_person(world, room, row, best):
 
     The search begins at the point that is in ``best`` before: home, or where another search has ended.
     """
-    home, cost, limit = world.persons.origin[row], np.inf, np.inf
-    begin_order(room.standing)
+    limit = np.inf
+    begin_order(world.models, room.standing)
     if world.crowd.threshold.shape[0] > 0:
-        measure(world.crowd, room.distances, home)
+        measure(world.crowd, room.distances, world.persons.origin[row])
         limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
-    from_home = True
+    cost = from_everywhere(world, room, row, limit, best)
+    if world.models.by_slopes or cost == np.inf:
+        return cost
+    begin(world, room, row, best, limit)
+    for _ in range(IMPROVEMENTS):
+        if not rebuild(world, room, row, limit):
+            break
+        improve(world, room, row, limit)
+    return keep_cheaper(room.state, best, cost)
+
+
+@kernel
+def from_everywhere(world, room, row, limit, best):
+    """The cheapest of all ways, in ``best``; what it costs."""
+    home, cost, from_home = world.persons.origin[row], np.inf, True
     for column in range(best.shape[0]):
         room.start[column] = best[column]
         from_home = from_home and best[column] == home[column]
@@ -788,9 +980,10 @@ def search_person(world, room, row, best):
 @kernel
 def walk(world, room, row, limit, way):
     """To the class by gain for its cost, by gain, or by all gains at once."""
-    if way == 2:
+    if world.models.by_slopes and way == 2:
         return climb(world, room, row, limit)
-    return reach(world, room, row, limit, way == 1)
+    power = 1.0 - way / 2 if not world.models.by_slopes else 1.0 - way
+    return reach(world, room, row, limit, power, np.inf, -1)
 
 
 @entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,31 +17,62 @@ from holdfast.models.abilities import able
 from holdfast.models.asked import itself
 from holdfast.models.least_sure import LeastSure
 from holdfast.models.model import Model
+from holdfast.models.parts import Dense, Grown, Part
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
 from holdfast.search.people import people_for
+from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import most_threads
 
 if TYPE_CHECKING:
-    from holdfast.search.engine.board import Floats, Integers
-    from holdfast.search.engine.networks import Networks
+    from holdfast.search.engine.board import Board, Floats, Integers
     from holdfast.search.engine.phases import Room, World
+    from holdfast.search.engine.scorers import Models
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 8  # people: in between, a search can be interrupted
 
 
-def networks_for(model: Model, score: Score) -> Networks | None:
-    """What must agree, compiled; None where that is no network of dense layers, or the score no margin."""
-    own, least = itself(model), _least(score)
-    models = able(own).dense
-    if models is None or least is None or (_is_odds(score) and max(models[0].classes) > 1):
-        return None
-    from holdfast.search.engine.networks import networks_of
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Which models must agree, read as arrays, and by how much."""
 
+    parts: tuple[Part, ...]  # of the deployed model first
+    needed: int = 0  # how many of the others must agree
+    least: float = 0.0
+    temperature: float = 0.0
+    odds: bool = False
+
+    def models(self, board: Board) -> Models:
+        from holdfast.search.engine.scorers import models_of
+
+        return models_of(self.parts, board, self.needed, self.least, self.temperature, self.odds)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """That of the trees, if there are any; it knows rows of the training table."""
+        return next((part.ensemble.encoding for part in self.parts if isinstance(part, Grown)), None)
+
+
+def wanted_of(model: Model, score: Score) -> Wanted | None:
+    """What must agree; None where that is neither networks of dense layers nor trees, or the score no margin."""
+    own, least = itself(model), _least(score)
+    parts = able(own).parts
+    if parts is None or least is None or not _alike(parts):
+        return None
+    several = isinstance(own, LeastSure)
+    odds = _is_odds(score) and (several or max(parts[0].classes) > 1)
+    if odds and (several or isinstance(parts[0], Dense)):
+        return None
     if isinstance(own, LeastSure):
-        return networks_of(models, own.needed, own.margin + least, own.temperature)
-    return networks_of(models, 0, least, 0.0)
+        return Wanted(parts, own.needed, own.margin + least, own.temperature)
+    return Wanted(parts, least=least, odds=odds)
+
+
+def _alike(parts: Sequence[Part]) -> bool:
+    """Whether an encoded row is the same person to all trees."""
+    encodings = [part.ensemble.encoding for part in parts if isinstance(part, Grown)]
+    return all(one.reads_like(encodings[0]) for one in encodings)
 
 
 def _least(score: Score) -> float | None:
@@ -56,42 +88,46 @@ def _is_odds(score: Score) -> bool:
 
 
 def cheapest(
-    networks: Networks,
+    wanted: Wanted,
     model: Model,
     x: Tensor,
     target: Tensor,
     space: Space,
     norm: int,
-    start: Callable[[Tensor], Tensor] | None = None,
+    start: Callable[[Tensor], Tensor],
 ) -> Tensor:
     """The cheapest points that were found; the row itself where there is none: (n, d).
 
     A person's point depends on that person alone, and not on who is searched beside them, or on how many threads.
-    ``start`` gives valid points to begin from for some rows (m,), those for whom every way from home has failed.
+    Where every way from home has failed, trees are searched from people of the training table, and networks from the
+    valid points that ``start`` gives for those rows (m,).
     """
     from holdfast.search.engine import phases
     from holdfast.search.engine.board import board_of, persons_of
     from holdfast.search.engine.compiled import announced
-    from holdfast.search.engine.crowd import crowd_of
+    from holdfast.search.engine.crowd import crowd_of, crowd_of_known
 
-    origin, wanted = x.cpu(), target.cpu()
+    origin, labels = x.cpu(), target.cpu()
     here = space.to(origin)
     board, rules = board_of(here, norm)
-    persons = persons_of(here, origin, board)
+    persons, models = persons_of(here, origin, board), wanted.models(board)
     points, costs = persons.origin.copy(), np.full(len(origin), np.inf)
     people = people_for(model, here)
 
-    def search(rows: Integers) -> None:
-        for label in sorted(set(wanted[rows].tolist())):
-            world = phases.World(board, rules, networks, crowd_of(people, label, board), persons, label)
-            own = rows[wanted[rows].numpy() == label]
+    def search(rows: Integers, donors: Encoding | None = None) -> None:
+        for label in sorted(set(labels[rows].tolist())):
+            crowd = crowd_of(people, label, board) if donors is None else crowd_of_known(donors, board)
+            world = phases.World(board, rules, models, crowd, persons, label)
+            own = rows[labels[rows].numpy() == label]
             _on_threads(partial(_search_some, world, points=points, costs=costs), list(_chunks(own)))
 
     with announced(phases.search_rows):
         search(np.arange(min(1, len(origin))))  # which compiles
     search(np.arange(1, len(origin)))
     lost = np.flatnonzero(np.isinf(costs))
-    if start is not None and len(lost):
+    if len(lost) and people is None and wanted.encoding is not None:
+        search(lost, wanted.encoding)
+    elif len(lost) and models.by_slopes:
         points[lost] = start(torch.from_numpy(lost).to(x.device)).cpu().double().numpy()
         search(lost)
         points[np.isinf(costs)] = persons.origin[np.isinf(costs)]
@@ -112,17 +148,18 @@ def _search_some(world: World, rows: Integers, *, points: Floats, costs: Floats)
 def _room(world: World) -> Room:
     from holdfast.search.engine.crowd import distances_of
     from holdfast.search.engine.moves import move_of, state_of
-    from holdfast.search.engine.networks import standing_of
     from holdfast.search.engine.phases import Room, donors_of, tried_of
+    from holdfast.search.engine.scorers import standing_of
 
     board = world.board
     return Room(
         state_of(board),
         move_of(board, world.rules),
-        standing_of(world.networks),
+        standing_of(world.models),
         distances_of(world.crowd),
         tried_of(),
         donors_of(world.crowd),
+        np.zeros(len(board.columns)),
         np.zeros(len(board.columns)),
     )
 

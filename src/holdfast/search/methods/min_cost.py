@@ -16,15 +16,14 @@ from holdfast.models.asked import itself
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
 from holdfast.search.believable import believable
-from holdfast.search.black_boxes import CALLS
+from holdfast.search.black_boxes import CALLS, cheapest_of_black_box
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
-from holdfast.search.engine.search import cheapest as cheapest_in_networks
-from holdfast.search.engine.search import networks_for
+from holdfast.search.engine.search import cheapest as cheapest_point
+from holdfast.search.engine.search import wanted_of
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search.proximal import Step, accelerated, falling_rate
-from holdfast.search.without_gradient import cheapest_without_gradient
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
@@ -106,7 +105,8 @@ class MinCost:
 
     def on_threads(self, model: Model, space: Space) -> bool:
         """Whether the search shares people out among threads by itself."""
-        return space.discrete and able(itself(model)).dense is not None
+        wanted = wanted_of(model, margin)
+        return wanted is not None and (space.discrete or wanted.encoding is not None)
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
@@ -136,15 +136,15 @@ class MinCost:
         return point
 
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
-        networks = networks_for(model, score) if space.discrete else None
-        if networks is not None:
+        wanted = wanted_of(model, score)
+        if wanted is not None and (space.discrete or wanted.encoding is not None):
             relaxed = partial(self._relaxed, Task(model, x, target, space, self.norm, score))
-            return cheapest_in_networks(networks, model, x, target, space, self.norm, relaxed)
+            return cheapest_point(wanted, model, x, target, space, self.norm, relaxed)
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
             if not able(itself(model)).has_gradient:
-                return cheapest_without_gradient(task, max(1, self.calls - CHECKS))
+                return cheapest_of_black_box(task, max(1, self.calls - CHECKS))
             point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
             return believable(task, settle(task, point) if space.discrete else _refined(task, point))
 

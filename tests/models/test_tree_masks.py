@@ -9,8 +9,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_trees import ENCODING, deployed, grown
 
+from grown_trees import ENCODING, deployed, grown
 from holdfast.models.merged import Merged
 from holdfast.models.trees.committee import Committee
 from holdfast.models.trees.ensemble import Ensemble

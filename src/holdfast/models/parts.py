@@ -1,14 +1,17 @@
-"""Linear models and networks of dense layers as plain arrays: what a compiled search reads of a model."""
+"""Networks of dense layers and trees as plain arrays: what a compiled search reads of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from holdfast.models.trees.ensemble import Ensemble
 
 Floats = NDArray[np.floating[Any]]
 
@@ -63,8 +66,31 @@ class Dense:
 
     def merged(self, groups: Sequence[Sequence[int]]) -> Dense:
         """The same with classes that count as one."""
-        group = {label: number for number, labels in enumerate(groups) for label in labels}
-        return replace(self, classes=tuple(group[label] for label in self.classes))
+        return replace(self, classes=_merged(self.classes, groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """Trees, and the class of each of their logits."""
+
+    ensemble: Ensemble
+    classes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Grown:
+        return cls(ensemble, tuple(range(max(2, len(ensemble.base)))))
+
+    def merged(self, groups: Sequence[Sequence[int]]) -> Grown:
+        """The same with classes that count as one."""
+        return replace(self, classes=_merged(self.classes, groups))
+
+
+Part = Dense | Grown
+
+
+def _merged(classes: tuple[int, ...], groups: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    group = {label: number for number, labels in enumerate(groups) for label in labels}
+    return tuple(group[label] for label in classes)
 
 
 def _both(only: Floats) -> Floats:

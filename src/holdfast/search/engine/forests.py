@@ -1,0 +1,490 @@
+"""What trees say of a move: a change of one feature asks the trees that use it, and nobody else.
+
+Trees compare a column as a row holds it, not the raw number: of every threshold the largest encoded value that goes
+left is looked up once. So a kernel and the user's model agree on every value, however either of them rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.models.parts import Grown
+from holdfast.search.engine.board import Board, Flags, Floats, Integers, Records
+from holdfast.search.engine.compiled import kernel
+from holdfast.tabular.encoding import Encoding
+
+INSIDE = 1e-3  # of a column's scale, how far behind a threshold a value may lie to be a round number,
+PART = 0.1  # and of the way to the next threshold
+DECIMALS = 12
+WINDOW = 6  # neighbouring numbers among which rounding has moved a threshold, to either side
+LEAST_SHARE = 1e-12  # of a class, so that its logarithm is a number
+
+NODE = np.dtype(
+    [
+        ("feature", np.int64),  # -1 at a leaf
+        ("left", np.int64),
+        ("right", np.int64),
+        ("levels", np.int64),  # in `sets`: the levels that go left; -1 for a number
+        ("boundary", np.float64),  # the largest encoded value that goes left
+        ("missing_left", np.bool_),
+    ],
+    align=True,
+)
+GROWN = np.dtype(
+    [
+        ("first_tree", np.int64),
+        ("end_tree", np.int64),
+        ("outputs", np.int64),
+        ("first_total", np.int64),
+        ("first_class", np.int64),  # in `classes`: of each logit
+        ("probability", np.bool_),  # whether the sums are shares rather than logits
+    ],
+    align=True,
+)
+READING = np.dtype(
+    [
+        ("counts", np.bool_),  # a column that counts levels: as its level, and not as a number
+        ("levels", np.int64),
+        ("shift", np.float64),
+        ("scale", np.float64),
+        ("code", np.float64),  # that says "missing"; NaN where nothing does
+        ("below", np.float64),  # the known numbers that are nearest to it
+        ("above", np.float64),
+    ],
+    align=True,
+)
+
+
+class Forest(NamedTuple):
+    """The trees of several models, one after another."""
+
+    members: Records  # (k,) GROWN
+    nodes: Records  # NODE
+    sets: Flags
+    value: Floats  # (nodes, outputs)
+    roots: Integers  # (t,)
+    base: Floats  # of all members' outputs, one after another
+    classes: Integers
+    readings: Records  # (f,) READING
+    first_use: Integers  # (k · f + 1,) the trees of a member that use a feature
+    uses: Integers
+    first_edge: Integers  # (f + 1,) the thresholds of a feature, all members' together
+    edges: Floats  # the largest encoded value to the left of each,
+    below: Floats  # the largest that a person may have there; NaN where there is none,
+    above: Floats  # and the smallest to the right
+    first_own: Integers  # (k + 1,) which of them each member has
+    own: Integers
+    most: int  # classes
+
+
+class Leaves(NamedTuple):
+    """Where a person is in every tree, and room to ask about a move."""
+
+    read: Floats  # (f,) the person as trees read them
+    leaf: Integers  # (t,)
+    totals: Floats  # as `Forest.base`
+    sums: Floats  # of one member
+    stamp: Integers  # (t,) the last turn in which a tree was asked
+    turn: Integers  # (1,)
+    heard: Flags  # (k,) members whose thresholds are worth a look
+    active: Flags  # (e,)
+
+
+# ---- from models ----
+
+
+def forest_of(parts: Sequence[Grown], board: Board) -> Forest:
+    """The trees of several models that were read with the same encoding, over the features of a board."""
+    features = len(board.features)
+    if not parts:
+        return _nothing(features)
+    encoding = parts[0].ensemble.encoding
+    at_column = {int(feature["column"]): place for place, feature in enumerate(board.features)}
+    place_of = np.array([at_column[place.start] for _, place in encoding.places])
+    edges = _joint_edges([part.ensemble.edges for part in parts], encoding, place_of, features)
+    boundaries = _boundaries(encoding, edges, place_of, board)
+    readings = _readings(encoding, board, place_of)
+    first_edge = np.cumsum([0, *map(len, edges)])
+    members, nodes, own, uses = np.zeros(len(parts), GROWN), [], [], []
+    start, tree, total, label, level = 0, 0, 0, 0, 0
+    for number, part in enumerate(parts):
+        trees = part.ensemble
+        members[number] = (
+            tree, tree + len(trees.roots), len(trees.base), total, label, trees.link == "probability",
+        )  # fmt: skip
+        split, used = _nodes(trees, place_of, edges, boundaries, first_edge)
+        split["left"] += start
+        split["right"] += start
+        split["levels"] += np.where(split["levels"] >= 0, level, 0)
+        nodes.append(split)
+        own.append(used)
+        uses += [users + tree for users in _users(trees, place_of, features)]
+        start, tree, total = start + len(split), tree + len(trees.roots), total + len(trees.base)
+        label, level = label + len(part.classes), level + len(trees.sets)
+    outputs, widest = max(len(part.ensemble.base) for part in parts), max(p.ensemble.sets.shape[1] for p in parts)
+    starts = np.cumsum([0, *(len(part.ensemble.feature) for part in parts)])
+    beside = [_beside(board, place, boundaries[place], edges[place]) for place in range(features)]
+    return Forest(
+        members,
+        np.concatenate(nodes),
+        np.concatenate([_wide(part.ensemble.sets, widest) for part in parts]),
+        np.concatenate([_wide(part.ensemble.value, outputs) for part in parts]),
+        np.concatenate([part.ensemble.roots + at for part, at in zip(parts, starts, strict=False)]).astype(np.int64),
+        np.concatenate([part.ensemble.base for part in parts]),
+        np.concatenate([part.classes for part in parts]).astype(np.int64),
+        readings,
+        np.cumsum([0, *map(len, uses)]).astype(np.int64),
+        np.concatenate(uses).astype(np.int64),
+        first_edge.astype(np.int64),
+        np.concatenate(boundaries),
+        np.concatenate([below for below, _ in beside]),
+        np.concatenate([above for _, above in beside]),
+        np.cumsum([0, *map(len, own)]).astype(np.int64),
+        np.concatenate(own).astype(np.int64),
+        max(max(part.classes) for part in parts) + 1,
+    )
+
+
+def _nothing(features: int) -> Forest:
+    none, numbers = np.zeros(0, np.int64), np.zeros(0)
+    return Forest(
+        np.zeros(0, GROWN), np.zeros(0, NODE), np.zeros((0, 1), np.bool_), np.zeros((0, 1)), none, numbers, none,
+        np.zeros(0, READING), np.zeros(1, np.int64), none, np.zeros(features + 1, np.int64), numbers, numbers, numbers,
+        np.zeros(1, np.int64), none, most=0,
+    )  # fmt: skip
+
+
+def _joint_edges(
+    several: Sequence[tuple[Floats, ...]], encoding: Encoding, place_of: Integers, features: int
+) -> list[Floats]:
+    """The raw thresholds of every feature of the board, those of all models together."""
+    edges = [np.zeros(0)] * features
+    for number, (feature, _) in enumerate(encoding.places):
+        if feature.is_numeric:
+            edges[place_of[number]] = np.unique(np.concatenate([own[number] for own in several]))
+    return edges
+
+
+def _boundaries(encoding: Encoding, edges: list[Floats], place_of: Integers, board: Board) -> list[Floats]:
+    """Of every threshold, the largest encoded value that is decoded to a number that goes left."""
+    import torch
+
+    dtype = np.float32 if board.single else np.float64
+    most = max(map(len, edges))
+    tried = np.zeros((len(edges), most, 2 * WINDOW + 1), dtype)  # neighbours of where a threshold should be
+    for number, (feature, place) in enumerate(encoding.places):
+        raw = edges[place_of[number]]
+        # A whole number is decoded to the nearest one: half of the way to the next decides.
+        asked = np.floor(raw) + 0.5 if feature.kind == "integer" else raw
+        shift, scale = encoding.shift[place.start], encoding.scale[place.start]
+        at = ((asked - shift) / scale).astype(dtype)
+        tried[place_of[number], : len(raw)] = _neighbours(at)
+    rows = np.zeros((most * (2 * WINDOW + 1), encoding.width), dtype)
+    for number, (_, place) in enumerate(encoding.places):
+        if len(edges[place_of[number]]):
+            rows[:, place.start] = tried[place_of[number]].ravel()
+    decoded = encoding.raw(torch.from_numpy(rows)) if most else np.zeros((0, len(place_of)))
+    found = [np.zeros(0)] * len(edges)
+    for number, place in enumerate(place_of):
+        count = len(edges[place])
+        said = decoded[:, number].reshape(most, -1)[:count] if count else np.zeros((0, 2 * WINDOW + 1))
+        # A code for a missing value among them is read as no number: whatever lies beside it decides.
+        left = ~(said > edges[place][:, None])
+        last = np.where(left.any(1), left.shape[1] - 1 - left[:, ::-1].argmax(1), 0)
+        found[place] = tried[place][np.arange(count), last].astype(np.float64)
+    return found
+
+
+def _neighbours(values: NDArray[Any]) -> NDArray[Any]:
+    """(e,) -> (e, 2 · WINDOW + 1) the numbers on both sides, in order."""
+    ways = []
+    for end in (-np.inf, np.inf):
+        steps = [values]
+        for _ in range(WINDOW):
+            steps.append(np.nextafter(steps[-1], values.dtype.type(end)))
+        ways.append(steps)
+    return np.stack([*ways[0][:0:-1], *ways[1]], axis=1)
+
+
+def _readings(encoding: Encoding, board: Board, place_of: Integers) -> Records:
+    readings = np.zeros(len(board.features), READING)
+    readings["code"] = np.nan
+    for number, (feature, _) in enumerate(encoding.places):
+        place = place_of[number]
+        own, reading = board.features[place], readings[place]
+        if own["is_group"]:
+            continue
+        reading["shift"], reading["scale"] = own["shift"], own["scale"]
+        reading["counts"] = not feature.is_numeric
+        reading["levels"] = 0 if feature.is_numeric else len(feature.values)
+        if own["first_code"] < own["end_code"]:
+            code = board.codes[own["first_code"], None]
+            below, above = _beside(board, place, code, code * own["scale"] + own["shift"])
+            reading["code"], reading["below"], reading["above"] = code[0], below[0], above[0]
+    return readings
+
+
+def _nodes(
+    trees: Any, place_of: Integers, edges: list[Floats], boundaries: list[Floats], first_edge: Integers
+) -> tuple[Records, Integers]:
+    """The nodes of one model, and which of the joint thresholds they have."""
+    nodes = np.zeros(len(trees.feature), NODE)
+    nodes["feature"] = np.where(trees.feature >= 0, place_of[trees.feature], -1)
+    nodes["left"], nodes["right"], nodes["missing_left"] = trees.left, trees.right, trees.missing_left
+    nodes["levels"] = -1
+    used: list[Integers] = [np.zeros(0, np.int64)]
+    for number, feature in enumerate(trees.features):
+        some = np.flatnonzero(trees.feature == number)
+        split = trees.split[some]
+        if not feature.is_numeric:
+            nodes["levels"][some] = split
+            continue
+        place, own = place_of[number], trees.edges[number]
+        joint = np.searchsorted(edges[place], own)
+        # A split of -1 sends every number to the right, and one behind the last edge every number to the left.
+        ends = np.concatenate([boundaries[place][joint], [np.inf, -np.inf]])
+        nodes["boundary"][some] = ends[np.clip(split, -1, len(own))]
+        real = split[(split >= 0) & (split < len(own))]
+        used.append(first_edge[place] + np.unique(joint[real]))
+    return nodes, np.concatenate(used)
+
+
+def _users(trees: Any, place_of: Integers, features: int) -> list[Integers]:
+    """The trees that use each feature of the board."""
+    from holdfast.models.trees.ordered import in_order
+
+    order, tree, _ = in_order(trees)
+    feature = trees.feature[order]
+    inner = feature >= 0
+    place, tree = place_of[feature[inner]], tree[inner]
+    return [np.unique(tree[place == own]) for own in range(features)]
+
+
+def _wide(rows: NDArray[Any], width: int) -> NDArray[Any]:
+    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])))
+
+
+# ---- the values beside a threshold ----
+
+
+def _beside(board: Board, place: int, boundary: Floats, raw: Floats) -> tuple[Floats, Floats]:
+    """The largest value to the left of each threshold that a person may have, and the smallest to the right."""
+    feature = board.features[place]
+    held = _held(board)
+    if feature["step"] > 0:
+        step, shift, scale = (float(feature[name]) for name in ("step", "shift", "scale"))
+        near = np.floor((boundary * scale + shift) / step)[:, None] + np.arange(-1, 3)
+        values = held((near * step - shift) / scale)
+        left = values <= boundary[:, None]
+        rows = np.arange(len(boundary))
+        last = np.where(left.any(1), values.shape[1] - 1 - left[:, ::-1].argmax(1), 0)
+        below = values[rows, last]
+        above = values[rows, np.minimum(last + 1, values.shape[1] - 1)]
+        above = np.where(above > boundary, above, np.nan)
+        below = np.where(below <= boundary, below, np.nan)
+        grain = step / scale
+    else:
+        below, above = _round_numbers(feature, boundary, raw, held)
+        grain = INSIDE
+    for first, second in board.gaps[feature["first_gap"] : feature["end_gap"]]:
+        slack = feature["slack"]
+        inside_below = (first + slack < below) & (below < second - slack)
+        inside_above = (first + slack < above) & (above < second - slack)
+        below, above = np.where(inside_below, first, below), np.where(inside_above, second, above)
+    for code in board.codes[feature["first_code"] : feature["end_code"]]:
+        below = np.where(below.astype(np.float32) == np.float32(code), held(below - grain), below)
+        above = np.where(above.astype(np.float32) == np.float32(code), held(above + grain), above)
+    return below, above
+
+
+def _held(board: Board) -> Callable[[NDArray[Any]], Floats]:
+    """As a point holds numbers."""
+    dtype = np.float32 if board.single else np.float64
+
+    def held(values: NDArray[Any]) -> Floats:
+        return values.astype(dtype).astype(np.float64)
+
+    return held
+
+
+def _round_numbers(
+    feature: Any, boundary: Floats, raw: Floats, held: Callable[[NDArray[Any]], Floats]
+) -> tuple[Floats, Floats]:
+    """Numbers of few decimals near the thresholds: 3.43 rather than 3.4217001."""
+    shift, scale = float(feature["shift"]), float(feature["scale"])
+    width = np.diff(raw, prepend=-np.inf, append=np.inf)
+    low, high = (np.minimum(INSIDE * scale, PART * part) for part in (width[:-1], width[1:]))
+    below = held((_rounded(raw, -low, np.floor) - shift) / scale)
+    above = held((_rounded(np.nextafter(raw, np.inf), high, np.ceil) - shift) / scale)
+    beyond = held(np.nextafter(held(boundary), np.inf))
+    if held(np.array([1 + 1e-12]))[0] == 1:  # numbers are float32
+        beyond = np.nextafter(boundary.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    return np.where(below <= boundary, below, boundary), np.where(above > boundary, above, beyond)
+
+
+def _rounded(ends: Floats, room: Floats, towards: Any) -> Floats:
+    """Near each end the number of fewest decimals, ``room`` away from it at most, on the side that room is on."""
+    best = ends.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for decimals in range(DECIMALS, -1, -1):
+            shorter = towards(ends * 10.0**decimals) / 10.0**decimals
+            away = (shorter - ends) * np.sign(room)
+            best = np.where((away >= 0) & (away <= np.abs(room)), shorter, best)
+    return best
+
+
+def leaves_of(forest: Forest) -> Leaves:
+    trees, members = len(forest.roots), len(forest.members)
+    return Leaves(
+        np.zeros(len(forest.readings)),
+        np.zeros(trees, np.int64),
+        np.zeros(len(forest.base)),
+        np.zeros(max(1, forest.value.shape[1])),
+        np.zeros(trees, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(members, np.bool_),
+        np.zeros(len(forest.edges), np.bool_),
+    )
+
+
+# ---- kernels ----
+
+
+@kernel
+def reading_of(forest, place, value):
+    """A value as trees read it: NaN for a missing number, the place of a level."""
+    reading = forest.readings[place]
+    missing = np.float64(np.float32(value)) == reading.code
+    if not reading.counts:
+        return np.nan if missing else value
+    if missing:
+        return np.float64(reading.levels)
+    return min(max(np.rint(value * reading.scale + reading.shift), 0.0), reading.levels - 1.0)
+
+
+@kernel
+def leaf_of(forest, node, read):
+    """The leaf below a node that a person comes to."""
+    nodes, sets = forest.nodes, forest.sets
+    while nodes[node].feature >= 0:
+        value = read[nodes[node].feature]
+        if nodes[node].levels >= 0:
+            goes_left = sets[nodes[node].levels, int(value)]
+        else:
+            goes_left = value <= nodes[node].boundary or (value != value and nodes[node].missing_left)
+        node = nodes[node].left if goes_left else nodes[node].right
+    return node
+
+
+@kernel
+def stand(forest, leaves, state):
+    """Find the leaves of everybody's trees anew."""
+    for place in range(leaves.read.shape[0]):
+        leaves.read[place] = reading_of(forest, place, state.value[place])
+    for tree in range(leaves.leaf.shape[0]):
+        leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], leaves.read)
+    sum_up(forest, leaves)
+
+
+@kernel
+def follow_trees(forest, leaves, state, move):
+    """The same after a move that was made: only of trees that use what has moved."""
+    enter(forest, leaves, state, move, True)
+    features = leaves.read.shape[0]
+    for member in range(forest.members.shape[0]):
+        for turn in range(move.counts[0]):
+            use = member * features + move.features[turn]
+            for at in range(forest.first_use[use], forest.first_use[use + 1]):
+                tree = forest.uses[at]
+                leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], leaves.read)
+    sum_up(forest, leaves)
+
+
+@kernel
+def sum_up(forest, leaves):
+    """Add up anew, so that no rounding adds up."""
+    for at in range(leaves.totals.shape[0]):
+        leaves.totals[at] = forest.base[at]
+    for member in range(forest.members.shape[0]):
+        own = forest.members[member]
+        for tree in range(own.first_tree, own.end_tree):
+            leaf = leaves.leaf[tree]
+            for out in range(own.outputs):
+                leaves.totals[own.first_total + out] += forest.value[leaf, out]
+
+
+@kernel
+def enter(forest, leaves, state, move, after):
+    """Read the features of a move as they are after it, or as they are."""
+    if leaves.read.shape[0] > 0:
+        for turn in range(move.counts[0]):
+            place = move.features[turn]
+            leaves.read[place] = reading_of(forest, place, move.values[turn] if after else state.value[place])
+
+
+@kernel
+def forest_margin(forest, leaves, move, member, target, odds):
+    """By how much the trees of a member prefer the target after a move that was entered."""
+    own, sums, features = forest.members[member], leaves.sums, leaves.read.shape[0]
+    for out in range(own.outputs):
+        sums[out] = leaves.totals[own.first_total + out]
+    leaves.turn[0] += 1
+    for turn in range(move.counts[0]):
+        use = member * features + move.features[turn]
+        for at in range(forest.first_use[use], forest.first_use[use + 1]):
+            tree = forest.uses[at]
+            if turn > 0 and leaves.stamp[tree] == leaves.turn[0]:
+                continue
+            leaves.stamp[tree] = leaves.turn[0]
+            before, after = leaves.leaf[tree], leaf_of(forest, forest.roots[tree], leaves.read)
+            if after != before:
+                for out in range(own.outputs):
+                    sums[out] += forest.value[after, out] - forest.value[before, out]
+    return preferred(forest, own, sums, target, odds)
+
+
+@kernel
+def preferred(forest, own, sums, target, odds):
+    """The margin, or the log-odds, that sums over trees give the target."""
+    classes = forest.classes
+    if own.outputs == 1:
+        raw = sums[0]
+        if own.probability:
+            raw = np.log(min(max(raw, LEAST_SHARE), 1.0)) - np.log(min(max(1.0 - raw, LEAST_SHARE), 1.0))
+        return raw if classes[own.first_class + 1] == target else -raw
+    wanted, highest, rest = -np.inf, -np.inf, 0.0
+    for label in range(forest.most):
+        best = -np.inf
+        for out in range(own.outputs):
+            if classes[own.first_class + out] == label:
+                raw = sums[out]
+                best = max(best, np.log(min(max(raw, LEAST_SHARE), 1.0)) if own.probability else raw)
+        if label == target:
+            wanted = best
+        elif best > highest:
+            rest = rest * np.exp(highest - best) + 1.0
+            highest = best
+        elif best > -np.inf:
+            rest += np.exp(best - highest)
+    return wanted - highest - (np.log(rest) if odds else 0.0)
+
+
+@kernel
+def hear(forest, leaves, member):
+    """From now on the thresholds of a member are worth a look."""
+    if not leaves.heard[member]:
+        leaves.heard[member] = True
+        for at in range(forest.first_own[member], forest.first_own[member + 1]):
+            leaves.active[forest.own[at]] = True
+
+
+@kernel
+def hear_nobody(leaves):
+    for member in range(leaves.heard.shape[0]):
+        leaves.heard[member] = False
+    for edge in range(leaves.active.shape[0]):
+        leaves.active[edge] = False

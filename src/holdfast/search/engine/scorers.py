@@ -1,0 +1,306 @@
+"""How sure several models are of a move: networks and trees, asked in the order of doubt.
+
+Whoever refused last is asked first. A rejection may stop early, an acceptance asks everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.models.parts import Dense, Grown, Part
+from holdfast.search.engine.board import Board, Floats, Integers
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.forests import (
+    Forest,
+    Leaves,
+    enter,
+    follow_trees,
+    forest_margin,
+    forest_of,
+    hear,
+    hear_nobody,
+    leaves_of,
+    stand,
+)
+from holdfast.search.engine.networks import (
+    Layers,
+    Networks,
+    add_slopes,
+    layers_of,
+    network_margin,
+    networks_of,
+    sum_anew,
+)
+
+LIGHT = 0.01  # a member that weighs less has no say in which way is up
+
+
+class Models(NamedTuple):
+    """The deployed model first, and the members beside it."""
+
+    networks: Networks
+    forest: Forest
+    place: Integers  # (k,) of a model among the networks; -1 - its place among those of trees
+    needed: int  # how many of the members must agree, the deployed one aside
+    margin: float  # by how much each of them
+    temperature: float
+    odds: bool  # log-odds in place of margins
+    by_slopes: bool  # whether slopes say which moves to ask about: all are networks
+
+
+class Standing(NamedTuple):
+    """What the models say of where a person is, and room to ask them about a move."""
+
+    layers: Layers
+    leaves: Leaves
+    margins: Floats  # (k,) of whoever was asked last
+    order: Integers  # (k,) of doubt
+    sorted: Floats  # (k,)
+    tally: Integers  # (2,) members and moves that were asked about
+
+
+def models_of(
+    parts: Sequence[Part],
+    board: Board,
+    needed: int = 0,
+    margin: float = 0.0,
+    temperature: float = 0.0,
+    odds: bool = False,
+) -> Models:
+    """The deployed model, and the members beside it, of whom so many must agree."""
+    layers = [part for part in parts if isinstance(part, Dense)]
+    grown = [part for part in parts if isinstance(part, Grown)]
+    counts, place = [0, 0], []
+    for part in parts:
+        trees = isinstance(part, Grown)
+        place.append(-1 - counts[1] if trees else counts[0])
+        counts[trees] += 1
+    return Models(
+        networks_of(layers, len(board.columns)),
+        forest_of(grown, board),
+        np.array(place, dtype=np.int64),
+        needed,
+        float(margin),
+        float(temperature),
+        odds,
+        by_slopes=not grown,
+    )
+
+
+def standing_of(models: Models) -> Standing:
+    members = len(models.place)
+    return Standing(
+        layers_of(models.networks),
+        leaves_of(models.forest),
+        np.zeros(members),
+        np.arange(members),
+        np.zeros(members),
+        np.zeros(2, np.int64),
+    )
+
+
+# ---- where a person is ----
+
+
+@kernel
+def begin_order(models, standing):
+    """Nobody has refused yet; of trees, the deployed model alone says which thresholds are worth a look."""
+    for member in range(standing.order.shape[0]):
+        standing.order[member] = member
+    hear_nobody(standing.leaves)
+    listen(models, standing, 0)
+
+
+@kernel
+def listen(models, standing, member):
+    """From now on a member, if it is one of trees, says what is worth a look."""
+    if models.place[member] < 0:
+        hear(models.forest, standing.leaves, -1 - models.place[member])
+
+
+@kernel
+def stand_at(models, standing, state):
+    """Ask about moves from here."""
+    sum_anew(models.networks, standing.layers, state.point)
+    stand(models.forest, standing.leaves, state)
+
+
+@kernel
+def stand_after(models, standing, state, move):
+    """The same after a move that was made."""
+    sum_anew(models.networks, standing.layers, state.point)
+    follow_trees(models.forest, standing.leaves, state, move)
+
+
+# ---- a move ----
+
+
+@kernel
+def asked(models, standing, state, move, member, target):
+    """By how much a member prefers the target after a move that was entered."""
+    standing.tally[0] += 1
+    place = models.place[member]
+    if place >= 0:
+        return network_margin(models.networks, standing.layers, state, move, place, target) - models.margin
+    return forest_margin(models.forest, standing.leaves, move, -1 - place, target, models.odds) - models.margin
+
+
+@kernel
+def sure(models, standing, state, move, target, bound):
+    """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
+    enter(models.forest, standing.leaves, state, move, True)
+    found = sure_there(models, standing, state, move, target, bound)
+    enter(models.forest, standing.leaves, state, move, False)
+    return found
+
+
+@kernel
+def sure_there(models, standing, state, move, target, bound):
+    members = models.place.shape[0]
+    spare = members - 1 - models.needed  # so many may refuse
+    refused, least, check = 0, np.inf, 4
+    standing.tally[1] += 1
+    for turn in range(members):
+        member = standing.order[turn]
+        own = asked(models, standing, state, move, member, target)
+        standing.margins[member] = own
+        least = min(least, own)
+        if own <= bound:
+            refused += 1
+            if member == 0 or refused > spare:
+                doubt(standing, turn)
+                return own
+        if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
+            check *= 2
+            if soft_bound(models, standing, turn + 1, least) <= bound:
+                return bound
+    return joint(models, standing)
+
+
+@kernel
+def doubt(standing, turn):
+    """Whoever refused comes first from now on."""
+    member = standing.order[turn]
+    for place in range(turn, 0, -1):
+        standing.order[place] = standing.order[place - 1]
+    standing.order[0] = member
+
+
+@kernel
+def soft_bound(models, standing, asked_so_far, least):
+    """What the soft minimum is at most, from the members that were asked.
+
+    Their spread about their own mean is at most that of all, so that the temperature in logits is at least tau.
+    """
+    total = 0.0
+    for turn in range(asked_so_far):
+        total += standing.margins[standing.order[turn]]
+    mean, square = total / asked_so_far, 0.0
+    for turn in range(asked_so_far):
+        square += (standing.margins[standing.order[turn]] - mean) ** 2
+    tau = models.temperature * np.sqrt(square / standing.order.shape[0])
+    if not (tau > 0 and tau < np.inf):
+        return least
+    soft = 0.0
+    for turn in range(asked_so_far):
+        soft += np.exp(-(standing.margins[standing.order[turn]] - least) / tau)
+    return least - tau * np.log(soft)
+
+
+@kernel
+def joint(models, standing):
+    """How sure all of them are together, from everybody's margins; those that need not agree are left out."""
+    lowest = counted_from(models, standing)
+    least = standing.margins[0]
+    for member in range(1, standing.margins.shape[0]):
+        if standing.margins[member] >= lowest:
+            least = min(least, standing.margins[member])
+    tau = spread_of(models, standing, lowest)
+    if not tau > 0 or not np.isfinite(least):
+        return least
+    soft = 0.0
+    for member in range(standing.margins.shape[0]):
+        if member == 0 or standing.margins[member] >= lowest:
+            soft += np.exp(-(standing.margins[member] - least) / tau)
+    return least - tau * np.log(soft)
+
+
+@kernel
+def counted_from(models, standing):
+    """The least margin of a member that counts, the deployed model aside."""
+    members = standing.margins.shape[0] - 1
+    spare = members - models.needed
+    if spare <= 0:
+        return -np.inf
+    # The (spare + 1)-th least: few may be left out, so it is found by insertion.
+    count = 0
+    for member in range(1, members + 1):
+        value = standing.margins[member]
+        if count <= spare or value < standing.sorted[spare]:
+            place = min(count, spare)
+            while place > 0 and standing.sorted[place - 1] > value:
+                standing.sorted[place] = standing.sorted[place - 1]
+                place -= 1
+            standing.sorted[place] = value
+            count += 1
+    return standing.sorted[spare]
+
+
+@kernel
+def spread_of(models, standing, lowest):
+    """The temperature in logits; 0 for the hard minimum."""
+    if models.temperature <= 0:
+        return 0.0
+    total, count = 0.0, 0
+    for member in range(standing.margins.shape[0]):
+        value = standing.margins[member]
+        if (member == 0 or value >= lowest) and np.isfinite(value):
+            total += value
+            count += 1
+    if count == 0:
+        return 0.0
+    mean, square = total / count, 0.0
+    for member in range(standing.margins.shape[0]):
+        value = standing.margins[member]
+        if (member == 0 or value >= lowest) and np.isfinite(value):
+            square += (value - mean) ** 2
+    return models.temperature * np.sqrt(square / count)
+
+
+@kernel
+def lead(models, standing, state, move, target):
+    """How sure all are of where a person is; of networks the slope of that by every row of weights too."""
+    move.counts[0] = 0
+    move.counts[1] = 0
+    now = sure(models, standing, state, move, target, -np.inf)
+    lowest = counted_from(models, standing)
+    tau = spread_of(models, standing, lowest)
+    least, who = np.inf, 0
+    for member in range(standing.margins.shape[0]):
+        if (member == 0 or standing.margins[member] >= lowest) and standing.margins[member] < least:
+            least, who = standing.margins[member], member
+    if models.by_slopes:
+        slopes = standing.layers.slopes
+        for row in range(slopes.shape[0]):
+            slopes[row] = 0.0
+        if not tau > 0 or not np.isfinite(least):
+            add_slopes(models.networks, standing.layers, who, target, 1.0)
+        else:
+            total = 0.0
+            for member in range(standing.margins.shape[0]):
+                if member == 0 or standing.margins[member] >= lowest:
+                    total += np.exp(-(standing.margins[member] - least) / tau)
+            for member in range(standing.margins.shape[0]):
+                if member == 0 or standing.margins[member] >= lowest:
+                    share = np.exp(-(standing.margins[member] - least) / tau) / total
+                    if share > LIGHT:
+                        add_slopes(models.networks, standing.layers, member, target, share)
+    for place in range(standing.order.shape[0]):
+        if standing.order[place] == who:
+            doubt(standing, place)
+            break
+    listen(models, standing, who)
+    return now
