@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -104,7 +104,7 @@ class LeastSure:
     def _counted(self, x: Tensor) -> Tensor:
         """The margins of the deployed model and the members (1 + k, n, c), infinite for those that need not agree."""
         own = margins(checked_logits(self.deployed(x), len(x)))
-        theirs = margins(self.members.logits(x)).to(own)
+        theirs = margins(self.heard.logits(x)).to(own)
         theirs = torch.where(theirs.isnan(), -torch.inf, theirs)  # a member that answers NaN agrees with nothing
         if self.needed < len(theirs):
             reached = theirs.kthvalue(len(theirs) - self.needed + 1, 0).values
@@ -126,7 +126,7 @@ class LeastSure:
         own = torch.nonzero(who == 0).flatten()
         others = torch.nonzero(who > 0).flatten()
         logits = [checked_logits(self.deployed(x[row[own]]), len(own)).to(x.dtype)] if len(own) else []
-        logits += [self.members.logits_of(x[row[others]], who[others] - 1).to(x.dtype)] if len(others) else []
+        logits += [self.heard.logits_of(x[row[others]], who[others] - 1).to(x.dtype)] if len(others) else []
         if not logits:
             return x.sum() * torch.zeros_like(weight[0])
         order = torch.cat([own, others])
@@ -145,10 +145,18 @@ class LeastSure:
         return all(able(model).has_gradient for model in self.models)
 
     @cached_property
+    def heard(self) -> Members:
+        """What is asked in the place of the members: the same up to rounding, and faster, where there is that.
+
+        The deployed model decides, so its own object is asked; members only advise.
+        """
+        found: Any = self.trees or getattr(self.members, "searched", self.members)
+        return cast("Members", found)
+
+    @cached_property
     def searched(self) -> LeastSure:
-        """The same, with everybody asked through what is faster and says the same, where there is that."""
-        members: Any = self.trees or getattr(self.members, "searched", self.members)
-        deployed = able(self.deployed).searched
+        """The same, with the deployed model asked in such a way too."""
+        deployed, members = able(self.deployed).searched, self.heard
         same = deployed is self.deployed and members is self.members
         return self if same else replace(self, deployed=deployed, members=members)
 

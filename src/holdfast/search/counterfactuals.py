@@ -383,7 +383,7 @@ def assess(
     point = space.snap(point, origin)
     kept = ~space.violations(point, origin).any(1)
     # What the model itself says, whatever dtype a search has its answers in.
-    logits, before = answer(itself(model), point), answer(itself(model), origin)
+    logits, before = _answers(itself(model), point, origin)
     if not isinstance(model, Asked):
         check_target(target, len(origin), logits.shape[1])
         check_people(model, space, logits.shape[1])
@@ -393,6 +393,14 @@ def assess(
     judged = Counterfactuals(origin, point, target, found, logits.shape[1], names_of(model), classes_of(before))
     people = people_for(model, space)
     return judged if people is None else _among(people, judged, valid)
+
+
+def _answers(model: Model, point: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
+    """What a model says of both; an object that is asked about tables, in one call."""
+    if able(model).has_gradient:
+        return answer(model, point), answer(model, origin)
+    both = answer(model, torch.cat([point, origin]))
+    return both[: len(point)], both[len(point) :]
 
 
 def counted(model: Asked, answer: Counterfactuals) -> Counterfactuals:
@@ -440,7 +448,7 @@ def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
         return check_model(asks.searched, x)
     if gradient:
         check_gradient(asks.model)
-    return answer(asks.model, x[:64]).shape[1]
+    return answer(asks.searched, x[:64]).shape[1]
 
 
 def check_gradient(model: Model) -> None:

@@ -7,7 +7,8 @@ left is looked up once. So a kernel and the user's model agree on every value, h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,10 @@ from holdfast.search.engine.board import Board, Flags, Floats, Integers, Records
 from holdfast.search.engine.compiled import kernel
 from holdfast.tabular.encoding import Encoding
 
+if TYPE_CHECKING:
+    from holdfast.models.trees.ensemble import Ensemble
+
+KEPT = 4  # forests for each deployed model: people who ask one by one are asked about with the same members
 INSIDE = 1e-3  # of a column's scale, how far behind a threshold a value may lie to be a round number,
 PART = 0.1  # and of the way to the next threshold
 DECIMALS = 12
@@ -99,9 +104,23 @@ class Leaves(NamedTuple):
 
 def forest_of(parts: Sequence[Grown], board: Board) -> Forest:
     """The trees of several models that were read with the same encoding, over the features of a board."""
-    features = len(board.features)
     if not parts:
-        return _nothing(features)
+        return _nothing(len(board.features))
+    kept = _FORESTS.setdefault(parts[0].ensemble, {})
+    models = tuple((part.ensemble, part.classes) for part in parts)
+    key = models, board.single, *(own.tobytes() for own in (board.features, board.gaps, board.codes))
+    if key not in kept:
+        while len(kept) >= KEPT:
+            kept.pop(next(iter(kept)))
+        kept[key] = _forest(parts, board)
+    return kept[key]
+
+
+_FORESTS: WeakKeyDictionary[Ensemble, dict[tuple[Any, ...], Forest]] = WeakKeyDictionary()
+
+
+def _forest(parts: Sequence[Grown], board: Board) -> Forest:
+    features = len(board.features)
     encoding = parts[0].ensemble.encoding
     at_column = {int(feature["column"]): place for place, feature in enumerate(board.features)}
     place_of = np.array([at_column[place.start] for _, place in encoding.places])

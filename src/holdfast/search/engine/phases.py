@@ -69,8 +69,11 @@ WALKS = 4  # from people who are not good enough themselves
 IMPROVEMENTS = 40  # of one start, at most
 CLIMBS = 6  # rounds in which many features move at a time
 APPROACHES = 24  # moves towards real people
-SPARE = 1.5  # of what a point costs: so much may be spent on the way to a cheaper one
 LEAST_SAVING = 1e-6
+# Of what a point costs, so much may be spent on the way to a cheaper one; and of the best so far, what costs more is
+# not bought anew: of one model, and of several, where every move takes longer.
+SPARE = 1.5, 1.1
+PROMISING = 1.3, 1.0
 
 
 class Tried(NamedTuple):
@@ -595,12 +598,12 @@ def nearer_by_values(world, room, row, limit, place):
 
 
 @kernel
-def reduce(world, room, row, limit):
-    """Cheaper: in every round the move of one feature that saves most."""
+def reduce(world, room, row, limit, barred):
+    """Cheaper: in every round the move of one feature that saves most; one feature is barred."""
     for _ in range(IMPROVEMENTS):
         most, chosen, value = TINY, np.int64(-1), 0.0
         for place in range(world.board.features.shape[0]):
-            if room.state.cost[place] > most and world.persons.ranges[row, place].free:
+            if room.state.cost[place] > most and place != barred and world.persons.ranges[row, place].free:
                 tried, saved = nearer(world, room, row, limit, place)
                 if saved > most:
                     most, chosen, value = saved, place, tried
@@ -729,8 +732,10 @@ def half_way(world, room, row, place):
     for turn in range(count_of_values(world, row, place)):
         value = value_worth_a_look(world, room, row, place, turn, 0.0)
         paid = price(world, row, place, value)
-        if best < paid and paid <= room.state.cost[place] / 2 and (
-            board.features[place].is_group or is_open(board, board.features[place], value)
+        if (
+            best < paid
+            and paid <= room.state.cost[place] / 2
+            and (board.features[place].is_group or is_open(board, board.features[place], value))
         ):
             best, chosen = paid, value
     return chosen
@@ -741,21 +746,18 @@ def rebuild(world, room, row, limit):
     """One feature goes back, whole or half of the way, and others buy anew what it had bought, for less in all.
     Whether that was done."""
     state, paid = room.state, total_cost(room.state)
-    for column in range(room.before.shape[0]):
-        room.before[column] = state.point[column]
+    most = SPARE[np.int64(world.models.place.shape[0] > 1)] * paid
     for given in range(world.board.features.shape[0]):
         if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
             continue
         home = world.persons.ranges[row, given].home
         half = half_way(world, room, row, given)
         for turn in range(3 if half != home else 2):
-            if not move_one(world, room, row, given, half if turn == 2 else home):
-                continue
-            if limit < np.inf and not resembles(world.crowd, room.distances, state, room.move, limit):
+            if not like_move(world, room, row, limit, given, half if turn == 2 else home):
                 continue
             go(world, room, limit)
-            if reach(world, room, row, limit, 0.5 if turn == 1 else 1.0, SPARE * paid, given):
-                reduce(world, room, row, limit)
+            if reach(world, room, row, limit, 0.5 if turn == 1 else 1.0, most, given):
+                reduce(world, room, row, limit, -1)
                 if total_cost(state) < paid - LEAST_SAVING:
                     return True
             begin(world, room, row, room.before, limit)
@@ -763,11 +765,72 @@ def rebuild(world, room, row, limit):
 
 
 @kernel
-def improve(world, room, row, limit):
-    """To where neither less of a feature nor another in its place is cheaper."""
+def enlarge(world, room, row, limit):
+    """One feature goes further, and what that makes needless is given back, for less in all. Whether that was done."""
+    state, paid = room.state, total_cost(room.state)
+    stay(room)
+    now = sure(world.models, room.standing, state, room.move, world.target, -np.inf)
+    for place in range(world.board.features.shape[0]):
+        if not world.persons.ranges[row, place].free:
+            continue
+        for turn in range(2):
+            value = best_gain(world, room, row, place, now, paid, turn == 0)
+            if value == state.value[place] or not like_move(world, room, row, limit, place, value):
+                continue
+            go(world, room, limit)
+            reduce(world, room, row, limit, place)
+            reduce(world, room, row, limit, -1)
+            if total_cost(state) < paid - LEAST_SAVING:
+                return True
+            begin(world, room, row, room.before, limit)
+    return False
+
+
+@kernel
+def like_move(world, room, row, limit, place, value):
+    """Write down a move after which a person is like people; False where that cannot be."""
+    if not move_one(world, room, row, place, value):
+        return False
+    return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+
+
+@kernel
+def best_gain(world, room, row, place, now, most, for_its_cost):
+    """The value of a feature at which everybody is surest, for its cost or in all; where it is now, if at none."""
+    board, state = world.board, room.state
+    best, chosen = 0.0, state.value[place]
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        extra = price(world, row, place, value) - state.cost[place]
+        if (
+            extra <= TINY
+            or extra >= most
+            or not (board.features[place].is_group or is_open(board, board.features[place], value))
+        ):
+            continue
+        bound = now + best * (extra if for_its_cost else 1.0)
+        if not move_one(world, room, row, place, value):
+            continue
+        after = sure(world.models, room.standing, state, room.move, world.target, bound)
+        if after > bound:
+            best, chosen = (after - now) / (extra if for_its_cost else 1.0), value
+    return chosen
+
+
+@kernel
+def improve(world, room, row, limit, cost):
+    """To where no exchange is cheaper; where the best of all costs so much, and this no more than a promising part
+    above it, to where nothing bought anew is cheaper either."""
     for _ in range(IMPROVEMENTS):
-        reduce(world, room, row, limit)
-        if not exchange(world, room, row, limit):
+        reduce(world, room, row, limit, -1)
+        if exchange(world, room, row, limit):
+            continue
+        several = np.int64(world.models.place.shape[0] > 1)
+        if world.models.by_slopes or total_cost(room.state) > PROMISING[several] * cost:
+            return
+        for column in range(room.before.shape[0]):
+            room.before[column] = room.state.point[column]
+        if not rebuild(world, room, row, limit) and not enlarge(world, room, row, limit):
             return
 
 
@@ -890,7 +953,7 @@ def from_donors(world, room, row, limit, best, cost):
                 walked += 1
                 accepted = reach(world, room, row, limit, 1.0, np.inf, -1)
             if accepted and like:
-                improve(world, room, row, limit)
+                improve(world, room, row, limit, cost)
                 cost = keep_cheaper(room.state, best, cost)
                 starts += 1
                 if starts == STARTS:
@@ -933,20 +996,6 @@ def search_person(world, room, row, best):
     if world.crowd.threshold.shape[0] > 0:
         measure(world.crowd, room.distances, world.persons.origin[row])
         limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
-    cost = from_everywhere(world, room, row, limit, best)
-    if world.models.by_slopes or cost == np.inf:
-        return cost
-    begin(world, room, row, best, limit)
-    for _ in range(IMPROVEMENTS):
-        if not rebuild(world, room, row, limit):
-            break
-        improve(world, room, row, limit)
-    return keep_cheaper(room.state, best, cost)
-
-
-@kernel
-def from_everywhere(world, room, row, limit, best):
-    """The cheapest of all ways, in ``best``; what it costs."""
     home, cost, from_home = world.persons.origin[row], np.inf, True
     for column in range(best.shape[0]):
         room.start[column] = best[column]
@@ -957,13 +1006,14 @@ def from_everywhere(world, room, row, limit, best):
         if not walk(world, room, row, np.inf, way):
             continue
         reached = True
-        improve(world, room, row, np.inf)
+        improve(world, room, row, np.inf, cost if limit == np.inf else NEVER)
         if limit < np.inf:
             measure(world.crowd, room.distances, room.state.point)
-            if not passes(world.crowd, room.distances.square, room.distances.least, limit):
-                if not approach(world, room, row, limit):
-                    continue
-                improve(world, room, row, limit)
+            alike = passes(world.crowd, room.distances.square, room.distances.least, limit)
+            if not alike and not approach(world, room, row, limit):
+                continue
+            improve(world, room, row, limit, cost)
+            if not alike:
                 among_people = min(among_people, total_cost(room.state))
         cost = keep_cheaper(room.state, best, cost)
     if cost < among_people or not from_home:  # the cheapest point of all is like people
@@ -972,7 +1022,7 @@ def from_everywhere(world, room, row, limit, best):
         for way in range(2):
             begin(world, room, row, home, limit)
             if walk(world, room, row, limit, way):
-                improve(world, room, row, limit)
+                improve(world, room, row, limit, cost)
                 cost = keep_cheaper(room.state, best, cost)
     return from_donors(world, room, row, limit, best, cost)
 

@@ -131,7 +131,8 @@ class Rehearsed:
 
 def _check_classes(together: LeastSure, x: Tensor) -> None:
     with torch.no_grad():
-        own, theirs = together.deployed(x[:1]).shape[1], together.members.logits(x[:1]).shape[2]
+        own = together.searched.deployed(x[:1]).shape[1]
+        theirs = getattr(together.members, "classes", None) or together.members.logits(x[:1]).shape[2]
     if len(x) and own != theirs:
         raise ValueError(
             f"the deployed model has {own} classes and the rehearsed ones have {theirs}; rehearse with retrainings of "
