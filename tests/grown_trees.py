@@ -159,7 +159,9 @@ def values_worth_a_look(edges: tuple, place: int, own: Question) -> Tensor:
     rows = everybody.space.snap(rows, everybody.x)
     paid = everybody.cost(rows)
     said = encoding.decode(rows)[feature.name]
-    cell = np.searchsorted(edges[place], said.to_numpy(float)) if feature.is_numeric else said.astype(str).to_numpy()
+    cell = said.astype(str)
+    if feature.is_numeric:
+        cell = np.where(said.isna(), -1, np.searchsorted(edges[place], said.to_numpy(float)))
     cheapest = pd.DataFrame({"cell": cell, "paid": paid.numpy()}).groupby("cell").paid.idxmin()
     return rows[torch.tensor(sorted({0, *cheapest}))]
 

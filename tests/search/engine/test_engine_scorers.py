@@ -9,34 +9,36 @@ import pytest
 import torch
 from torch import Tensor
 
-from holdfast import Family, Rehearsed, Space, other_class
+from grown_trees import ENCODING as TREES
+from grown_trees import deployed, grown
+from holdfast import Family, Recipe, Rehearsed, Space, other_class, seeds, train
 from holdfast.models.abilities import able
-from holdfast.models.dense import Dense, LevelTable
 from holdfast.models.least_sure import LeastSure
+from holdfast.models.parts import Dense, LevelTable
 from holdfast.models.scores import margin
 from holdfast.search.engine.board import board_of, persons_of
 from holdfast.search.engine.compiled import entry
 from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, state_of
-from holdfast.search.engine.networks import Standing, begin_order, networks_of, standing_of, sum_anew, sure
 from holdfast.search.engine.references import reference
+from holdfast.search.engine.scorers import Standing, begin_order, models_of, stand_at, standing_of, sure
 
 
 @entry
-def scores(board, rules, networks, persons, target, room, features, values, bounds, found, costs):
+def scores(board, rules, models, persons, target, room, features, values, bounds, found, costs):
     """The score after one move of each person from home, or whatever is said where it is not above the bound."""
-    known, some, models, everybody, desk = (
-        reference(board), reference(rules), reference(networks), reference(persons), reference(room),
+    known, some, several, everybody, desk = (
+        reference(board), reference(rules), reference(models), reference(persons), reference(room),
     )  # fmt: skip
     state, move, standing = desk.state, desk.move, desk.standing
     for row in range(len(features)):
-        begin_order(standing)
+        begin_order(several, standing)
         place_at(known, everybody, row, state, everybody.origin[row])
-        sum_anew(models, standing, state.point)
+        stand_at(several, standing, state)
         if not propose(known, some, everybody, row, state, move, features[row], values[row]):
             found[row] = np.nan
             continue
         costs[row] = price_of(known, everybody, row, features[row], values[row])
-        found[row] = sure(models, standing, state, move, target[row], bounds[row])
+        found[row] = sure(several, standing, state, move, target[row], bounds[row])
 
 
 class Room(NamedTuple):
@@ -88,16 +90,38 @@ def test_a_score_is_what_the_models_say_together(family, rows, encoding, setting
         assert ((torch.from_numpy(early) > bound) == (full > bound))[clear].all()
 
 
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.5}, {"share": 0.7, "margin": 0.1}], ids=str)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_trees_and_networks_together_say_what_each_of_them_says(settings, mixed):
+    """Trees of logits and of probabilities, whose columns have missing numbers, and networks beside them."""
+    table = TREES.known
+    x, space = TREES.encode(table), TREES.space.without_people()
+    ensembles = [grown(seed, trees=9, used=6, link=link) for seed, link in enumerate(("logit", "probability") * 3)]
+    members = [deployed(ensemble) for ensemble in ensembles]
+    if mixed:
+        networks = train(x, TREES.labels(table), Recipe((5,), epochs=3), seeds(4))
+        members = [networks[0], *members[:3], *(networks[place] for place in (1, 2, 3))]
+    model, *others = members
+    together = Rehearsed(Family.from_models(others), **settings).least_sure(model)
+    target = other_class(model, x)
+    found, full, _, _ = asked(together, space.to(x), x, target, seed=5, bound=-np.inf)
+    there = ~np.isnan(found)
+    assert there.mean() > 0.8
+    torch.testing.assert_close(torch.from_numpy(found)[there], full[there], atol=2e-4, rtol=2e-4)
+    for bound in (-0.5, 0.0, 0.5):
+        early, full, _, _ = asked(together, space.to(x), x, target, seed=6, bound=bound)
+        clear = ((full - bound).abs() > 1e-3) & ~torch.from_numpy(early).isnan()
+        assert ((torch.from_numpy(early) > bound) == (full > bound))[clear].all()
+
+
 def asked(together: LeastSure, space: Space, x: Tensor, target: Tensor, seed: int, bound: float, norm: int = 1):
-    networks = networks_of(able(together).dense, together.needed, together.margin, together.temperature)
     board, rules = board_of(space, norm)
+    models = models_of(able(together).parts, board, together.needed, together.margin, together.temperature)
     persons = persons_of(space, x, board)
     features, values, point = moved_rows(space, x, board, persons, seed)
     found, costs = np.zeros(len(x)), np.zeros(len(x))
-    room = Room(state_of(board), move_of(board, rules), standing_of(networks))
-    scores(
-        board, rules, networks, persons, target.numpy(), room, features, values, np.full(len(x), bound), found, costs
-    )
+    room = Room(state_of(board), move_of(board, rules), standing_of(models))
+    scores(board, rules, models, persons, target.numpy(), room, features, values, np.full(len(x), bound), found, costs)
     with torch.no_grad():
         full = margin(together, point, target).double()
     return found, full, costs, point
@@ -123,18 +147,16 @@ def test_a_move_costs_what_the_space_says(family, rows, encoding, norm, weighted
 
 
 def test_a_member_that_answers_nan_agrees_with_nothing(family, rows, encoding):
-    broken = Dense(*family[1].dense[0].__dict__.values())
+    broken = Dense(*family[1].parts[0].__dict__.values())
     broken = Dense(broken.weights, (*broken.biases[:-1], np.full_like(broken.biases[-1], np.nan)), "relu", (0, 1))
     x, space = rows[0], encoding.space.without_people()
-    networks = networks_of((family[0].dense[0], broken), 1, 0.0, 0.0)
     board, rules = board_of(space.to(x), 1)
+    models = models_of((family[0].parts[0], broken), board, 1)
     persons = persons_of(space.to(x), x, board)
     features, values, _ = moved_rows(space.to(x), x, board, persons, 4)
-    found, room = np.zeros(len(x)), Room(state_of(board), move_of(board, rules), standing_of(networks))
+    found, room = np.zeros(len(x)), Room(state_of(board), move_of(board, rules), standing_of(models))
     target = np.zeros(len(x), np.int64)
-    scores(
-        board, rules, networks, persons, target, room, features, values, np.full(len(x), -np.inf), found, found.copy()
-    )
+    scores(board, rules, models, persons, target, room, features, values, np.full(len(x), -np.inf), found, found.copy())
     assert (np.isnan(found) | (found == -np.inf)).all()
 
 
@@ -147,4 +169,4 @@ def test_one_output_is_the_log_odds_of_the_second_class():
 
 
 def test_a_family_of_own_modules_has_no_layers_to_search():
-    assert able(Family.from_models([lambda x: x, lambda x: x])[0]).dense is None
+    assert able(Family.from_models([lambda x: x, lambda x: x])[0]).parts is None

@@ -33,7 +33,7 @@ from holdfast import (
     train,
 )
 from holdfast.models.scores import AtLeast, log_odds, margin, probability
-from holdfast.search.engine.search import networks_for
+from holdfast.search.engine.search import wanted_of
 from holdfast.utils.threads import threads_at_most
 
 
@@ -132,16 +132,16 @@ def test_among_all_points_of_a_small_world_the_cheapest_is_found(seed, norm):
     assert ratio.mean() < 1.02
 
 
-def test_what_has_no_dense_layers_or_another_score_is_left_to_other_searches(world):
+def test_what_cannot_be_read_and_another_score_is_left_to_other_searches(world):
     _, _, family, _ = world
-    assert networks_for(family[0], margin) is not None
-    assert networks_for(family[0], log_odds) is not None
-    assert networks_for(family[0], AtLeast(margin, 0.1)) is not None
-    assert networks_for(family[0], probability) is None
-    assert networks_for(lambda x: x, margin) is None
+    assert wanted_of(family[0], margin) is not None
+    assert wanted_of(family[0], log_odds) is not None
+    assert wanted_of(family[0], AtLeast(margin, 0.1)) is not None
+    assert wanted_of(family[0], probability) is None
+    assert wanted_of(lambda x: x, margin) is None
     three = train(torch.randn(30, 3), torch.arange(30) % 3, Recipe((4,), epochs=1), [Retraining()])[0]
-    assert networks_for(three, log_odds) is None
-    assert networks_for(merged(three, ((0,), (1, 2))), margin) is not None
+    assert wanted_of(three, log_odds) is None
+    assert wanted_of(merged(three, ((0,), (1, 2))), margin) is not None
 
 
 def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(world):

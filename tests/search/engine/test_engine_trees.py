@@ -28,7 +28,7 @@ def test_of_all_points_there_are_the_cheapest_is_found(seed, norm):
     assert (paid.isfinite() == there).all()  # nothing is missed
     # A number that may be anything is told with few decimals, which may cost a thousandth of a deviation.
     assert (paid[there] >= best[there] * (1 - 1e-3) - 1e-3).all()
-    assert (paid[there] <= best[there] * (1 + 5e-3) + 5e-3).double().mean() >= 0.9 or not there.any()
+    assert (paid[there] <= best[there] * (1 + 5e-3) + 5e-3).double().mean() >= 0.8 or not there.any()
     assert (point[~there] == asks.x[~there]).all()
 
 
