@@ -1,8 +1,8 @@
 """The compiled search beside another commit's, in one run: what it finds, at what cost, how often that is invalidated.
 
-The other commit is checked out into a folder that is removed afterwards. Both searches are given the same networks,
+The other commit is checked out into a folder that is removed afterwards. Both searches are given the same models,
 rehearsals and people, in the schema space, alone and among people who could exist. Costs are compared on the rows that
-both found; invalidation is that by networks that neither has seen, on the same rows, with its interval. Times are of
+both found; invalidation is that by models that neither has seen, on the same rows, with its interval. Times are of
 one process on one core: per person where all are searched together, and of one person at a time. With --quick a few
 rows of German Credit. Datasets are found through HOLDFAST_DATA.
 """
@@ -22,9 +22,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import torch
 from _side_by_side import parser_of, show
+from sklearn.ensemble import HistGradientBoostingClassifier
 from torch import Tensor
 
 import holdfast as hf
@@ -40,7 +42,7 @@ ONE_BY_ONE = 20  # people who are searched one at a time
 @dataclass(frozen=True)
 class Cell:
     dataset: str
-    model: str  # network or linear
+    model: str  # network, linear or boosted
     people: bool
     members: int  # 0: the deployed model alone
     rows: int
@@ -51,13 +53,11 @@ class Cell:
         data = prepare(self.dataset)
         classes = len(data.encoding.schema.classes)
         groups = ((0,), tuple(range(1, classes))) if classes > 2 else None
-        recipe = hf.PAPER_RECIPES[self.dataset]
-        recipe = recipe if self.model == "network" else replace(recipe, hidden=())
-        model, rehearsed, judges = (
-            self._trained(recipe, some)
-            for some in ([hf.Retraining()], hf.seeds(max(1, self.members)), hf.seeds(self.judges, start=FIRST_JUDGE))
+        own, rehearsed, judges = (
+            self._boosted(places) if self.model == "boosted" else self._trained(places)
+            for places in (range(1), range(1, 1 + max(1, self.members)), range(FIRST_JUDGE, FIRST_JUDGE + self.judges))
         )
-        model = model[0]
+        model = own[0]
         if groups is not None:
             model, rehearsed, judges = hf.merged(model, groups), rehearsed.merged(groups), judges.merged(groups)
         x = data.question(self.rows)
@@ -66,8 +66,27 @@ class Cell:
         search = hf.Rehearsed(rehearsed[: self.members], search=method) if self.members else method
         return (search, model), judges, x, hf.other_class(model, x), space.to(x)
 
-    def _trained(self, recipe: hf.Recipe, retrainings: list[hf.Retraining]) -> hf.Family:
+    def _trained(self, places: range) -> hf.Family:
+        """Networks of the paper's recipe that differ by their seeds; the first is deployed."""
+        recipe = hf.PAPER_RECIPES[self.dataset]
+        recipe = recipe if self.model == "network" else replace(recipe, hidden=())
+        retrainings = hf.seeds(len(places), start=places.start) if places.start else [hf.Retraining()]
         return hf.train(*prepare(self.dataset).rows, recipe, retrainings, store=os.environ["FAMILIES"])
+
+    def _boosted(self, places: range) -> hf.Family:
+        """100 trees of 8 leaves, fitted to rows drawn with replacement; the first, to all rows, is deployed."""
+        data = prepare(self.dataset)
+        file = Path(os.environ["FAMILIES"]) / f"{self.dataset}-{places.start}-{len(places)}.joblib"
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            joblib.dump(joblib.Parallel(2)(joblib.delayed(_fitted)(*data.rows, place) for place in places), file)
+        return hf.Family.from_models([hf.as_model(fitted, data.encoding) for fitted in joblib.load(file)])
+
+
+def _fitted(x: Tensor, y: Tensor, place: int) -> HistGradientBoostingClassifier:
+    rows = np.random.default_rng(place).integers(0, len(x), len(x)) if place else np.arange(len(x))
+    model = HistGradientBoostingClassifier(max_iter=100, max_leaf_nodes=8, early_stopping=False, random_state=place)
+    return model.fit(x.numpy()[rows], y.numpy()[rows])
 
 
 # ---- in a process that imports one of the two ----
@@ -152,7 +171,7 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
     return [
         Cell(dataset, model, people, members, options.rows, judges=200)
         for dataset in options.datasets.split(",")
-        for model in ("network", "linear")
+        for model in options.models.split(",")
         for people in (False, True)
         for members in (0, 32)
     ]
@@ -162,6 +181,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--before", default=BEFORE, help="the commit to compare with, or a folder of sources")
     parser.add_argument("--rows", type=int, default=200, help="people for each cell")
+    parser.add_argument("--models", default="network,linear,boosted")
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--search", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -99,7 +99,7 @@ def test_logits_in_float64_are_searched_in_the_dtype_of_the_rows(name):
     model, x, target, space = question()
     answer = method(name)(lambda r: model(r).double(), x, target, space)
     assert answer.point.dtype == torch.float32
-    assert same(answer, method(name)(model, x, target, space))
+    assert same(answer, method(name)(lambda r: model(r), x, target, space))  # a function too: searched in the same way
     if bool(answer.found.any()):
         assert hf.SNS(steps=3)(lambda r: model(r).double(), answer, space).point.dtype == torch.float32
 

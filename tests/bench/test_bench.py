@@ -37,6 +37,7 @@ TABLES = {
     "black_box": "A model that only answers",
     "certificates": "Moving to where more is proved, in the same ball",
     "choose": "Which method for which model",
+    "engine": "The compiled search beside",
     "front_door": "From a table to advice that holds",
     "interval_coverage": "New rows too: 95 % intervals",
     "left_out": "Invalidated by networks that miss one row",
@@ -65,7 +66,11 @@ ATTACKS = (  # the quick ones, each done once
     "nan,empties,misuses,csvs,flips,versions,store,pickles,network,kills,disks,hostile,mutants,letters,folders,forks"
 )
 ON_LINUX = {"audit", "many_rows", "retraining", "theory"}  # these read /proc
-WORDS = {"paper_device": ["--device", "cpu"], "seizure": ["--device", "cpu"]}
+WORDS = {
+    "engine": ["--before", str(ROOT / "src")],  # beside itself: a checkout may have no history
+    "paper_device": ["--device", "cpu"],
+    "seizure": ["--device", "cpu"],
+}
 NEEDS = {"seizure": "seizure"}  # a dataset that does not ship with the package
 IN_A_BROWSER = {"report"}
 
