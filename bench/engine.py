@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,39 +49,49 @@ class Cell:
     rows: int
     judges: int
 
-    def problem(self) -> tuple[Any, hf.Family, Tensor, Tensor, hf.Space]:
-        """What is searched, who judges, and the people."""
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...] | None:
+        """More than two classes are the first and the rest."""
+        classes = len(prepare(self.dataset).encoding.schema.classes)
+        return ((0,), tuple(range(1, classes))) if classes > 2 else None
+
+    def problem(self) -> tuple[Any, Tensor, Tensor, hf.Space]:
+        """What is searched, and the people."""
         data = prepare(self.dataset)
-        classes = len(data.encoding.schema.classes)
-        groups = ((0,), tuple(range(1, classes))) if classes > 2 else None
-        own, rehearsed, judges = (
-            self._boosted(places) if self.model == "boosted" else self._trained(places)
-            for places in (range(1), range(1, 1 + max(1, self.members)), range(FIRST_JUDGE, FIRST_JUDGE + self.judges))
-        )
-        model = own[0]
-        if groups is not None:
-            model, rehearsed, judges = hf.merged(model, groups), rehearsed.merged(groups), judges.merged(groups)
+        model, rehearsed = self.models(range(1))[0], self.models(range(1, 1 + max(1, self.members)))
+        if self.groups is not None:
+            model, rehearsed = hf.merged(model, self.groups), rehearsed.merged(self.groups)
         x = data.question(self.rows)
         space = data.encoding.space if self.people else data.encoding.space.without_people()
         method = hf.MinCost(norm=1)
         search = hf.Rehearsed(rehearsed[: self.members], search=method) if self.members else method
-        return (search, model), judges, x, hf.other_class(model, x), space.to(x)
+        return (search, model), x, hf.other_class(model, x), space.to(x)
 
-    def _trained(self, places: range) -> hf.Family:
-        """Networks of the paper's recipe that differ by their seeds; the first is deployed."""
-        recipe = hf.PAPER_RECIPES[self.dataset]
-        recipe = recipe if self.model == "network" else replace(recipe, hidden=())
-        retrainings = hf.seeds(len(places), start=places.start) if places.start else [hf.Retraining()]
-        return hf.train(*prepare(self.dataset).rows, recipe, retrainings, store=os.environ["FAMILIES"])
+    def judged_by(self) -> hf.Family:
+        """Models that no search has seen."""
+        judges = self.models(range(FIRST_JUDGE, FIRST_JUDGE + self.judges))
+        return judges if self.groups is None else judges.merged(self.groups)
 
-    def _boosted(self, places: range) -> hf.Family:
-        """100 trees of 8 leaves, fitted to rows drawn with replacement; the first, to all rows, is deployed."""
-        data = prepare(self.dataset)
-        file = Path(os.environ["FAMILIES"]) / f"{self.dataset}-{places.start}-{len(places)}.joblib"
-        if not file.exists():
-            file.parent.mkdir(exist_ok=True)
-            joblib.dump(joblib.Parallel(2)(joblib.delayed(_fitted)(*data.rows, place) for place in places), file)
-        return hf.Family.from_models([hf.as_model(fitted, data.encoding) for fitted in joblib.load(file)])
+    def models(self, places: range) -> hf.Family:
+        return boosted(self.dataset, places) if self.model == "boosted" else trained(self.dataset, self.model, places)
+
+
+def trained(dataset: str, model: str, places: range) -> hf.Family:
+    """Networks of the paper's recipe that differ by their seeds; the first is deployed."""
+    recipe = hf.PAPER_RECIPES[dataset]
+    recipe = recipe if model == "network" else replace(recipe, hidden=())
+    retrainings = hf.seeds(len(places), start=places.start) if places.start else [hf.Retraining()]
+    return hf.train(*prepare(dataset).rows, recipe, retrainings, store=os.environ["FAMILIES"])
+
+
+@cache
+def boosted(dataset: str, places: range) -> hf.Family:
+    """100 trees of 8 leaves, fitted to rows drawn with replacement; the first, to all rows, is deployed."""
+    data, file = prepare(dataset), Path(os.environ["FAMILIES"]) / f"{dataset}-{places.start}-{len(places)}.joblib"
+    if not file.exists():
+        file.parent.mkdir(exist_ok=True)
+        joblib.dump(joblib.Parallel(2)(joblib.delayed(_fitted)(*data.rows, place) for place in places), file)
+    return hf.Family.from_models([hf.as_model(fitted, data.encoding) for fitted in joblib.load(file)])
 
 
 def _fitted(x: Tensor, y: Tensor, place: int) -> HistGradientBoostingClassifier:
@@ -95,7 +106,7 @@ def _fitted(x: Tensor, y: Tensor, place: int) -> HistGradientBoostingClassifier:
 def search_cells(cells: list[Cell], folder: Path) -> None:
     torch.set_num_threads(1)
     for number, cell in enumerate(cells):
-        (search, model), _, x, target, space = cell.problem()
+        (search, model), x, target, space = cell.problem()
         search(model, x[:2], target[:2], space.of(slice(0, 2)))  # which compiles, and prepares the models
         start = time.process_time()
         answer = search(model, x, target, space)
@@ -122,7 +133,8 @@ def run(source: Path, cells: list[Cell], folder: Path) -> None:
 
 
 def compared(cell: Cell, before: Any, after: Any) -> dict[str, Any]:
-    (_, model), judges, x, target, space = cell.problem()
+    (_, model), x, target, space = cell.problem()
+    judges = cell.judged_by()
     old, new = (hf.assess(model, x, torch.from_numpy(side["point"]), target, space) for side in (before, after))
     both = old.found & new.found
     ratio = (new.cost(1) / old.cost(1))[both].double()
@@ -194,6 +206,7 @@ def main() -> None:
         os.environ.setdefault("FAMILIES", str(folder / "families"))
         for cell in cells:
             cell.problem()  # trained once, for both
+            cell.judged_by()
         run(ROOT / "src", cells, folder / "new")
         with checkout(options.before) as source:
             run(source, cells, folder / "old")

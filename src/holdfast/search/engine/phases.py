@@ -152,11 +152,15 @@ def sure_enough(world, room):
 
 
 @kernel
-def good(world, room, limit):
-    """Whether the point after the move is all that is wanted."""
-    if not sure_enough(world, room):
-        return False
+def alike(world, room, limit):
+    """Whether the point after the move could be a person."""
     return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+
+
+@kernel
+def good(world, room, limit):
+    """Whether it is all that is wanted."""
+    return sure_enough(world, room) and alike(world, room, limit)
 
 
 @kernel
@@ -362,9 +366,7 @@ def take_any(world, room, row, limit, now):
             if not move_one(world, room, row, place, value):
                 continue
             after = sure(world.models, room.standing, room.state, room.move, world.target, best)
-            if after > best and (
-                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
-            ):
+            if after > best and alike(world, room, limit):
                 best, chosen, best_value = after, place, value
     if chosen < 0:
         return False
@@ -490,9 +492,7 @@ def take_pair(world, room, row, kept, limit, now):
             if not move_both(world, room, row, place, other):
                 continue
             after = sure(world.models, room.standing, room.state, room.move, world.target, best)
-            if after > best and (
-                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
-            ):
+            if after > best and alike(world, room, limit):
                 best, one, two = after, place, other
     if one < 0:
         return False
@@ -525,9 +525,7 @@ def climb(world, room, row, limit):
                 taken = taken or tried.feature[earlier] == feature
             if taken or not tried.rank[place] > TINY:
                 continue
-            if move_one(world, room, row, feature, tried.value[place]) and (
-                limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
-            ):
+            if move_one(world, room, row, feature, tried.value[place]) and alike(world, room, limit):
                 go(world, room, limit)
                 moved = True
         if not moved:
@@ -789,9 +787,7 @@ def enlarge(world, room, row, limit):
 @kernel
 def like_move(world, room, row, limit, place, value):
     """Write down a move after which a person is like people; False where that cannot be."""
-    if not move_one(world, room, row, place, value):
-        return False
-    return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+    return move_one(world, room, row, place, value) and alike(world, room, limit)
 
 
 @kernel
