@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grown_trees import ENCODING, ROWS, SCHEMA, deployed, grown, least, question, table, used_by
-from holdfast import Encoding, Implies, Margin, MinCost, Wish, merged, other_class
+from holdfast import Encoding, Implies, Margin, MinCost, Space, Wish, merged, other_class, predict
 from holdfast.models.asked import asked
-from holdfast.models.scores import AtLeast, log_odds
+from holdfast.models.scores import AtLeast, log_odds, margin
+from holdfast.search.engine.search import wanted_of
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
@@ -197,3 +198,15 @@ def test_with_relations_and_people_points_keep_both():
     for answer in (related, both):
         there = answer.found & answers["free"].found
         assert (answer.cost(1)[there] >= answers["free"].cost(1)[there] * 0.999).double().mean() > 0.95
+
+
+def test_where_every_column_may_be_any_number_trees_are_asked():
+    """In the paper's free space the columns of a level are no feature, so that the trees as arrays are no guide."""
+    ensemble = grown(3, trees=20, used=9)
+    model, x = deployed(ensemble), ENCODING.encode(table())[:ROWS]
+    space, target = Space.free(ENCODING.encode(table())), other_class(model, x)
+    assert not wanted_of(model, margin).fits(space)
+    assert wanted_of(model, margin).fits(ENCODING.space)
+    answer = MinCost(norm=1)(model, x, target, space)
+    assert answer.found.double().mean() > 0.8
+    assert (predict(model, answer.point[answer.found]) == target[answer.found]).all()

@@ -21,7 +21,7 @@ from holdfast.tabular.encoding import Encoding
 if TYPE_CHECKING:
     from holdfast.models.trees.ensemble import Ensemble
 
-KEPT = 4  # forests for each deployed model: people who ask one by one are asked about with the same members
+KEPT = 2  # forests for each deployed model: people who ask one by one are asked about with the same members
 INSIDE = 1e-3  # of a column's scale, how far behind a threshold a value may lie to be a round number,
 PART = 0.1  # and of the way to the next threshold
 DECIMALS = 12
@@ -30,10 +30,10 @@ LEAST_SHARE = 1e-12  # of a class, so that its logarithm is a number
 
 NODE = np.dtype(
     [
-        ("feature", np.int64),  # -1 at a leaf
-        ("left", np.int64),
-        ("right", np.int64),
-        ("levels", np.int64),  # in `sets`: the levels that go left; -1 for a number
+        ("feature", np.int32),  # -1 at a leaf
+        ("left", np.int32),
+        ("right", np.int32),
+        ("levels", np.int32),  # in `sets`: the levels that go left; -1 for a number
         ("boundary", np.float64),  # the largest encoded value that goes left
         ("missing_left", np.bool_),
     ],

@@ -54,6 +54,16 @@ class Wanted:
         return next((part.ensemble.encoding for part in self.parts if isinstance(part, Grown)), None)
 
 
+    def fits(self, space: Space) -> bool:
+        """Whether its points can be searched: a feature of trees must be one of the space's.
+
+        Networks have slopes, which serve better where every number may be anything.
+        """
+        if space.discrete or self.encoding is None:
+            return space.discrete
+        return all(place.stop - place.start == 1 for _, place in self.encoding.places)
+
+
 def wanted_of(model: Model, score: Score) -> Wanted | None:
     """What must agree; None where that is neither networks of dense layers nor trees, or the score no margin."""
     own, least = itself(model), _least(score)

@@ -106,7 +106,7 @@ class MinCost:
     def on_threads(self, model: Model, space: Space) -> bool:
         """Whether the search shares people out among threads by itself."""
         wanted = wanted_of(model, margin)
-        return wanted is not None and (space.discrete or wanted.encoding is not None)
+        return wanted is not None and wanted.fits(space)
 
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
@@ -137,7 +137,7 @@ class MinCost:
 
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
         wanted = wanted_of(model, score)
-        if wanted is not None and (space.discrete or wanted.encoding is not None):
+        if wanted is not None and wanted.fits(space):
             relaxed = partial(self._relaxed, Task(model, x, target, space, self.norm, score))
             return cheapest_point(wanted, model, x, target, space, self.norm, relaxed)
 
