@@ -53,7 +53,6 @@ class Wanted:
         """That of the trees, if there are any; it knows rows of the training table."""
         return next((part.ensemble.encoding for part in self.parts if isinstance(part, Grown)), None)
 
-
     def fits(self, space: Space) -> bool:
         """Whether its points can be searched: a feature of trees must be one of the space's.
 
