@@ -129,7 +129,10 @@ def run(source: Path, cells: list[Cell], folder: Path) -> None:
 def compared(cell: Cell, before: Any, after: Any) -> dict[str, Any]:
     (_, model), x, target, space = cell.problem()
     judges = cell.judged_by()
-    old, new = (hf.assess(model, x, torch.from_numpy(side["point"]), target, space) for side in (before, after))
+    old, new = (
+        hf.assess(model, x, torch.from_numpy(side["point"]), target, space, also=torch.from_numpy(side["found"]))
+        for side in (before, after)
+    )
     both = old.found & new.found
     ratio = (new.cost(1) / old.cost(1))[both].double()
     rates = {}
