@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from census import CENSUS, census
-from conftest import few_or_many
+from conftest import few_or_many, load_once
 
 from holdfast import Encoding
 from holdfast.datasets.prepared import prepare
@@ -30,6 +30,7 @@ def people(name):
     if name == "census":
         table, encoding = census(300, seed=3), Encoding.fit(census(), CENSUS)
     else:
+        load_once(name)  # skipped, or failed, where there is no such file
         data = prepare(name)
         table, encoding = data.test, data.encoding
     x = encoding.encode(table, torch.float64)
