@@ -2,7 +2,7 @@
 
 For the six datasets with the constraints and relations their cards declare, any valid point counting, whether people
 are like that or not (bench/believable.py asks for people): plain PGD whose end is rounded, PGD on a relaxation that
-is annealed towards valid points, and our methods, which search among valid points (`holdfast.search.moves`). Beside is
+is annealed towards valid points, and our methods, which search among valid points (`holdfast.search.engine`). Beside is
 how many rows have a valid point of the class at all, as far as random valid points and all searches together can tell.
 Costs are means over the rows that both the method and min-l1 found. Datasets are found through HOLDFAST_DATA.
 """

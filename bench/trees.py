@@ -38,7 +38,7 @@ from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.engine.board import board_of
 from holdfast.search.engine.search import wanted_of
 from holdfast.search.gradients import LEAST_SCORE
-from holdfast.search.moves import Task
+from holdfast.search.task import Task
 from holdfast.utils.progress import bar
 
 MILLIONTHS = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.explaining.answering import REASONS
-from holdfast.search.in_parts import FEW
+from holdfast.search import batches
 from loans import applicants, model, schema, train_rows
 
 PEOPLE = 24
@@ -82,13 +82,13 @@ def test_a_list_a_series_and_a_dictionary_are_one_thing(explainer):
         pd.testing.assert_frame_equal(other.wide(), first.wide())
 
 
-def test_worker_processes_know_whose_wish_is_whose(explainer):
-    people = applicants(100)  # so that there are several parts of the search
+def test_batches_know_whose_wish_is_whose(explainer, monkeypatch):
+    people = applicants(60)
     wishes = [KEEP if place % 3 else None for place in range(len(people))]
-    more = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=explainer.family, workers=2)
-    here, there = (own.explain(people, wishes=wishes) for own in (explainer, more))
-    assert (here.status != "has the class").sum() > FEW
-    pd.testing.assert_frame_equal(here.wide(), there.wide())
+    at_once = explainer.explain(people, wishes=wishes)
+    monkeypatch.setattr(batches, "ROWS_AT_ONCE", 16)
+    assert (at_once.status != "has the class").sum() > 16
+    pd.testing.assert_frame_equal(explainer.explain(people, wishes=wishes).wide(), at_once.wide())
 
 
 def test_a_wish_in_the_way_is_named(explainer):

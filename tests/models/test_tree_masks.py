@@ -6,13 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grown_trees import ENCODING, deployed, grown
-from holdfast.models.merged import Merged
-from holdfast.models.trees.committee import Committee
+from grown_trees import grown
 from holdfast.models.trees.ensemble import Ensemble
 from holdfast.models.trees.kernels import sums
 from holdfast.models.trees.masks import LEAVES, Masks
@@ -49,14 +46,14 @@ def chain(leaves: int) -> Ensemble:
 def test_masks_say_what_a_walk_says(seed, outputs):
     ensemble = grown(seed, outputs=outputs, trees=9)
     cells = cells_of(ensemble, seed)
-    np.testing.assert_array_equal(ensemble.masks.sums(cells)[0], sums(cells, *ensemble.arrays))
+    np.testing.assert_array_equal(ensemble.masks.sums(cells), sums(cells, *ensemble.arrays))
 
 
 @pytest.mark.parametrize("leaves", [2, 3, LEAVES - 1, LEAVES])
 def test_a_tree_may_have_as_many_leaves_as_a_mask_has_bits(leaves):
     ensemble = chain(leaves)
     cells = cells_of(ensemble, 0, 400)
-    np.testing.assert_array_equal(ensemble.masks.sums(cells)[0], sums(cells, *ensemble.arrays))
+    np.testing.assert_array_equal(ensemble.masks.sums(cells), sums(cells, *ensemble.arrays))
     assert len(np.unique(ensemble.raw(cells))) > leaves // 2
 
 
@@ -71,12 +68,12 @@ def test_nodes_of_no_tree_count_for_nothing():
     ensemble = grown(1)
     fewer = replace(ensemble, roots=ensemble.roots[1:3])
     cells = cells_of(ensemble, 1)
-    np.testing.assert_array_equal(fewer.masks.sums(cells)[0], sums(cells, *fewer.arrays))
+    np.testing.assert_array_equal(fewer.masks.sums(cells), sums(cells, *fewer.arrays))
 
 
 def test_an_ensemble_without_trees_says_nothing():
     ensemble = replace(grown(1), roots=np.zeros(0, dtype=np.int32))
-    assert not Masks.of(ensemble, (0,)).sums(cells_of(ensemble, 1)).any()
+    assert not Masks.of(ensemble).sums(cells_of(ensemble, 1)).any()
 
 
 def test_sets_may_be_narrower_than_a_feature_that_no_node_tests():
@@ -84,16 +81,3 @@ def test_sets_may_be_narrower_than_a_feature_that_no_node_tests():
     narrow = replace(ensemble, sets=np.zeros((1, 1), dtype=bool))
     cells = cells_of(ensemble, 1)
     np.testing.assert_array_equal(narrow.masks.sums(cells), ensemble.masks.sums(cells))
-
-
-@pytest.mark.parametrize("groups", [None, ((1,), (0,))])
-@pytest.mark.parametrize("links", [("logit", "logit", "logit"), ("logit", "probability", "logit")])
-def test_members_together_say_what_each_says(groups, links):
-    several = [grown(seed, link=link, trees=seed + 3) for seed, link in enumerate(links)]
-    models = [deployed(one) if groups is None else Merged(deployed(one), groups) for one in several]
-    committee = Committee.of(models)
-    assert (committee.masks is None) == (len(set(links)) > 1)
-    x = ENCODING.encode(ENCODING.known)
-    told = committee.logits(x)
-    for place, own in enumerate(models[1:]):
-        assert torch.equal(told[place], own(x))

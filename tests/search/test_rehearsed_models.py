@@ -29,7 +29,6 @@ from holdfast import (
 )
 from holdfast.models.abilities import able
 from holdfast.models.deployed import Deployed
-from holdfast.models.trees.committee import Committee
 
 ROWS, MEMBERS = 8, 5
 
@@ -121,7 +120,6 @@ def test_the_users_own_objects_agree_on_what_is_found(made, kind):
     x, target = question(model)
     least = method.least_sure(model)
     assert able(least).has_gradient == (SEARCHED.get(kind) == "gradient")
-    assert (least.trees is not None) == (kind not in SEARCHED)
     answer = method(model, x, target, FREE)
     assert answer.found.double().mean() > 0.5
     assert (margins_of(objects(model, rehearsal), answer)[:, answer.found] > 0).all()
@@ -203,15 +201,6 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
     assert (paid.isfinite() == there).all()  # nothing is missed
     assert (paid[there] >= best[there] * (1 - 1e-3) - 1e-3).all()
     assert (paid[there] <= best[there] * (1 + 5e-3) + 5e-3).double().mean() >= 0.8 or not there.any()
-
-
-def test_trees_over_finer_cells_say_the_same():
-    models = few_cells(5, 5)
-    committee = Committee.of(models)
-    x = ENCODING.encode(TABLE)
-    told = torch.stack([one(x) for one in committee.ensembles])
-    torch.testing.assert_close(told, torch.stack([model.ensemble(x) for model in models]))
-    torch.testing.assert_close(committee.logits(x), told[1:])
 
 
 def test_a_family_of_the_deployed_model_alone_is_the_plain_search(made):

@@ -303,24 +303,6 @@ def test_ranges_are_learned_without_the_rows_they_judge():
     assert learned_ranges([])(train, test).all()
 
 
-def test_donors_are_the_nearest_real_rows():
-    table = table_of(150, 12)
-    encoding, x, people = fitted(table)
-    donors = people.donors(x[:10], 1, 4)
-    assert donors.shape == (10, 4, x.shape[1])
-    own = x[encoded_classes(table) == 1]
-    assert torch.equal(people.rows(1), own)
-    for row in range(10):
-        gaps = (people.coordinates(own) - people.coordinates(x[row : row + 1])).norm(dim=1)
-        chosen = (people.coordinates(donors[row]) - people.coordinates(x[row : row + 1])).norm(dim=1)
-        torch.testing.assert_close(chosen, gaps.sort().values[:4])
-        assert all((own == donor).all(1).any() for donor in donors[row])
-    assert encoding.decode(donors[:, 0])["region"].isin(LEVELS).all()
-    mixed = people.donors(x[:10], encoded_classes(table)[:10], 4)
-    ones = encoded_classes(table)[:10] == 1
-    assert torch.equal(mixed[ones], donors[ones])
-
-
 def test_a_large_class_is_cut_and_its_threshold_holds_at_that_density():
     train, test = table_of(4000, 13), table_of(2000, 14)
     encoding, _, people = fitted(train, most=300)
@@ -341,12 +323,9 @@ def test_a_tiny_class_has_no_threshold_and_an_empty_one_passes_everything(caplog
     assert f"class 1 has 3 people, fewer than {FEWEST}" in caplog.text
     assert people.thresholds[1] == torch.inf
     assert people.plausible(x, 1, x).all()
-    assert people.donors(x[:2], 1, 5).shape == (2, 5, x.shape[1])
-    assert torch.equal(people.donors(x[:2], 1, 5)[:, 4], people.donors(x[:2], 1, 3)[:, 2])
     _, x, people = fitted(few[few["class"] == 0])
-    assert len(people.rows(1)) == 0
+    assert len(people.encoded[1]) == 0
     assert people.plausible(x, 1, x).all()
-    assert torch.equal(people.donors(x[:3], 1, 2), x[:3, None].repeat(1, 2, 1))
 
 
 def test_to_another_dtype_and_back_again():
@@ -357,5 +336,4 @@ def test_to_another_dtype_and_back_again():
     tensors = [*single.points, *single.encoded, single.thresholds, single.metric.slopes, single.metric.center]
     assert {tensor.dtype for tensor in tensors} == {torch.float32}
     assert single.metric.numbers.dtype == torch.long
-    assert single.donors(x.float(), 0, 2).dtype == torch.float32
     assert "People(" in repr(people)

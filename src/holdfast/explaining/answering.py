@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,8 @@ from holdfast.explaining.wanted import Wanted
 from holdfast.explaining.wished import Wishes
 from holdfast.external.judging import problem_table
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess
+from holdfast.search.counterfactuals import assess
 from holdfast.search.failures import why_not
-from holdfast.search.in_parts import search_in_parts
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.identifying import twins
@@ -56,15 +55,13 @@ class Asked:
         """Who lacks the class that they want, by number: (m,)."""
         return torch.nonzero(self.now != self.target).flatten()
 
-    def question(self, plans: int, workers: int | None, progress: bool) -> Question:
+    def question(self, plans: int, progress: bool) -> Question:
         rows = self.lacking
         own = self.space.of(rows)
-        return Question(self.model, self.x[rows], self.target[rows], own, plans, workers, progress)
+        return Question(self.model, self.x[rows], self.target[rows], own, plans, progress)
 
 
-def advice_of(
-    asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool, workers: int | None
-) -> Advice:
+def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
     given, apart = (_audited(asked, part) for part in (outcome.given, outcome.apart))
     return Advice(
         people=asked.people,
@@ -74,7 +71,7 @@ def advice_of(
         wanted=tuple(asked.goal.names(asked.target)),
         given=given,
         apart=apart,
-        why_not=_reasons(asked, outcome, workers),
+        why_not=_reasons(asked, outcome),
         decided=decided,
         had_a_say=had_a_say(asked.roles),
         norm=norm,
@@ -98,7 +95,7 @@ def _audited(asked: Asked, part: Answers) -> Audited:
 # ---- why people have no plan ----
 
 
-def _reasons(asked: Asked, outcome: Outcome, workers: int | None) -> tuple[str | None, ...]:
+def _reasons(asked: Asked, outcome: Outcome) -> tuple[str | None, ...]:
     told: list[str | None] = [None] * len(asked.people)
     for place in torch.nonzero(asked.now == asked.target).flatten().tolist():
         told[place] = f"the deployed model says '{asked.goal.name(int(asked.target[place]))}' already"
@@ -110,12 +107,12 @@ def _reasons(asked: Asked, outcome: Outcome, workers: int | None) -> tuple[str |
         )
     served = np.concatenate([outcome.given.place, outcome.apart.place])
     left = np.setdiff1d(np.arange(len(lacking)), served)
-    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome, workers), strict=True):
+    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome), strict=True):
         told[lacking[row]] = reason
     return tuple(told)
 
 
-def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, workers: int | None) -> list[str]:
+def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome) -> list[str]:
     """Of people for whom nothing was found: what stands in the way of the deployed model itself."""
     if not len(places):
         return []
@@ -125,15 +122,14 @@ def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, work
     x, target, space = asked.x[rows], asked.target[rows], asked.space.of(rows)
     nobody = torch.zeros(len(rows), dtype=torch.bool)
     missed = assess(asked.model, x, x, target, space, also=nobody)
-    search = _InParts(MinCost(norm=1), workers)
     few, many = (torch.arange(len(rows))[part] for part in (slice(REASONS), slice(REASONS, None)))
     told = [
         *why_not(
             asked.model,
             missed[few],
-            space.of(few).quick,
+            space.of(few),
             encoding=asked.encoding,
-            method=search,
+            method=MinCost(norm=1),
             unnamed=asked.leaks,
         )
     ]
@@ -141,20 +137,6 @@ def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome, work
         told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[many], space.of(many))]
     promised = outcome.promise is not None
     return [_in_words(reason, promised) for reason in told]
-
-
-@dataclass(frozen=True)
-class _InParts:
-    """A method whose rows worker processes share."""
-
-    method: Method
-    workers: int | None
-
-    def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
-        return self
-
-    def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-        return search_in_parts(self.method, model, x, target, space, workers=self.workers)
 
 
 def _in_words(reason: str | None, promised: bool) -> str:

@@ -60,6 +60,7 @@ from holdfast.tabular.inspection import leaks
 from holdfast.tabular.schema import Schema
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
+from holdfast.utils.threads import threads_at_most
 
 LOG = logging.getLogger(__name__)
 MOST_PLANS = 100
@@ -101,7 +102,7 @@ class Explainer:
         takes: how the model is asked, where that cannot be found out; see `as_model`
         outputs: how the model is asked, where that cannot be found out; see `as_model`
         store: a folder that keeps what was retrained, so that interrupted work goes on from there
-        workers: processes that retrain and search; one per core if left out
+        workers: processes that retrain, and threads that search; one per core if left out
         progress: True: show progress bars
 
     Examples:
@@ -299,7 +300,8 @@ class Explainer:
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
             own = self._fitted(own)
-        outcome = _searched(asked, asked.question(plans, self.workers, self.progress), own, hold, promise, knobs)
+        with threads_at_most(self.workers):
+            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, knobs)
         decided = {
             "method": rule,
             "settings": repr(own),
@@ -313,7 +315,8 @@ class Explainer:
             "people_sha256": table_hash(self.encoding, asked.people[list(self.encoding.schema.names)]),
             **self._decided(),
         }
-        return advice_of(asked, outcome, norm_of(own), decided, is_polars(people), self.workers)
+        with threads_at_most(self.workers):
+            return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
 
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:
         """The people, ready to be searched for, and where their labels come from."""

@@ -18,8 +18,8 @@ from holdfast.families.family import Family
 from holdfast.guarantees.promises import Promise, knob_of, promise, turned
 from holdfast.models.abilities import able
 from holdfast.models.model import Model
+from holdfast.search.batches import search_in_batches
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess, one_after_another
-from holdfast.search.in_parts import search_in_parts
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
@@ -27,11 +27,9 @@ from holdfast.search.pipeline import named
 from holdfast.search.plans import Plans, norm_of
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance, bar
-from holdfast.utils.threads import cores
 
 LOG = logging.getLogger(__name__)
 REHEARSED = "rehearsed"
-MANY = 128  # people who are searched in worker processes at once; with fewer, it is seen first how long it takes
 DUST = 1e-5  # a change by so little of all that a column can be is undone where the model accepts that too
 
 
@@ -57,22 +55,12 @@ class Question:
     target: Tensor  # (n,)
     space: Space
     plans: int
-    workers: int | None = None
     progress: bool = False
 
     def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
         """Up to so many plans for each of some people."""
-        found = search_in_parts(
-            method,
-            self.model,
-            self.x[rows],
-            self.target[rows],
-            self.space.of(rows),
-            plans=self.plans,
-            workers=self.workers or (cores() if len(self.x) > MANY else None),
-            advance=advance,
-        )
-        plans = _as_plans(found, method)
+        question = self.model, self.x[rows], self.target[rows], self.space.of(rows)
+        plans = search_in_batches(method, *question, self.plans, advance)
         if not able(self.model).has_gradient:  # trees may split between two neighbouring numbers
             return plans
         return replace(plans, answers=tuple(self._without_dust(answer, rows) for answer in plans.answers))
@@ -194,11 +182,12 @@ def search_promised(
         knobs=knobs,
         plans=question.plans,
         progress=question.progress,
-        workers=question.workers or cores(),
     )
     if result.counterfactuals is None:
         return Outcome(_nothing(question), _nothing(question), result)
-    found = _as_plans(result.plans or result.counterfactuals, result.method)
+    found = result.plans
+    if found is None:
+        found = Plans((result.counterfactuals,), result.counterfactuals.cost(norm_of(result.method))[:, None])
     return Outcome(_answers(found, torch.arange(len(question.x))), _nothing(question), result)
 
 
@@ -294,11 +283,6 @@ def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[s
     own = question.space.of(people)
     answer = assess(question.model, question.x[people], point, question.target[people], own)
     return replace(answer, seen=answer.seen | seen)
-
-
-def _as_plans(found: Plans | Counterfactuals, method: Method) -> Plans:
-    """One plan for each person is a case of several."""
-    return found if isinstance(found, Plans) else Plans((found,), found.cost(norm_of(method))[:, None])
 
 
 def _answers(found: Plans, rows: Tensor) -> Answers:

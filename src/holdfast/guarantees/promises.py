@@ -26,7 +26,6 @@ from holdfast.guarantees.calibration import Calibration, fewest_models, joint_ch
 from holdfast.models.identity import OBJECT, identities
 from holdfast.models.model import NO_CLASS, Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
-from holdfast.search.in_parts import search_in_parts
 from holdfast.search.plans import Plans
 from holdfast.search.plans import plans as plans_by
 from holdfast.tabular.encoding import Encoding
@@ -269,7 +268,6 @@ def promise(
     least_found: float = 0.5,
     plans: int = 1,
     exhaustive: Sequence[str] = (),
-    workers: int | None = None,
     progress: bool = False,
 ) -> Promise:
     """Promise that one more retrained model invalidates at most ``rate`` of the counterfactuals found, on average.
@@ -295,7 +293,6 @@ def promise(
         exhaustive: Kinds of change of which the calibration family holds *every* model there can be, such as
             "leave-one-out" with all rows left out in turn. Then nothing is estimated, and members may have been
             rehearsed too.
-        workers: How many processes share the rows; without a number, this one searches all rows at once.
         progress: Whether to show a bar.
 
     Examples:
@@ -322,9 +319,7 @@ def promise(
     check_whole("plans", plans, least=1)
     check_flag("progress", progress)
     tuned = _tuned(method, knobs, rate)
-    if workers is not None:
-        check_whole("workers", workers, least=1)
-    question = _Question(model, x, target, space, plans, workers)
+    question = _Question(model, x, target, space, plans)
     families = _checked_families(question, method, calibration, audit, exhaustive)
     nobody = torch.zeros_like(target, dtype=torch.bool)
     refused = Promise(float(rate), method, None, nobody, families.calibrated, fingerprints=families.fingerprints)
@@ -371,19 +366,12 @@ class _Question:
     target: Tensor
     space: Space
     plans: int
-    workers: int | None = None
 
     def itself(self) -> Counterfactuals:
         """The rows as they are: all that is wrong with a question is told here, before the search."""
         return assess(self.model, self.x, self.x, self.target, self.space)
 
     def offer(self, value: float, method: Method) -> _Offer:
-        if self.workers is not None:
-            found = search_in_parts(
-                method, self.model, self.x, self.target, self.space, plans=self.plans, workers=self.workers
-            )
-            own = found if isinstance(found, Plans) else None
-            return _Offer(value, method, (cast(Counterfactuals, found),) if own is None else own.answers, own)
         if self.plans == 1:
             return _Offer(value, method, (method(self.model, self.x, self.target, self.space),))
         several = plans_by(method, self.model, self.x, self.target, self.space, self.plans)

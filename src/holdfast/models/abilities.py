@@ -12,7 +12,6 @@ from holdfast.models.model import Model
 
 if TYPE_CHECKING:
     from holdfast.models.parts import Part
-    from holdfast.models.trees.committee import Committee
     from holdfast.models.trees.ensemble import Ensemble
 
 
@@ -50,11 +49,6 @@ class Abilities(Protocol):
         """The trees of one model, if it is one of trees; merged classes are the caller's."""
         ...
 
-    @property
-    def trees(self) -> Ensemble | Committee | None:
-        """The same, and of several models that are searched as one, if all of them are of trees."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class InTorch:
@@ -64,7 +58,6 @@ class InTorch:
     has_gradient: bool = True
     surrogate: None = None
     ensemble: None = None
-    trees: None = None
 
     @property
     def parts(self) -> tuple[Part, ...] | None:

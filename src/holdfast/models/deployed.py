@@ -64,10 +64,6 @@ class Deployed:
             return able(self.exact).parts
         return None if self.ensemble is None else (Grown.of(self.ensemble),)
 
-    @property
-    def trees(self) -> Ensemble | None:
-        return self.ensemble
-
     @cached_property
     def learned(self) -> tuple[Tensor, Tensor]:
         rows = rows_to_learn(self.encoding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from holdfast.models.model import Model, checked_logits
 
 if TYPE_CHECKING:
     from holdfast.models.parts import Part
-    from holdfast.models.trees.committee import Committee
 
 PAIRS_AT_ONCE = 1 << 20  # of a row and a member whose margins are held together, on a CPU
 PAIRS_AT_ONCE_ON_DEVICE = 1 << 26
@@ -150,8 +149,7 @@ class LeastSure:
 
         The deployed model decides, so its own object is asked; members only advise.
         """
-        found: Any = self.trees or getattr(self.members, "searched", self.members)
-        return cast("Members", found)
+        return cast("Members", getattr(self.members, "searched", self.members))
 
     @cached_property
     def searched(self) -> LeastSure:
@@ -169,15 +167,6 @@ class LeastSure:
     @property
     def ensemble(self) -> None:
         return None
-
-    @cached_property
-    def trees(self) -> Committee | None:
-        """All of them as trees over the same cells; None where not all are of trees."""
-        if len(self.models) <= len(self.members) or any(able(model).ensemble is None for model in self.models):
-            return None
-        from holdfast.models.trees.committee import committee_of
-
-        return committee_of(self.models)
 
     @cached_property
     def learned(self) -> tuple[Tensor, Tensor]:

@@ -64,10 +64,6 @@ class Merged:
     def ensemble(self) -> Ensemble | None:
         return able(self.model).ensemble
 
-    @property
-    def trees(self) -> Ensemble | None:
-        return self.ensemble
-
 
 def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
     """Say "any of these classes": ``merged(model, ((0,), (1, 2)))`` has class 1 wherever the model says 1 or 2.

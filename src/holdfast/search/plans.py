@@ -13,7 +13,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, as_labels, assess, check_answer, check_space
-from holdfast.search.moves import Task
+from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_whole
@@ -225,8 +225,7 @@ class _Search:
         columns = (kept.to(self.first.origin) @ self.space.features.to(self.first.origin)) > 0
         own = self.space.of(people)
         x, target = self.first.origin[people], self.first.target[people]
-        # One of several plans is not worth a look at everybody of the class where the usual ways find none.
-        answer = self.method(self.model, x, target, own.quick.keeping(columns))
+        answer = self.method(self.model, x, target, own.keeping(columns))
         return assess(self.model, x, answer.point, target, own, also=answer.found)
 
     def _spent(self, point: Tensor, people: Tensor) -> Tensor:

@@ -11,13 +11,8 @@ from holdfast.utils.draws import uniform
 
 def random_points(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Tensor:
     """Valid points of every row, features drawn evenly from what they may be, alike for all rows: (tries, n, d)."""
-    points = random_in_hull(space, origin, tries, seed)
-    people = torch.arange(len(origin), device=origin.device).repeat(tries)
-    return space.of(people).snap(points.flatten(0, 1), origin[people]).view(points.shape)
-
-
-def random_in_hull(space: Space, origin: Tensor, tries: int, seed: int = 0) -> Tensor:
-    """The same before they are made valid."""
     low, high = space.bounds(origin)
     drawn = uniform((tries, 1, origin.shape[1]), torch.Generator().manual_seed(seed)).to(origin)
-    return low + drawn * (high - low)
+    points = low + drawn * (high - low)
+    people = torch.arange(len(origin), device=origin.device).repeat(tries)
+    return space.of(people).snap(points.flatten(0, 1), origin[people]).view(points.shape)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Method, assess
-from holdfast.search.moves import Task
+from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.personal import Personal

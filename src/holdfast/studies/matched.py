@@ -12,8 +12,8 @@ from holdfast.models.model import Model
 from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.search.gradients import Ball
-from holdfast.search.moves import Task
 from holdfast.search.stabilisers.ascent import walk, with_found_moved
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 
 

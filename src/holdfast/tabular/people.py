@@ -127,7 +127,6 @@ class People:
     share: float = 0.95
     nearest: int = 5
     groups: tuple[tuple[int, ...], ...] | None = None  # classes that count as one; see `merged`
-    thorough: bool = True  # whether a search that finds nothing looks at everybody of the class in the end
 
     @classmethod
     def fit(
@@ -182,17 +181,6 @@ class People:
         points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
         moved = replace(self, metric=self.metric.to(like), points=points, encoded=encoded)
         return replace(moved, thresholds=self.thresholds.to(like))
-
-    def rows(self, target: int) -> Tensor:
-        """(m, d): all people that are kept of the class, encoded."""
-        return torch.cat([self.encoded[label] for label in self.members(target)])
-
-    def only(self, kept: Sequence[Tensor]) -> People:
-        """Some people of every class (m,) bool; the thresholds stay, so this is for `donors`."""
-        points, encoded = (
-            tuple(part[some] for part, some in zip(parts, kept, strict=True)) for parts in (self.points, self.encoded)
-        )
-        return replace(self, points=points, encoded=encoded)
 
     def members(self, target: int) -> tuple[int, ...]:
         """The classes of a group, or the class itself."""
@@ -252,23 +240,6 @@ class People:
     def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
         """Which points could be people of the class, or are no less plausible than the origin is: (n,) bool."""
         return self.like(x, target, self.limits(origin, target))
-
-    def donors(self, x: Tensor, target: Tensor, count: int) -> Tensor:
-        """The nearest people of the class to each row, encoded, nearest first: (n, count, d).
-
-        A class of fewer people repeats its farthest one; where it has none, the row itself stands there. A group of
-        classes takes turns.
-        """
-        people, found = self.to(x), x[:, None].repeat(1, count, 1)
-        points = people.metric.coordinates(x)
-        for group, chosen in _by_class(target, len(x), x.device):
-            members = [label for label in self.members(group) if len(people.points[label])]
-            for turn, label in enumerate(members):
-                own = found[:, turn :: len(members)].shape[1]
-                _, who = _nearest(points[chosen], people.points[label], own)
-                who = torch.cat([who, who[:, -1:].expand(-1, own - who.shape[1])], 1)
-                found[chosen, turn :: len(members)] = people.encoded[label][who]
-        return found
 
 
 def _is_line(feature: Feature) -> bool:

@@ -316,11 +316,6 @@ class Space:
         """The same space, in which any valid point will do, whether such people exist or not."""
         return self if self.people is None else self._with(people=None)
 
-    @property
-    def quick(self) -> Space:
-        """The same space, for searches that give up earlier where nothing is found that people are like."""
-        return self if self.people is None else self._with(people=replace(self.people, thorough=False))
-
     def _with(self, **changes: object) -> Space:
         """The same with other people. What was checked once need not be checked before every search."""
         changed = object.__new__(Space)
@@ -547,30 +542,6 @@ class Space:
         ]
         ends = [float(self.lower[column]), *(end for gap in sorted(own) for end in gap), float(self.upper[column])]
         return [(low, high) for low, high in zip(ends[::2], ends[1::2], strict=True) if low <= high]
-
-    def levels(self, point: Tensor, origin: Tensor) -> list[Tensor]:
-        """Valid points whose groups have their first level on, their second, ..., and none; the rest as at ``point``.
-
-        Where a group has no such level, or a person may not turn it on, it stays as it is.
-        """
-        if not self.groups:
-            return []
-        space = self.to(point)
-        columns, _ = space._layout
-        reachable, may_be_off = space._reachable(origin)
-        found = []
-        for level in range(columns.shape[1]):
-            on = torch.zeros_like(reachable)
-            on[..., level] = True
-            found.append(space._with_levels(point, origin, on, reachable[..., level]))
-        return [*found, space._with_levels(point, origin, torch.zeros_like(reachable), may_be_off)]
-
-    def _with_levels(self, point: Tensor, origin: Tensor, on: Tensor, allowed: Tensor) -> Tensor:
-        """Set the groups of which ``allowed`` (n, g) is true to ``on`` (n, g, m)."""
-        columns, _ = self._layout
-        corner = torch.where(on, self.upper[columns], self.lower[columns])
-        values = torch.where(allowed[..., None], corner, point[:, columns])
-        return self.snap_apart(self._ungrouped(values, point), origin)
 
     # ---- numbers ----
 

@@ -162,7 +162,7 @@ def _cheapest_by_force(model, x, target, space, norm):
             low, high = (bound[0, columns] for bound in space.bounds(x[None]))
             values += [low + share * (high - low) for share in torch.linspace(0, 1, 10)]
         else:
-            values += [point[0, columns] for point in space.levels(x[None], x[None])]
+            values += [torch.where(torch.arange(len(columns)) == level, 1e3, -1e3) for level in range(len(columns) + 1)]
         snapped = []
         for value in values:
             point = x.clone()

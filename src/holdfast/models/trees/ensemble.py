@@ -82,7 +82,7 @@ class Ensemble:
         from holdfast.models.trees.kernels import sums
 
         masks = self.masks
-        own = sums(np.ascontiguousarray(cells), *self.arrays) if masks is None else masks.sums(cells)[0]
+        own = sums(np.ascontiguousarray(cells), *self.arrays) if masks is None else masks.sums(cells)
         total: Floats = self.base + own
         return total
 
@@ -91,7 +91,7 @@ class Ensemble:
         """The same trees in a form that answers for many rows faster; None where one has too many leaves."""
         from holdfast.models.trees.masks import Masks
 
-        return Masks.of(self, (len(self.roots),))
+        return Masks.of(self)
 
     @cached_property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:

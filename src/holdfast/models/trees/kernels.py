@@ -41,9 +41,9 @@ for _bit in range(64):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def sums_by_masks(cells, offset, begin, end, trees, mask, first, value, owner, models):  # type: ignore[no-untyped-def]
-    """The sums over the trees of each model of the leaves that rows (n, f) are in: (models, n, o)."""
-    total = np.zeros((models, cells.shape[0], value.shape[1]))
+def sums_by_masks(cells, offset, begin, end, trees, mask, first, value):  # type: ignore[no-untyped-def]
+    """The sums over trees of the values of the leaves that rows (n, f) are in: (n, o)."""
+    total = np.zeros((cells.shape[0], value.shape[1]))
     left = np.empty(first.shape[0], np.uint64)  # the leaves of every tree that no node excludes
     for row in range(cells.shape[0]):
         for tree in range(left.shape[0]):
@@ -56,5 +56,5 @@ def sums_by_masks(cells, offset, begin, end, trees, mask, first, value, owner, m
             lowest = left[tree] & (~left[tree] + ONE)
             leaf = first[tree] + PLACES[(lowest * SPREAD) >> KEPT_BITS]
             for out in range(value.shape[1]):
-                total[owner[tree], row, out] += value[leaf, out]
+                total[row, out] += value[leaf, out]
     return total

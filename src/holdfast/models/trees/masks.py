@@ -7,7 +7,6 @@ takes one list per feature and the trees follow without a branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ LEAVES = 64  # of a tree: the bits of a mask
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """The trees of one or several models.
+    """The trees of a model.
 
     Sums are added up in the order of the trees, to the same bits as after a walk through each.
     """
@@ -36,15 +35,10 @@ class Masks:
     mask: NDArray[np.uint64]  # the leaves of that tree that the node leaves over
     first: Ints  # (t,) the first leaf of each tree
     value: Floats  # (leaves, o)
-    owner: Ints  # (t,) whose model each tree is
-    models: int
 
     @classmethod
-    def of(cls, ensemble: Ensemble, trees: Sequence[int]) -> Masks | None:
-        """An ensemble whose first so many trees are of one model, the next of another.
-
-        None where a tree has too many leaves.
-        """
+    def of(cls, ensemble: Ensemble) -> Masks | None:
+        """None where a tree has too many leaves."""
         order, tree, end = in_order(ensemble)
         place = np.argsort(order)
         used = order[: int(end[place[ensemble.roots]].max(initial=0))]  # nodes that no tree has come last
@@ -59,18 +53,15 @@ class Masks:
         count = (before[right] - before[left]).astype(np.uint64)
         mask = ~(((np.uint64(1) << count) - np.uint64(1)) << start)
         offset, begin, stop, nodes = _lists(ensemble, used[inner])
-        owner = np.repeat(np.arange(len(trees)), trees)
         entries = tree[inner[nodes]].astype(np.int32), mask[nodes]
-        return cls(offset, begin, stop, *entries, first, ensemble.value[used[leaf]], owner, len(trees))
+        return cls(offset, begin, stop, *entries, first, ensemble.value[used[leaf]])
 
     def sums(self, cells: Cells) -> Floats:
-        """The sums over the trees of each model: (models, n, o)."""
+        """The sums over the trees: (n, o)."""
         from holdfast.models.trees.kernels import sums_by_masks
 
         lists = self.offset, self.begin, self.end, self.tree, self.mask
-        total: Floats = sums_by_masks(
-            np.ascontiguousarray(cells), *lists, self.first, self.value, self.owner, self.models
-        )
+        total: Floats = sums_by_masks(np.ascontiguousarray(cells), *lists, self.first, self.value)
         return total
 
 

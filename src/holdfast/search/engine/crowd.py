@@ -10,10 +10,8 @@ from torch import Tensor
 
 from holdfast.search.engine.board import Board, Floats, Integers, Records
 from holdfast.search.engine.compiled import kernel
-from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.people import ROUNDING, People
 
-KNOWN = 1000  # rows of a training table from which a search may begin
 NEAR = 48  # people by whom a move is judged first: who is like some of them is like some of all
 HALF = 0.5**0.5  # what a level that is on counts; see `holdfast.tabular.people`
 
@@ -63,13 +61,9 @@ def crowd_of(people: People | None, target: int, board: Board) -> Crowd:
     return kept[key]
 
 
-def crowd_of_known(encoding: Encoding, board: Board) -> Crowd:
-    """Rows of the training table as people whom nobody must resemble, and from whom a search can begin."""
-    known = encoding.known
-    if known is None or not len(known):
-        return crowd_of(None, 0, board)
-    some = known.iloc[np.unique(np.linspace(0, len(known) - 1, KNOWN).astype(int))]
-    return _nobody(board, _values(_floats(encoding.encode(some)), board))
+def crowd_of_rows(rows: Tensor, board: Board) -> Crowd:
+    """Encoded rows as people whom nobody must resemble, and from whom a search can begin."""
+    return _nobody(board, _values(_floats(rows), board))
 
 
 def _nobody(board: Board, values: Floats) -> Crowd:

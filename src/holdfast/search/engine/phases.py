@@ -16,6 +16,7 @@ from holdfast.search.engine.compiled import entry, kernel
 from holdfast.search.engine.crowd import (
     Crowd,
     Distances,
+    distances_of,
     follow,
     measure,
     passes,
@@ -33,14 +34,17 @@ from holdfast.search.engine.moves import (
     is_open,
     joined_by_rules,
     make,
+    move_of,
     number_at,
     place_at,
     price_of,
     propose,
     propose_two,
+    state_of,
     total_cost,
 )
 from holdfast.search.engine.networks import slope_along
+from holdfast.search.engine.outside import UNSURE, Notes, all_heard
 from holdfast.search.engine.references import reference
 from holdfast.search.engine.rules import Rules
 from holdfast.search.engine.scorers import (
@@ -51,6 +55,7 @@ from holdfast.search.engine.scorers import (
     listen,
     stand_after,
     stand_at,
+    standing_of,
     sure,
 )
 
@@ -91,6 +96,9 @@ class Donors(NamedTuple):
     who: Integers
 
 
+CHEAPEST, REPAIRED, RISEN, PRUNED = range(4)  # what is wanted of a search; see `search_person`
+
+
 class World(NamedTuple):
     """What is the same for everybody who wants the same class."""
 
@@ -100,6 +108,7 @@ class World(NamedTuple):
     crowd: Crowd
     persons: Persons
     target: int
+    goal: int
 
 
 class Room(NamedTuple):
@@ -113,6 +122,21 @@ class Room(NamedTuple):
     donors: Donors
     start: Floats  # (d,) where a search begins
     before: Floats  # (d,) where to come back to
+
+
+def room_of(world: World, notes: Notes | None = None) -> Room:
+    """For one thread; ``notes`` are those of the person, where a model is asked outside."""
+    board = world.board
+    return Room(
+        state_of(board),
+        move_of(board, world.rules),
+        standing_of(world.models, notes),
+        distances_of(world.crowd),
+        tried_of(),
+        donors_of(world.crowd),
+        np.zeros(len(board.columns)),
+        np.zeros(len(board.columns)),
+    )
 
 
 def tried_of() -> Tried:
@@ -152,6 +176,33 @@ def sure_enough(world, room):
 
 
 @kernel
+def sure_here(world, room):
+    """Whether everybody who must agrees where a person is."""
+    stay(room)
+    while True:
+        found = sure_enough(world, room)
+        if answered(room):
+            return found
+
+
+@kernel
+def answered(room):
+    """Whether a scan knew all that it asked; else it knows more now, and is made again."""
+    return all_heard(room.standing.notes)
+
+
+@kernel
+def unsure(room):
+    """Whether the last point that was asked about since `forget` waits for its score."""
+    return room.standing.notes.counts[UNSURE] > 0
+
+
+@kernel
+def forget(room):
+    room.standing.notes.counts[UNSURE] = 0
+
+
+@kernel
 def alike(world, room, limit):
     """Whether the point after the move could be a person."""
     return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
@@ -159,8 +210,10 @@ def alike(world, room, limit):
 
 @kernel
 def good(world, room, limit):
-    """Whether it is all that is wanted."""
-    return sure_enough(world, room) and alike(world, room, limit)
+    """Whether it is all that is wanted; who answers outside is not asked about what nobody is like."""
+    if world.models.outside and not alike(world, room, limit):
+        return False
+    return sure_enough(world, room) and (world.models.outside or alike(world, room, limit))
 
 
 @kernel
@@ -283,6 +336,14 @@ def wanted_value(world, room, row, place, turn, now):
 
 
 @kernel
+def thresholds_alone(models, place):
+    """Whether all models are trees that split a feature: beside its thresholds hardly a value is worth a look."""
+    if models.by_slopes or models.outside:
+        return False
+    return models.networks.members.shape[0] == 0 and not models.forest.readings[place].counts
+
+
+@kernel
 def count_of_values(world, row, place):
     """How many values of a feature are worth a look."""
     feature, limits = world.board.features[place], world.persons.ranges[row, place]
@@ -291,7 +352,7 @@ def count_of_values(world, row, place):
     if limits.last < limits.first:
         return 0
     models = world.models
-    if models.by_slopes or models.networks.members.shape[0] > 0 or models.forest.readings[place].counts:
+    if not thresholds_alone(models, place):
         every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
         others = limits.last - limits.first + 1 if every else 13
     else:
@@ -313,7 +374,7 @@ def value_worth_a_look(world, room, row, place, turn, now):
             return behind(world, room, row, place, models.forest.first_edge[place] + turn)
         turn -= edges
         reading = models.forest.readings[place]
-        if models.networks.members.shape[0] == 0 and not reading.counts:
+        if thresholds_alone(models, place):
             if turn < 2:
                 return number_at(world.board, feature, limits, limits.first if turn == 0 else limits.last)
             missing = np.float64(np.float32(limits.home)) == reading.code
@@ -354,20 +415,23 @@ def candidates(world, room, row, now, by_gain):
 def take_any(world, room, row, limit, now):
     """Where no move gains anything that looks good by the slopes: of all moves, the one that gains most. Whether there
     is one."""
-    best, chosen, best_value = now + TINY, np.int64(-1), 0.0
-    for place in range(world.board.features.shape[0]):
-        if not world.persons.ranges[row, place].free:
-            continue
-        feature = world.board.features[place]
-        for turn in range(count_of_values(world, row, place)):
-            value = value_worth_a_look(world, room, row, place, turn, now)
-            if value == room.state.value[place] or not (feature.is_group or is_open(world.board, feature, value)):
+    while True:
+        best, chosen, best_value = now + TINY, np.int64(-1), 0.0
+        for place in range(world.board.features.shape[0]):
+            if not world.persons.ranges[row, place].free:
                 continue
-            if not move_one(world, room, row, place, value):
-                continue
-            after = sure(world.models, room.standing, room.state, room.move, world.target, best)
-            if after > best and alike(world, room, limit):
-                best, chosen, best_value = after, place, value
+            feature = world.board.features[place]
+            for turn in range(count_of_values(world, row, place)):
+                value = value_worth_a_look(world, room, row, place, turn, now)
+                if value == room.state.value[place] or not (feature.is_group or is_open(world.board, feature, value)):
+                    continue
+                if not move_one(world, room, row, place, value):
+                    continue
+                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
+                if after > best and alike(world, room, limit):
+                    best, chosen, best_value = after, place, value
+        if answered(room):
+            break
     if chosen < 0:
         return False
     move_one(world, room, row, chosen, best_value)
@@ -397,8 +461,7 @@ def reach(world, room, row, limit, power, most, barred):
             continue
         move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
         go(world, room, limit)
-    stay(room)
-    return sure_enough(world, room)
+    return sure_here(world, room)
 
 
 @kernel
@@ -406,23 +469,27 @@ def asked_by_slopes(world, room, row, limit, now, power):
     """The moves that look best by the slopes, with what they gain for their cost; how many."""
     state, move, tried, by_gain = room.state, room.move, room.tried, power == 0
     kept = candidates(world, room, row, now, by_gain)
-    most, best = 0.0, 0.0
-    for place in range(kept):
-        tried.rank[place] = -np.inf
-        if not move_one(world, room, row, tried.feature[place], tried.value[place]):
-            continue
-        extra = max(extra_cost(state, move), TINY)
-        bound = now + max(WORTHWHILE * most, 0.0)
-        if limit == np.inf:
-            bound = max(bound, now + (best if by_gain else best * extra))
-        after = sure(world.models, room.standing, state, move, world.target, bound)
-        if after <= bound:
-            continue
-        gain = min(after, 2 * ENOUGH) - now
-        most = max(most, gain)
-        tried.rank[place] = gain if by_gain else gain / extra
-        best = max(best, tried.rank[place])
-    return kept
+    while True:
+        most, best = 0.0, 0.0
+        for place in range(kept):
+            tried.rank[place] = -np.inf
+            if not move_one(world, room, row, tried.feature[place], tried.value[place]):
+                continue
+            if world.models.outside and not alike(world, room, limit):
+                continue
+            extra = max(extra_cost(state, move), TINY)
+            bound = now + max(WORTHWHILE * most, 0.0)
+            if limit == np.inf:
+                bound = max(bound, now + (best if by_gain else best * extra))
+            after = sure(world.models, room.standing, state, move, world.target, bound)
+            if after <= bound:
+                continue
+            gain = min(after, 2 * ENOUGH) - now
+            most = max(most, gain)
+            tried.rank[place] = gain if by_gain else gain / extra
+            best = max(best, tried.rank[place])
+        if answered(room):
+            return kept
 
 
 @kernel
@@ -434,6 +501,14 @@ def to_power(extra, power):
 @kernel
 def asked_about_all(world, room, row, limit, now, power, most, barred):
     """The same where there are no slopes: whatever may rank among the best is asked about."""
+    while True:
+        kept = scan_all(world, room, row, limit, now, power, most, barred)
+        if answered(room):
+            return kept
+
+
+@kernel
+def scan_all(world, room, row, limit, now, power, most, barred):
     board, state, move, tried = world.board, room.state, room.move, room.tried
     kept, spent = 0, total_cost(state)
     enough = 1 if limit == np.inf else JUDGED  # moves that are wanted
@@ -484,16 +559,19 @@ def choose(world, room, row, kept, limit):
 @kernel
 def take_pair(world, room, row, kept, limit, now):
     """Where no move alone gains anything: the two that gain most together. Whether there are two."""
-    tried, best, one, two = room.tried, now + TINY, np.int64(-1), np.int64(-1)
-    for place in range(kept):
-        for other in range(place):
-            if tried.feature[place] == tried.feature[other]:
-                continue
-            if not move_both(world, room, row, place, other):
-                continue
-            after = sure(world.models, room.standing, room.state, room.move, world.target, best)
-            if after > best and alike(world, room, limit):
-                best, one, two = after, place, other
+    while True:
+        tried, best, one, two = room.tried, now + TINY, np.int64(-1), np.int64(-1)
+        for place in range(kept):
+            for other in range(place):
+                if tried.feature[place] == tried.feature[other]:
+                    continue
+                if not move_both(world, room, row, place, other):
+                    continue
+                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
+                if after > best and alike(world, room, limit):
+                    best, one, two = after, place, other
+        if answered(room):
+            break
     if one < 0:
         return False
     move_both(world, room, row, one, two)
@@ -530,8 +608,7 @@ def climb(world, room, row, limit):
                 moved = True
         if not moved:
             return False
-    stay(room)
-    return sure_enough(world, room)
+    return sure_here(world, room)
 
 
 # ---- reduce ----
@@ -542,17 +619,22 @@ def nearer(world, room, row, limit, place):
     """The value of a feature that saves most and keeps all that is wanted, and what it saves; 0 for nothing."""
     board, state = world.board, room.state
     feature, limits = board.features[place], world.persons.ranges[row, place]
+    best, value = 0.0, state.value[place]
+    forget(room)
     if move_one(world, room, row, place, limits.home):
         saved = -extra_cost(state, room.move)
         if saved > TINY and good(world, room, limit):
             return limits.home, saved
-    best, value = 0.0, state.value[place]
+        if unsure(room):
+            return value, best
     if not world.models.by_slopes:
-        return nearer_by_values(world, room, row, limit, place)
+        value, best = nearer_by_values(world, room, row, limit, place)
+        if not world.models.outside or feature.is_group or unsure(room):
+            return value, best
     # A number lies between where it is, which will do, and home, which will not: halve the way.
     far, near = 0, 0
     if not feature.is_group:
-        far = place_on_grid(feature, limits, state.value[place])
+        far = place_on_grid(feature, limits, value)
         near = place_on_grid(feature, limits, limits.home)
         if feature.step <= 0 and abs(far - near) > 4096:
             near += int(np.sign(far - near))
@@ -572,6 +654,8 @@ def nearer(world, room, row, limit, place):
             saved = -extra_cost(state, room.move)
             if saved > best + TINY and good(world, room, limit):
                 best, value, fits = saved, tried, True
+        if unsure(room) and not feature.is_group:
+            break
         if fits:
             far = middle
         else:
@@ -599,12 +683,15 @@ def nearer_by_values(world, room, row, limit, place):
 def reduce(world, room, row, limit, barred):
     """Cheaper: in every round the move of one feature that saves most; one feature is barred."""
     for _ in range(IMPROVEMENTS):
-        most, chosen, value = TINY, np.int64(-1), 0.0
-        for place in range(world.board.features.shape[0]):
-            if room.state.cost[place] > most and place != barred and world.persons.ranges[row, place].free:
-                tried, saved = nearer(world, room, row, limit, place)
-                if saved > most:
-                    most, chosen, value = saved, place, tried
+        while True:
+            most, chosen, value = TINY, np.int64(-1), 0.0
+            for place in range(world.board.features.shape[0]):
+                if room.state.cost[place] > most and place != barred and world.persons.ranges[row, place].free:
+                    tried, saved = nearer(world, room, row, limit, place)
+                    if saved > most:
+                        most, chosen, value = saved, place, tried
+            if answered(room):
+                break
         if chosen < 0:
             return
         move_one(world, room, row, chosen, value)
@@ -651,7 +738,9 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
     feature, limits = board.features[place], world.persons.ranges[row, place]
     most, value = 0.0, 0.0
     if not world.models.by_slopes:
-        return replacement_by_values(world, room, row, limit, given, back, place, budget, best)
+        most, value = replacement_by_values(world, room, row, limit, given, back, place, budget, best)
+        if not world.models.outside or feature.is_group:
+            return most, value
     if feature.is_group:
         for level in range(feature.size + 1):
             if world.persons.levels[row, feature.group, level] and level != room.state.value[place]:
@@ -669,11 +758,12 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
             middle = far if first else (far + near) // 2
             tried = number_at(board, feature, limits, middle)
             saved = 0.0
+            forget(room)
             if is_open(board, feature, tried):
                 saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
             if saved > 0:
                 most, value, far = saved, tried, middle
-            elif first:
+            elif first or unsure(room):
                 break
             else:
                 near = middle
@@ -709,13 +799,16 @@ def exchange(world, room, row, limit):
         if not move_one(world, room, row, given, back):
             continue
         budget = -extra_cost(state, room.move)
-        best, chosen, value = 0.0, np.int64(-1), 0.0
-        for place in range(world.board.features.shape[0]):
-            if place == given or budget <= TINY or not world.persons.ranges[row, place].free:
-                continue
-            saved, tried = replacement(world, room, row, limit, given, back, place, budget, best)
-            if saved > best:
-                best, chosen, value = saved, place, tried
+        while True:
+            best, chosen, value = 0.0, np.int64(-1), 0.0
+            for place in range(world.board.features.shape[0]):
+                if place == given or budget <= TINY or not world.persons.ranges[row, place].free:
+                    continue
+                saved, tried = replacement(world, room, row, limit, given, back, place, budget, best)
+                if saved > best:
+                    best, chosen, value = saved, place, tried
+            if answered(room):
+                break
         if chosen >= 0:
             move_two(world, room, row, given, back, chosen, value)
             go(world, room, limit)
@@ -772,7 +865,10 @@ def enlarge(world, room, row, limit):
         if not world.persons.ranges[row, place].free:
             continue
         for turn in range(2):
-            value = best_gain(world, room, row, place, now, paid, turn == 0)
+            while True:
+                value = best_gain(world, room, row, place, now, paid, turn == 0)
+                if answered(room):
+                    break
             if value == state.value[place] or not like_move(world, room, row, limit, place, value):
                 continue
             go(world, room, limit)
@@ -830,6 +926,52 @@ def improve(world, room, row, limit, cost):
             return
 
 
+# ---- other ends than the cheapest point ----
+
+
+@kernel
+def rise(world, room, row, limit):
+    """To where the score is highest: in every round the move that gains most."""
+    state, move, tried = room.state, room.move, room.tried
+    for _ in range(2 * world.board.features.shape[0] + ROUNDS):
+        now = lead(world.models, room.standing, state, move, world.target)
+        kept = candidates(world, room, row, -np.inf, True)
+        while True:
+            best, chosen = now + TINY, np.int64(-1)
+            for place in range(kept):
+                if move_one(world, room, row, tried.feature[place], tried.value[place]) and alike(world, room, limit):
+                    after = sure(world.models, room.standing, state, move, world.target, best)
+                    if after > best:
+                        best, chosen = after, np.int64(place)
+            if answered(room):
+                break
+        if chosen < 0:
+            return
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        go(world, room, limit)
+
+
+@kernel
+def prune(world, room, row, limit):
+    """Whole features go home that need not change: in every round the one that saves most."""
+    for _ in range(world.board.features.shape[0]):
+        while True:
+            most, chosen = TINY, np.int64(-1)
+            for place in range(world.board.features.shape[0]):
+                limits = world.persons.ranges[row, place]
+                if not limits.free or not move_one(world, room, row, place, limits.home):
+                    continue
+                saved = -extra_cost(room.state, room.move)
+                if saved > most and good(world, room, limit):
+                    most, chosen = saved, np.int64(place)
+            if answered(room):
+                break
+        if chosen < 0:
+            return
+        move_one(world, room, row, chosen, world.persons.ranges[row, chosen].home)
+        go(world, room, limit)
+
+
 # ---- real people ----
 
 
@@ -858,20 +1000,23 @@ def approach(world, room, row, limit):
     for _ in range(APPROACHES):
         if now <= limit:
             return passes(crowd, distances.square, distances.least, limit)
-        best, chosen, value, after = 0.0, np.int64(-1), 0.0, now
-        for place in range(world.board.features.shape[0]):
-            for turn in range(crowd.nearest + 1):  # the values of those who are nearest, and that at home
-                tried = world.persons.ranges[row, place].home
-                if turn < crowd.nearest:
-                    if distances.near[turn] < 0:
+        while True:
+            best, chosen, value, after = 0.0, np.int64(-1), 0.0, now
+            for place in range(world.board.features.shape[0]):
+                for turn in range(crowd.nearest + 1):  # the values of those who are nearest, and that at home
+                    tried = world.persons.ranges[row, place].home
+                    if turn < crowd.nearest:
+                        if distances.near[turn] < 0:
+                            continue
+                        tried = clipped(world, row, place, crowd.values[distances.near[turn], place])
+                    if tried == state.value[place] or not move_one(world, room, row, place, tried):
                         continue
-                    tried = clipped(world, row, place, crowd.values[distances.near[turn], place])
-                if tried == state.value[place] or not move_one(world, room, row, place, tried):
-                    continue
-                like = max(unlikeness_at_most(crowd, distances, room.move), limit)
-                gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
-                if like < now - TINY and gain > best and sure_enough(world, room):
-                    best, chosen, value, after = gain, place, tried, like
+                    like = max(unlikeness_at_most(crowd, distances, room.move), limit)
+                    gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
+                    if like < now - TINY and gain > best and sure_enough(world, room):
+                        best, chosen, value, after = gain, place, tried, like
+            if answered(room):
+                break
         if chosen < 0:
             return False
         move_one(world, room, row, chosen, value)
@@ -923,6 +1068,17 @@ def towards(world, room, row, someone):
 
 
 @kernel
+def ask_about_donors(world, room, row, listed):
+    """Who answers outside is asked about all who are listed at once."""
+    while world.models.outside:
+        for place in range(listed):
+            if towards(world, room, row, room.donors.who[place]):
+                sure_enough(world, room)
+        if answered(room):
+            return
+
+
+@kernel
 def from_donors(world, room, row, limit, best, cost):
     """From the people of the class who are cheapest to be like; what the best point costs."""
     home, starts, approached, walked = world.persons.origin[row], 0, 0, 0
@@ -931,7 +1087,9 @@ def from_donors(world, room, row, limit, best, cost):
     for turn in range(world.crowd.values.shape[0] // DONORS + 1):
         if turn == DONOR_TURNS and cost < np.inf:
             return cost
-        for place in range(cheapest_donors(room.donors)):
+        listed = cheapest_donors(room.donors)
+        ask_about_donors(world, room, row, listed)
+        for place in range(listed):
             if not towards(world, room, row, room.donors.who[place]):
                 continue
             accepted, like = sure_enough(world, room), True
@@ -983,38 +1141,60 @@ def keep_cheaper(state, best, cost):
 
 @kernel
 def search_person(world, room, row, best):
-    """The cheapest point that was found, in ``best``; what it costs, infinite where there is none.
+    """What the point costs that was found, in ``best``; infinite where there is none.
 
-    The search begins at the point that is in ``best`` before: home, or where another search has ended.
+    The search begins at the point that is in ``best`` before: home, or where another search has ended. Its goal is the
+    cheapest point; or the start itself where it is good, and one that is reached from there where it is not; or where
+    the score is highest around the start; or the start without the changes that it can do without.
     """
     limit = np.inf
     begin_order(world.models, room.standing)
     if world.crowd.threshold.shape[0] > 0:
         measure(world.crowd, room.distances, world.persons.origin[row])
         limit = max(unlikeness(world.crowd, room.distances.square, room.distances.least), 1.0)
-    home, cost, from_home = world.persons.origin[row], np.inf, True
     for column in range(best.shape[0]):
         room.start[column] = best[column]
-        from_home = from_home and best[column] == home[column]
+    if world.goal == CHEAPEST or world.goal == REPAIRED:
+        return search_class(world, room, row, limit, best)
+    begin(world, room, row, room.start, limit)
+    if world.goal == RISEN:
+        rise(world, room, row, limit)
+    else:
+        prune(world, room, row, limit)
+    return keep_cheaper(room.state, best, np.inf)
+
+
+@kernel
+def search_class(world, room, row, limit, best):
+    """A point of the class: from the start, and where points must be like people, from there to some, from home and
+    from people of the class."""
+    home, cost, thrifty, from_home = world.persons.origin[row], np.inf, world.goal == CHEAPEST, True
+    for column in range(best.shape[0]):
+        from_home = from_home and room.start[column] == home[column]
     reached, among_people = False, np.inf  # in the class; what it costs to be like people there
     for way in range(3):
         begin(world, room, row, room.start, np.inf)
         if not walk(world, room, row, np.inf, way):
             continue
         reached = True
-        improve(world, room, row, np.inf, cost if limit == np.inf else NEVER)
+        if thrifty:
+            improve(world, room, row, np.inf, cost if limit == np.inf else NEVER)
+        alike = True
         if limit < np.inf:
             measure(world.crowd, room.distances, room.state.point)
             alike = passes(world.crowd, room.distances.square, room.distances.least, limit)
             if not alike and not approach(world, room, row, limit):
                 continue
-            improve(world, room, row, limit, cost)
+            if thrifty or not alike:
+                improve(world, room, row, limit, cost)
             if not alike:
                 among_people = min(among_people, total_cost(room.state))
         cost = keep_cheaper(room.state, best, cost)
-    if cost < among_people or not from_home:  # the cheapest point of all is like people
+        if not thrifty and alike:
+            return cost
+    if cost < among_people or (not from_home and thrifty):  # the cheapest point of all is like people
         return cost
-    if reached and limit < np.inf:
+    if limit < np.inf and (reached or not thrifty):
         for way in range(2):
             begin(world, room, row, home, limit)
             if walk(world, room, row, limit, way):
@@ -1034,7 +1214,12 @@ def walk(world, room, row, limit, way):
 
 @entry
 def search_rows(world, room, rows, points, costs):
-    """The same for some rows."""
+    """The same for some rows, whose points cost so much already: infinite where they are only a start."""
     here, desk = reference(world), reference(room)
     for turn in range(rows.shape[0]):
-        costs[rows[turn]] = search_person(here, desk, rows[turn], points[rows[turn]])
+        row = rows[turn]
+        cost = search_person(here, desk, row, points[row])
+        if cost < costs[row]:
+            costs[row] = cost
+        else:
+            points[row, :] = room.start

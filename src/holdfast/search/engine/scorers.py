@@ -34,6 +34,7 @@ from holdfast.search.engine.networks import (
     networks_of,
     sum_anew,
 )
+from holdfast.search.engine.outside import Notes, heard, heard_here, note_here, notes_of
 
 LIGHT = 0.01  # a member that weighs less has no say in which way is up
 
@@ -48,7 +49,8 @@ class Models(NamedTuple):
     margin: float  # by how much each of them
     temperature: float
     odds: bool  # log-odds in place of margins
-    by_slopes: bool  # whether slopes say which moves to ask about: all are networks
+    by_slopes: bool  # whether slopes say which moves to ask about: all are networks, or asked outside
+    outside: bool  # whether a function of Python says how sure they are
 
 
 class Standing(NamedTuple):
@@ -60,6 +62,7 @@ class Standing(NamedTuple):
     order: Integers  # (k,) of doubt
     sorted: Floats  # (k,)
     tally: Integers  # (2,) members and moves that were asked about
+    notes: Notes  # of models that are asked outside
 
 
 def models_of(
@@ -87,10 +90,16 @@ def models_of(
         float(temperature),
         odds,
         by_slopes=not grown,
+        outside=False,
     )
 
 
-def standing_of(models: Models) -> Standing:
+def asked_outside(board: Board) -> Models:
+    """One model that a function of Python asks."""
+    return models_of((), board)._replace(place=np.zeros(1, np.int64), outside=True)
+
+
+def standing_of(models: Models, notes: Notes | None = None) -> Standing:
     members = len(models.place)
     return Standing(
         layers_of(models.networks),
@@ -99,6 +108,7 @@ def standing_of(models: Models) -> Standing:
         np.arange(members),
         np.zeros(members),
         np.zeros(2, np.int64),
+        notes_of(len(models.networks.inputs), 0) if notes is None else notes,
     )
 
 
@@ -124,6 +134,9 @@ def listen(models, standing, member):
 @kernel
 def stand_at(models, standing, state):
     """Ask about moves from here."""
+    if models.outside:
+        note_here(standing.notes, state.point)
+        return
     sum_anew(models.networks, standing.layers, state.point)
     stand(models.forest, standing.leaves, state)
 
@@ -131,6 +144,9 @@ def stand_at(models, standing, state):
 @kernel
 def stand_after(models, standing, state, move):
     """The same after a move that was made."""
+    if models.outside:
+        note_here(standing.notes, state.point)
+        return
     sum_anew(models.networks, standing.layers, state.point)
     follow_trees(models.forest, standing.leaves, state, move)
 
@@ -151,6 +167,9 @@ def asked(models, standing, state, move, member, target):
 @kernel
 def sure(models, standing, state, move, target, bound):
     """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
+    if models.outside:
+        standing.tally[1] += 1
+        return heard(standing.notes, state, move)
     enter(models.forest, standing.leaves, state, move, True)
     found = sure_there(models, standing, state, move, target, bound)
     enter(models.forest, standing.leaves, state, move, False)
@@ -275,6 +294,11 @@ def lead(models, standing, state, move, target):
     """How sure all are of where a person is; of networks the slope of that by every row of weights too."""
     move.counts[0] = 0
     move.counts[1] = 0
+    if models.outside:
+        score = heard_here(standing.notes, state)
+        for column in range(standing.notes.slopes.shape[0]):
+            standing.layers.slopes[column] = standing.notes.slopes[column]
+        return score
     now = sure(models, standing, state, move, target, -np.inf)
     lowest = counted_from(models, standing)
     tau = spread_of(models, standing, lowest)

@@ -1,4 +1,4 @@
-"""The cheapest points of many people: a few at a time on every thread, since kernels leave the interpreter free."""
+"""The search of many people: compiled models on every thread, a few people at a time, others by an interview."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.asked import itself
+from holdfast.models.asked import Asked, itself, leading
 from holdfast.models.least_sure import LeastSure
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense, Grown, Part
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.people import people_for
+from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils.threads import most_threads
 
 if TYPE_CHECKING:
-    from holdfast.search.engine.board import Board, Floats, Integers
-    from holdfast.search.engine.phases import Room, World
+    from holdfast.search.engine.board import Board, Integers
+    from holdfast.search.engine.phases import World
     from holdfast.search.engine.scorers import Models
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 8  # people: in between, a search can be interrupted
+KNOWN = 1000  # rows of a training table from which a search may begin
+CALLS = 2000  # points that a model which is not compiled is asked about for each person
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,81 +100,202 @@ def _is_odds(score: Score) -> bool:
     return _is_odds(score.score) if isinstance(score, AtLeast) else score is log_odds
 
 
-def cheapest(
-    wanted: Wanted,
-    model: Model,
-    x: Tensor,
-    target: Tensor,
-    space: Space,
-    norm: int,
-    start: Callable[[Tensor], Tensor],
-) -> Tensor:
-    """The cheapest points that were found; the row itself where there is none: (n, d).
+def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls: int = CALLS) -> Tensor:
+    """The cheapest points that score above 0; the row itself where none was found: (n, d).
 
     A person's point depends on that person alone, and not on who is searched beside them, or on how many threads.
-    Where every way from home has failed, trees are searched from people of the training table, and networks from the
-    valid points that ``start`` gives for those rows (m,).
+    Where every way from home has failed, models without slopes are searched from known rows, and others from the valid
+    points that ``start`` gives for those rows (m,); with norm 2 everybody is.
     """
-    from holdfast.search.engine import phases
-    from holdfast.search.engine.board import board_of, persons_of
-    from holdfast.search.engine.compiled import announced
-    from holdfast.search.engine.crowd import crowd_of, crowd_of_known
+    from holdfast.search.engine.phases import CHEAPEST
 
-    origin, labels = x.cpu(), target.cpu()
-    here = space.to(origin)
-    board, rules = board_of(here, norm)
-    persons, models = persons_of(here, origin, board), wanted.models(board)
-    points, costs = persons.origin.copy(), np.full(len(origin), np.inf)
-    people = people_for(model, here)
+    search = _Search(task, CHEAPEST, calls)
+    everybody = np.arange(len(task.origin))
+    search.run(everybody)
+    if len(search.lost) and search.people is None and not search.has_slopes:
+        search.run(search.lost, among_known=True)
+    elif start is not None and search.has_slopes:
+        # Squares favour many small moves, which one feature at a time comes to late.
+        some = everybody if task.norm == 2 else search.lost
+        if len(some):
+            search.run_from(start(torch.from_numpy(some).to(task.origin.device)), some)
+    return search.found
 
-    def search(rows: Integers, donors: Encoding | None = None) -> None:
-        for label in sorted(set(labels[rows].tolist())):
-            crowd = crowd_of(people, label, board) if donors is None else crowd_of_known(donors, board)
-            world = phases.World(board, rules, models, crowd, persons, label)
-            own = rows[labels[rows].numpy() == label]
-            _on_threads(partial(_search_some, world, points=points, costs=costs), list(_chunks(own)))
 
-    with announced(phases.search_rows):
-        search(np.arange(min(1, len(origin))))  # which compiles
-    search(np.arange(1, len(origin)))
-    lost = np.flatnonzero(np.isinf(costs))
-    if len(lost) and people is None and wanted.encoding is not None:
-        search(lost, wanted.encoding)
-    elif len(lost) and models.by_slopes:
-        points[lost] = start(torch.from_numpy(lost).to(x.device)).cpu().double().numpy()
-        search(lost)
-        points[np.isinf(costs)] = persons.origin[np.isinf(costs)]
-    return torch.from_numpy(points).to(x)
+def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
+    """The points where they are good, and where they are not, good ones that are reached from there; (n, d).
+
+    Where there is no way, the nearest valid point, or the row itself where that is not near enough.
+    """
+    if not task.space.discrete and task.space.people is None:
+        return point
+    from holdfast.search.engine.phases import REPAIRED
+
+    snapped = task.space.snap(point, task.origin)
+    start = torch.where(task.near(snapped[:, None]), snapped, task.origin)
+    search = _Search(task, REPAIRED, calls, start)
+    search.run(np.arange(len(point)))
+    return torch.where(torch.from_numpy(np.isinf(search.costs)).to(start.device)[:, None], start, search.found)
+
+
+def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
+    """From points that are good to such for which another score is as high as it gets: (n, d)."""
+    from holdfast.search.engine.phases import RISEN
+
+    search = _Search(task, RISEN, calls, point, aim)
+    search.run(np.arange(len(point)))
+    return search.found
+
+
+def pruned(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
+    """Good points without the changes of whole features that they can do without, the dearest first: (n, d)."""
+    from holdfast.search.engine.phases import PRUNED
+
+    search = _Search(task, PRUNED, calls, point)
+    search.run(np.arange(len(point)))
+    return search.found
+
+
+class _Search:
+    """One search: what is the same for all people, and what was found so far."""
+
+    def __init__(
+        self, task: Task, goal: int, calls: int, point: Tensor | None = None, aim: Score | None = None
+    ) -> None:
+        from holdfast.search.engine.board import board_of, persons_of
+        from holdfast.search.engine.scorers import asked_outside
+
+        self.origin, self.target = task.origin, task.target.cpu().numpy()
+        here = task.space.to(task.origin.cpu())
+        self.board, self.rules = board_of(here, task.norm)
+        self.persons = persons_of(here, task.origin.cpu(), self.board)
+        plain = task.ball is None and task.guard is None and aim is None
+        wanted = wanted_of(task.model, task.score) if plain else None
+        if wanted is not None and wanted.fits(task.space):
+            self.models, self.has_slopes = wanted.models(self.board), wanted.encoding is None
+            self.known = partial(_known_rows, wanted.encoding)
+        else:
+            self.models, self.has_slopes = asked_outside(self.board), able(itself(task.model)).has_gradient
+            self.known = partial(_learned_rows, task.model)
+        self.answers, self.people, self.goal = _Outside(task, aim), people_for(task.model, here), goal
+        self.calls = np.full(len(self.target), calls)
+        self.points = self.persons.origin.copy() if point is None else point.detach().cpu().double().numpy().copy()
+        self.costs = np.full(len(self.points), np.inf)
+
+    @property
+    def lost(self) -> Integers:
+        """For whom nothing was found: (m,)."""
+        return np.flatnonzero(np.isinf(self.costs))
+
+    @property
+    def found(self) -> Tensor:
+        """The points; the row itself where nothing was found: (n, d)."""
+        lost = np.isinf(self.costs)[:, None]
+        return torch.from_numpy(np.where(lost, self.persons.origin, self.points)).to(self.origin)
+
+    def run(self, rows: Integers, among_known: bool = False) -> None:
+        """Search for some of the people: among those of the space, or else from known rows."""
+        from holdfast.search.engine.compiled import announced
+        from holdfast.search.engine.crowd import crowd_of, crowd_of_rows
+        from holdfast.search.engine.interview import interview
+        from holdfast.search.engine.phases import World, search_rows
+
+        def world(label: int) -> World:
+            crowd = crowd_of(self.people, label, self.board)
+            if among_known:
+                crowd = crowd_of_rows(self.known(label), self.board)
+            return World(self.board, self.rules, self.models, crowd, self.persons, label, self.goal)
+
+        worlds = {label: world(label) for label in sorted(set(self.target[rows].tolist()))}
+        if self.models.outside:
+            # Led by slopes first. A surrogate's may mislead: then by what is said of every value.
+            asked_by = [self.models.by_slopes] if self.has_slopes else [True, False]
+            turns = {
+                label: [own._replace(models=own.models._replace(by_slopes=slopes)) for slopes in asked_by]
+                for label, own in worlds.items()
+            }
+            with announced(search_rows):
+                interview(lambda row: turns[self.target[row]], rows, self.answers, self.calls, self.points, self.costs)
+            return
+        with announced(search_rows):
+            for row in rows[:1]:  # which compiles
+                self._some(worlds[self.target[row]], rows[:1])
+        for label, own in worlds.items():
+            several = rows[1:][self.target[rows[1:]] == label]
+            _on_threads(partial(self._some, own), list(_chunks(several)))
+
+    def run_from(self, point: Tensor, rows: Integers) -> None:
+        """The same from other points (m, d); the cheaper one is kept."""
+        points, costs = self.points[rows], self.costs[rows]
+        self.points[rows], self.costs[rows] = point.cpu().double().numpy(), np.inf
+        self.run(rows)
+        kept = costs <= self.costs[rows]
+        self.points[rows[kept]], self.costs[rows[kept]] = points[kept], costs[kept]
+
+    def _some(self, world: World, rows: Integers) -> None:
+        from holdfast.search.engine.phases import room_of, search_rows
+
+        search_rows(world, room_of(world), rows, self.points, self.costs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outside:
+    """A model that is not compiled, asked in torch."""
+
+    task: Task
+    aim: Score | None  # what is to be high where all that is wanted is true; the task's own score where None
+
+    def scores(self, people: Tensor, points: Tensor) -> Tensor:
+        """What points (m, d) of these people (m,) are worth; those that may not be, minus infinity: (m,)."""
+        task, own = self.task, people.to(self.task.origin.device)
+        points = points.to(task.origin)
+        found = torch.full_like(points[:, 0], -torch.inf)
+        near = None if task.ball is None else task.ball.of(own).holds(points[:, None])[:, 0]
+        rows = torch.arange(len(own), device=own.device) if near is None else torch.nonzero(near).flatten()
+        if not len(rows):
+            return found
+        target, origin = task.target[own[rows]], task.origin[own[rows]]
+        with torch.no_grad():
+            score = task.score(task.model, points[rows], target, origin)
+            fits = torch.ones_like(score, dtype=torch.bool)
+            if task.guard is not None and task.floor is not None:
+                fits = task.guard(task.model, points[rows], target, origin) >= task.floor[own[rows]]
+            if self.aim is not None:
+                fits &= score > LEAST_SCORE
+                score = self.aim(task.model, points[rows], target, origin)
+        if isinstance(task.model, Asked) and not able(itself(task.model)).has_gradient:
+            task.model.tally.rows += len(rows)
+        found[rows] = torch.where(fits, score, -torch.inf)
+        return found
+
+    def slopes(self, people: Tensor, points: Tensor) -> Tensor:
+        """The gradient of the score, or of that of a surrogate: (m, d)."""
+        task, own = self.task, people.to(self.task.origin.device)
+        score = task.score if self.aim is None else self.aim
+        with torch.enable_grad():
+            at = points.to(task.origin).requires_grad_()
+            value = score(leading(task.model), at, task.target[own], task.origin[own])
+            (gradient,) = torch.autograd.grad(value.sum(), at)
+        return gradient.nan_to_num(0.0, 0.0, 0.0)
+
+
+def _known_rows(encoding: Encoding | None, label: int) -> Tensor:
+    """Some rows of the training table."""
+    if encoding is None or encoding.known is None:
+        return torch.zeros(0, 0)
+    known = encoding.known
+    return encoding.encode(known.iloc[np.unique(np.linspace(0, len(known), KNOWN, endpoint=False).astype(int))])
+
+
+def _learned_rows(model: Model, label: int) -> Tensor:
+    """Rows to which a model that only answers gives the class."""
+    rows, logits = able(itself(model)).learned
+    return rows[logits.argmax(1) == label]
 
 
 def _chunks(rows: Integers) -> Iterator[Integers]:
     for start in range(0, len(rows), AT_ONCE):
         yield np.ascontiguousarray(rows[start : start + AT_ONCE])
-
-
-def _search_some(world: World, rows: Integers, *, points: Floats, costs: Floats) -> None:
-    from holdfast.search.engine.phases import search_rows
-
-    search_rows(world, _room(world), rows, points, costs)
-
-
-def _room(world: World) -> Room:
-    from holdfast.search.engine.crowd import distances_of
-    from holdfast.search.engine.moves import move_of, state_of
-    from holdfast.search.engine.phases import Room, donors_of, tried_of
-    from holdfast.search.engine.scorers import standing_of
-
-    board = world.board
-    return Room(
-        state_of(board),
-        move_of(board, world.rules),
-        standing_of(world.models),
-        distances_of(world.crowd),
-        tried_of(),
-        donors_of(world.crowd),
-        np.zeros(len(board.columns)),
-        np.zeros(len(board.columns)),
-    )
 
 
 def _on_threads(search: Callable[[Integers], None], chunks: Sequence[Integers]) -> None:

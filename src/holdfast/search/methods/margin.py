@@ -87,10 +87,6 @@ class Margin:
         asked = f"level={self.level!r}" if self.log_odds is None else f"log_odds={self.log_odds!r}"
         return f"Margin({asked}, search={self.search!r})"
 
-    def on_threads(self, model: Model, space: Space) -> bool:
-        """Whether the search shares people out among threads by itself."""
-        return self.search.on_threads(model, space)
-
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
 

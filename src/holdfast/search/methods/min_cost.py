@@ -15,15 +15,14 @@ from holdfast.models.abilities import able
 from holdfast.models.asked import itself
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
-from holdfast.search.believable import believable
-from holdfast.search.black_boxes import CALLS, cheapest_of_black_box
+from holdfast.search.boxes import bought
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
-from holdfast.search.engine.search import cheapest as cheapest_point
-from holdfast.search.engine.search import wanted_of
+from holdfast.search.engine.search import CALLS
+from holdfast.search.engine.search import cheapest as cheapest_points
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.reference.art import ElasticNetART
-from holdfast.search.moves import Task, cheaper, reach, reduce, settle
 from holdfast.search.proximal import Step, accelerated, falling_rate
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
@@ -46,13 +45,11 @@ class MinCost:
     by iterative shrinkage-thresholding with momentum and a learning rate that falls to zero. Where the space has
     weights w, for how hard each feature is to change, w · δ stands for δ. A binary search finds the least c that works,
     row by row. The cheapest iterate of the class counts. It is then moved along the boundary to where no direction is
-    cheaper, or, where points are discrete, settled among valid ones. Columns that need not change keep their exact
-    value.
+    cheaper. Columns that need not change keep their exact value.
 
-    Where points are discrete, linear models and networks of dense layers are searched by moves of one feature from one
-    valid point to the next, in compiled code. Of the settings, that search uses the norm alone.
-
-    Models without a gradient are searched too: trees over the cells of their thresholds, black boxes by their answers.
+    Where points are discrete, or the model has no gradient, valid points are searched instead, by moves of one feature
+    from one to the next. Linear models, networks of dense layers and trees are compiled for that; any other model is
+    asked. Of the settings, that search uses the norm and the calls alone.
 
     Args:
         norm: The cost that is minimised: 1 or 2.
@@ -60,7 +57,7 @@ class MinCost:
         steps: How many gradient steps for each c.
         constants: How many c are tried.
         first: The first c.
-        calls: How many rows a model without a gradient is asked about for each person, at most; 2,000 if not given.
+        calls: How many rows a model that is not compiled is asked about for each person, at most; 2,000 if not given.
 
     Examples:
         >>> import torch
@@ -103,11 +100,6 @@ class MinCost:
                 f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
             )
 
-    def on_threads(self, model: Model, space: Space) -> bool:
-        """Whether the search shares people out among threads by itself."""
-        wanted = wanted_of(model, margin)
-        return wanted is not None and wanted.fits(space)
-
     @staticmethod
     def art(norm: int = 2, **settings: Any) -> ElasticNetART:
         """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
@@ -136,17 +128,15 @@ class MinCost:
         return point
 
     def _cheapest(self, model: Model, x: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
-        wanted = wanted_of(model, score)
-        if wanted is not None and wanted.fits(space):
-            relaxed = partial(self._relaxed, Task(model, x, target, space, self.norm, score))
-            return cheapest_point(wanted, model, x, target, space, self.norm, relaxed)
+        task = Task(model, x, target, space, self.norm, score)
+        has_gradient = able(itself(model)).has_gradient
+        if space.discrete or space.people is not None or not has_gradient:
+            start = partial(self._relaxed, task) if has_gradient else None
+            return cheapest_points(task, start, max(1, self.calls - CHECKS))
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, x, target, space, self.norm, score)
-            if not able(itself(model)).has_gradient:
-                return cheapest_of_black_box(task, max(1, self.calls - CHECKS))
-            point = least_constant(partial(self._iterates, task), task.cost, x, self.first, self.constants)
-            return believable(task, settle(task, point) if space.discrete else _refined(task, point))
+            own = Task(model, x, target, space, self.norm, score)
+            return _refined(own, least_constant(partial(self._iterates, own), own.cost, x, self.first, self.constants))
 
         return by_rows(space, search, x, target)
 
@@ -193,12 +183,17 @@ def _as_asked(model: Model, x: Tensor) -> Tensor:
 def _refined(task: Task, point: Tensor) -> Tensor:
     """In a space without gaps: back to where the class begins, and along its boundary to where nothing is cheaper."""
     if task.norm == 1:  # few columns change, so it pays to buy them one by one
-        bought = reduce(task, reach(task, task.origin, (point,)))
-        return _entered(task, cheaper(task, point, bought))
+        return _entered(task, _cheaper(task, point, bought(task, point)))
     point = _entered(task, point)
     for _ in range(HALVINGS):
         point = _along(task, point)
     return point
+
+
+def _cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
+    """The cheaper of two points of each row, of those that score enough."""
+    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
+    return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
 def _entered(task: Task, point: Tensor) -> Tensor:

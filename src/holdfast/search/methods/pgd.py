@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.believable import believable_rows
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
-from holdfast.search.gradients import Ball, by_rows, unit
-from holdfast.search.moves import Task, repair
+from holdfast.search.engine.search import repaired
+from holdfast.search.gradients import Ball, unit
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
 from holdfast.utils.settings import check_number, check_settings
@@ -109,14 +109,20 @@ class PGD:
                 break
             own = space.of(todo)
             reached = self._descend(model, x[todo], target[todo], own, radius, start)
-            if space.discrete:
-                reached = self._repaired(model, x[todo], reached, target[todo], own, radius)
+            if space.discrete:  # whom people are like comes at the end
+                task = Task(model, x[todo], target[todo], own.without_people(), ball=_ball(x[todo], radius))
+                reached = repaired(task, reached)
             judged = assess(model, x[todo], reached, target[todo], own)
             point[todo] = judged.point
-            # A larger ball has no better chance to hold somebody whom people are like: that is searched for at the end.
+            # A larger ball has no better chance to hold somebody whom people are like.
             todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
-        point = believable_rows(model, x, point, target, space, end)
-        return assess(model, x, point, target, space)
+        answer = assess(model, x, point, target, space)
+        lost = torch.nonzero(~answer.found).flatten()
+        if space.people is not None and len(lost):
+            task = Task(model, x[lost], target[lost], space.of(lost), ball=_ball(x[lost], end))
+            point[lost] = repaired(task, point[lost])
+            answer = assess(model, x, point, target, space)
+        return answer
 
     def _ladder(self, x: Tensor, begin: float, end: float) -> list[tuple[float, Tensor]]:
         """The radii to try, those above ``begin``, and where in the unit ball to start."""
@@ -136,16 +142,6 @@ class PGD:
             # to a point of the space, so the result satisfies both.
             point = space.project(ball.into(point + step), origin)
         return point
-
-    def _repaired(
-        self, model: Model, origin: Tensor, reached: Tensor, target: Tensor, space: Space, radius: float
-    ) -> Tensor:
-        """Valid points inside the ball."""
-
-        def search(space: Space, origin: Tensor, reached: Tensor, target: Tensor) -> Tensor:
-            return repair(Task(model, origin, target, space, ball=_ball(origin, radius)), reached)
-
-        return by_rows(space, search, origin, reached, target)
 
     def _start(self, origin: Tensor) -> Tensor:
         """One draw, uniform in the unit ball, for all rows: a row's answer does not depend on its neighbours."""

@@ -15,13 +15,13 @@ from torch import Tensor
 from holdfast.models.model import Model, predict
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
-from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
+from holdfast.search.engine.search import repaired
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
 from holdfast.search.methods.reference import alibi
-from holdfast.search.moves import Task, repair
 from holdfast.search.proximal import Step, accelerated, falling_rate
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
@@ -140,8 +140,8 @@ class Prototype:
     ) -> Tensor:
         task = Task(model, x, target, space)
         point = self._relaxed(task, guide, scale)
-        # Not `settle`: it takes back all that the class can do without, and with it the way to the prototype.
-        return believable(task, repair(task, point) if space.discrete else point)
+        # Mended, not made cheaper: that would take back the way to the prototype.
+        return repaired(task, point)
 
     def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
         """The iterate of the class with the least elastic-net cost, or the row itself."""

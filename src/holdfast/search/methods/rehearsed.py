@@ -98,11 +98,6 @@ class Rehearsed:
         """
         return replace(self, share=min(1.0, 1 + caution), temperature=max(0.0, caution))
 
-    def on_threads(self, model: Model, space: Space) -> bool:
-        """Whether the search shares people out among threads by itself."""
-        own = getattr(self.search, "on_threads", None)
-        return own is not None and bool(own(self.least_sure(model), space))
-
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return replace(self, search=self.search.fit(x, y, space, seed))
 

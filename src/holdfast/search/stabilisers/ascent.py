@@ -13,8 +13,9 @@ from holdfast.models.model import Model
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_answer, checked_question
+from holdfast.search.engine.search import risen
 from holdfast.search.gradients import Ball, by_rows, slope
-from holdfast.search.moves import Task, climb
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_number, check_whole
 from holdfast.utils.threads import one_thread
@@ -52,7 +53,7 @@ def ascend(
         ball = Ball(center, sizes, norm)
         task = Task(model, origin, target, space, ball=ball).guarded
         best = walk(task, ball, score, steps)
-        return climb(task, score, best) if space.discrete else best
+        return risen(task, best, score) if space.discrete else best
 
     return with_found_moved(model, start, space, search, sizes)
 

@@ -11,8 +11,9 @@ from holdfast.models.asked import asked
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals
-from holdfast.search.moves import Task, prune
+from holdfast.search.engine.search import pruned
 from holdfast.search.stabilisers.ascent import with_found_moved
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 
@@ -61,10 +62,10 @@ class Sparse:
         model = asked(model)
 
         def search(space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
-            task = Task(model, origin, target, space, self.norm).guarded
+            task = Task(model, origin, target, space, self.norm)
             if self.objective is not None:
                 floor = task.tried(self.objective, point[:, None])[:, 0] - self.tolerance
                 task = replace(task, guard=self.objective, floor=floor)
-            return prune(task, point)
+            return pruned(task, point)
 
         return with_found_moved(model, start, space, search)

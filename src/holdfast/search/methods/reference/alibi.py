@@ -9,8 +9,8 @@ from torch import Tensor
 
 from holdfast.models.scores import margin, probability_gap
 from holdfast.search.gradients import shrink, slope
-from holdfast.search.moves import Task
 from holdfast.search.proximal import Step, accelerated, falling_rate
+from holdfast.search.task import Task
 
 STEEPEST = 1000.0  # slope of a column that alibi takes seriously
 

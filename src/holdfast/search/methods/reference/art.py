@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.believable import believable
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question
+from holdfast.search.engine.search import repaired
 from holdfast.search.gradients import by_rows, least_constant
-from holdfast.search.moves import Task, repair
 from holdfast.search.proximal import Step, accelerated, falling_rate
+from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
@@ -70,7 +70,7 @@ class ElasticNetART:
             task = Task(model, x, target, space, self.norm)
             iterates = partial(self._iterates, model, x, target, space)
             best = least_constant(iterates, task.cost, x, self.first, self.constants)
-            return believable(task, repair(task, best) if space.discrete else best)
+            return repaired(task, best)
 
         with one_thread():
             return assess(model, x, by_rows(space.to(x), search, x, target), target, space)

@@ -1,0 +1,173 @@
+"""Many people's searches at once, of a model that is not compiled: it is asked about all their points together.
+
+Every search runs on a thread of its own until it needs answers. When all wait, or are done, their points go to the
+model in one call, in the order of the people: so a person's answer does not depend on which thread is the faster one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Lock, Semaphore, Thread
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.search.engine.board import Floats, Integers
+from holdfast.search.engine.outside import ALLOWED, ASKED, SLOPE, WAITING, Notes, notes_of
+from holdfast.search.engine.phases import World, room_of, search_rows
+from holdfast.utils.threads import most_threads
+
+PEOPLE_AT_ONCE = 128
+
+
+class Answers(Protocol):
+    """What the points of a search are worth."""
+
+    def scores(self, people: Tensor, points: Tensor) -> Tensor:
+        """Of points (m, d) of these people (m,): (m,)."""
+        ...
+
+    def slopes(self, people: Tensor, points: Tensor) -> Tensor:
+        """Which way they rise: (m, d)."""
+        ...
+
+
+def interview(
+    worlds: Callable[[int], Sequence[World]],
+    people: Integers,
+    answers: Answers,
+    calls: Integers,
+    points: Floats,
+    costs: Floats,
+) -> None:
+    """Search for these people, each in one world after another.
+
+    Of everybody, the last three say how many calls are left, the point so far, and what it costs: they are brought up
+    to date.
+    """
+    for start in range(0, len(people), PEOPLE_AT_ONCE):
+        _Round(worlds, people[start : start + PEOPLE_AT_ONCE], answers, calls, points, costs).run()
+
+
+class _Round:
+    def __init__(
+        self,
+        worlds: Callable[[int], Sequence[World]],
+        people: Integers,
+        answers: Answers,
+        calls: Integers,
+        points: Floats,
+        costs: Floats,
+    ) -> None:
+        self.people, self.answers, self.calls, self.points, self.costs = people, answers, calls, points, costs
+        self.worlds = [worlds(int(person)) for person in people]
+        self.turns = Semaphore(most_threads())  # of those that compute
+        self.stopped = SimpleQueue[tuple[int, BaseException | bool | None]]()  # who waits, is done, or failed
+        self.told = [Lock() for _ in people]
+        self.wait = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._wait)
+        address = ctypes.cast(self.wait, ctypes.c_void_p).value or 0
+        self.notes = [
+            notes_of(points.shape[1], int(calls[person]), address, place) for place, person in enumerate(people)
+        ]
+
+    def run(self) -> None:
+        """Until everybody is done. An error of the model, or Ctrl-C, ends all searches first."""
+        for lock in self.told:
+            lock.acquire()
+        threads = [Thread(target=self._search, args=(place,), daemon=True) for place in range(len(self.people))]
+        for thread in threads:
+            thread.start()
+        running, waiting = len(threads), list[int]()
+        try:
+            while running:
+                while len(waiting) < running:
+                    place, failed = self.stopped.get()
+                    if failed is True:
+                        waiting.append(place)
+                        continue
+                    running -= 1
+                    if isinstance(failed, BaseException):
+                        raise failed
+                self._answer([self.notes[place] for place in sorted(waiting)])
+                while waiting:
+                    self.told[waiting.pop()].release()
+            self.calls[self.people] -= [notes.counts[ASKED] for notes in self.notes]
+        except BaseException:
+            self._end(running, waiting)
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+
+    def _end(self, running: int, waiting: list[int]) -> None:
+        """Let every search end: nobody may ask any more, and whatever was asked is refused."""
+        for notes in self.notes:
+            notes.counts[ALLOWED] = 0
+        while running:
+            while waiting:
+                place = waiting.pop()
+                notes = self.notes[place]
+                notes.scores[notes.slots[: notes.counts[WAITING]]] = -np.inf
+                notes.counts[WAITING] = 0
+                self.told[place].release()
+            place, failed = self.stopped.get()
+            if failed is True:
+                waiting.append(place)
+            else:
+                running -= 1
+
+    # ---- on the thread of a person ----
+
+    def _search(self, place: int) -> None:
+        failed: BaseException | None = None
+        self.turns.acquire()
+        try:
+            for world in self.worlds[place]:
+                room = room_of(world, self.notes[place])
+                search_rows(world, room, self.people[place : place + 1], self.points, self.costs)
+        except BaseException as error:
+            failed = error
+        self.turns.release()
+        self.stopped.put((place, failed))
+
+    def _wait(self, place: int) -> None:
+        self.turns.release()
+        self.stopped.put((place, True))
+        self.told[place].acquire()
+        self.turns.acquire()
+
+    # ---- on the thread of whoever asked for the search ----
+
+    def _answer(self, waiting: Sequence[Notes]) -> None:
+        """Tell everybody who waits what they asked for."""
+        slopes = [notes for notes in waiting if notes.counts[SLOPE]]
+        if slopes:
+            told = self.answers.slopes(self._who(slopes), _points(slopes))
+            for notes, slope in zip(slopes, told.double().cpu().numpy(), strict=True):
+                notes.slopes[:] = slope
+        # Where slopes are asked for, the score is mostly known from the move that led there.
+        unknown = [notes for notes in waiting if not notes.counts[SLOPE] or np.isnan(notes.scores[notes.slots[0]])]
+        if unknown:
+            scores = self.answers.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
+            scores = np.where(np.isnan(scores), -np.inf, scores)
+            begin = 0
+            for notes in unknown:
+                count = int(notes.counts[WAITING])
+                notes.scores[notes.slots[:count]] = scores[begin : begin + count]
+                notes.counts[ASKED] += count
+                begin += count
+        for notes in waiting:
+            notes.counts[WAITING] = 0
+
+    def _who(self, some: Sequence[Notes]) -> Tensor:
+        """Whose each of the points is."""
+        counts = [int(notes.counts[WAITING]) for notes in some]
+        return torch.from_numpy(np.repeat(self.people[[notes.person for notes in some]], counts))
+
+
+def _points(some: Sequence[Notes]) -> Tensor:
+    return torch.from_numpy(np.concatenate([notes.points[: notes.counts[WAITING]] for notes in some]))
