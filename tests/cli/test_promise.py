@@ -161,7 +161,7 @@ def test_plans_and_both_kinds_and_a_class_that_everybody_wants(asked, tmp_path):
         "--norm",
         2,
         "--rate",
-        0.4,
+        0.6,
         "--least-found",
         0.8,
     )

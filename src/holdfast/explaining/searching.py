@@ -57,10 +57,12 @@ class Question:
     plans: int
     progress: bool = False
 
-    def search(self, method: Method, rows: Tensor, advance: Advance | None = None) -> Plans:
-        """Up to so many plans for each of some people."""
+    def search(
+        self, method: Method, rows: Tensor, advance: Advance | None = None, before: Counterfactuals | None = None
+    ) -> Plans:
+        """Up to so many plans for each of some people; ``before`` is what was found with the knob turned less."""
         question = self.model, self.x[rows], self.target[rows], self.space.of(rows)
-        plans = search_in_batches(method, *question, self.plans, advance)
+        plans = search_in_batches(method, *question, self.plans, advance, before)
         if not able(self.model).has_gradient:  # trees may split between two neighbouring numbers
             return plans
         return replace(plans, answers=tuple(self._without_dust(answer, rows) for answer in plans.answers))
@@ -143,7 +145,7 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
-    todo, people = torch.arange(len(question.x)), len(question.x)
+    todo, people, before = torch.arange(len(question.x)), len(question.x), None
     for value, own in _ladder(method, hold):
         if not len(todo):
             break
@@ -151,8 +153,9 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
         with bar(
             f"searching {counted_people(len(todo))}, {_said(own, value)}", len(todo), question.progress
         ) as advance:
-            found = question.search(own, todo, advance)
-            todo = best.take(found, todo, selection)
+            found = question.search(own, todo, advance, before)
+            again = best.take(found, todo, selection)
+            before, todo = found.answers[0][torch.isin(todo, again)], again
             advance(0, f"with a plan that holds {best.held} of {people}, to be searched again {len(todo)}")
     best.fall_back(selection)
     return Outcome(best.given(), best.apart())

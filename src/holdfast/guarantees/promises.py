@@ -28,6 +28,7 @@ from holdfast.models.model import NO_CLASS, Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.plans import Plans
 from holdfast.search.plans import plans as plans_by
+from holdfast.search.stricter import search_stricter
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils import notebook
@@ -371,10 +372,13 @@ class _Question:
         """The rows as they are: all that is wrong with a question is told here, before the search."""
         return assess(self.model, self.x, self.x, self.target, self.space)
 
-    def offer(self, value: float, method: Method) -> _Offer:
+    def offer(self, value: float, method: Method, before: _Offer | None) -> _Offer:
+        """What there is at a value of the knob, where ``before`` is what there was at one that asks for less."""
+        question = self.model, self.x, self.target, self.space
+        first = method(*question) if before is None else search_stricter(method, *question, before.answers[0])
         if self.plans == 1:
-            return _Offer(value, method, (method(self.model, self.x, self.target, self.space),))
-        several = plans_by(method, self.model, self.x, self.target, self.space, self.plans)
+            return _Offer(value, method, (first,))
+        several = plans_by(method, *question, self.plans, first)
         return _Offer(value, method, several.answers, several)
 
 
@@ -468,7 +472,7 @@ def _offers(
     with bar("searching", len(tuned), progress) as advance:
         for value, method in tuned:
             LOG.info("searching at %s = %g", name, value)
-            offer = question.offer(value, method)
+            offer = question.offer(value, method, offers[-1] if offers else None)
             if not offers:
                 families.check_unseen(offer.answers[0].seen)
             elif offer.count < max(least_found * offers[0].count, 1):

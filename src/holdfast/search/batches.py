@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Method, checked_question, one_after_another
+from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question, one_after_another
 from holdfast.search.plans import Plans, norm_of
 from holdfast.search.plans import plans as plans_of
+from holdfast.search.stricter import search_stricter
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance
 
@@ -18,19 +19,29 @@ ROWS_AT_ONCE = 256
 
 
 def search_in_batches(
-    method: Method, model: Model, x: Tensor, target: Tensor, space: Space, plans: int, advance: Advance | None = None
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    plans: int,
+    advance: Advance | None = None,
+    before: Counterfactuals | None = None,
 ) -> Plans:
-    """Up to so many plans for each row. ``advance`` is called with the number of rows that are done."""
+    """Up to so many plans for each row. ``advance`` is called with the number of rows that are done.
+
+    ``before`` is what the method has found for these rows with its knob turned less.
+    """
     checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
     found = []
     for start in range(0, max(1, len(x)), ROWS_AT_ONCE):
         rows = torch.arange(start, min(start + ROWS_AT_ONCE, len(x)), device=x.device)
         question = model, x[rows], target[rows], space.of(rows)
+        first = method(*question) if before is None else search_stricter(method, *question, before[rows])
         if plans > 1:
-            found.append(plans_of(method, *question, plans))
+            found.append(plans_of(method, *question, plans, first))
         else:
-            answer = method(*question)
-            found.append(Plans((answer,), answer.cost(norm_of(method))[:, None]))
+            found.append(Plans((first,), first.cost(norm_of(method))[:, None]))
         if advance is not None:
             advance(len(rows))
     ranks = zip(*(own.answers for own in found), strict=True)

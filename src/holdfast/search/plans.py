@@ -104,7 +104,15 @@ class Plans:
         return f"Plans({len(self)} people: {', '.join(some)} or more)"
 
 
-def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space, count: int = 3) -> Plans:
+def plans(
+    method: Method,
+    model: Model,
+    x: Tensor,
+    target: Tensor,
+    space: Space,
+    count: int = 3,
+    first: Counterfactuals | None = None,
+) -> Plans:
     """Find up to ``count`` counterfactuals for each row that change different features, all by the same method.
 
     The first is what the method finds. For the next, a person keeps every feature that an earlier plan of theirs
@@ -120,6 +128,7 @@ def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space,
         target: The class that each wants: (n,).
         space: What is allowed.
         count: How many plans each row gets, at most.
+        first: The method's own answer, where it is known already.
 
     Examples:
         >>> import torch
@@ -139,7 +148,7 @@ def plans(method: Method, model: Model, x: Tensor, target: Tensor, space: Space,
     check_whole("count", count, least=1)
     if not callable(method):
         raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
-    first = method(model, x, target, space)
+    first = method(model, x, target, space) if first is None else first
     check_answer(first)
     check_space(space, first.origin)
     search = _Search(method, model, space.to(first.origin), first, norm_of(method))

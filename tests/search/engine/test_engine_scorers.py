@@ -18,7 +18,7 @@ from holdfast.models.parts import Dense, LevelTable
 from holdfast.models.scores import margin
 from holdfast.search.engine.board import board_of, persons_of
 from holdfast.search.engine.compiled import entry
-from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, state_of
+from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, propose_two, state_of
 from holdfast.search.engine.references import reference
 from holdfast.search.engine.scorers import Standing, begin_order, models_of, stand_at, standing_of, sure
 
@@ -39,6 +39,26 @@ def scores(board, rules, models, persons, target, room, features, values, bounds
             continue
         costs[row] = price_of(known, everybody, row, features[row], values[row])
         found[row] = sure(several, standing, state, move, target[row], bounds[row])
+
+
+@entry
+def sweeps(board, rules, models, persons, target, room, pairs, values, found, points):
+    """The scores of one person from home after every move of two features: pairs (m, 2) to values (m, 2)."""
+    known, some, several, everybody, desk = (
+        reference(board), reference(rules), reference(models), reference(persons), reference(room),
+    )  # fmt: skip
+    state, move, standing = desk.state, desk.move, desk.standing
+    begin_order(several, standing)
+    place_at(known, everybody, 0, state, everybody.origin[0])
+    stand_at(several, standing, state)
+    for turn in range(len(pairs)):
+        (one, two), (value, other) = pairs[turn], values[turn]
+        if not propose_two(known, some, everybody, 0, state, move, one, value, two, other):
+            continue
+        found[turn] = sure(several, standing, state, move, target, -np.inf)
+        points[turn] = state.point
+        for at in range(move.counts[1]):
+            points[turn, move.columns[at]] = move.after[at]
 
 
 class Room(NamedTuple):
@@ -112,6 +132,36 @@ def test_trees_and_networks_together_say_what_each_of_them_says(settings, mixed)
         early, full, _, _ = asked(together, space.to(x), x, target, seed=6, bound=bound)
         clear = ((full - bound).abs() > 1e-3) & ~torch.from_numpy(early).isnan()
         assert ((torch.from_numpy(early) > bound) == (full > bound))[clear].all()
+
+
+def test_sweeps_of_a_feature_beside_another_say_what_the_trees_say():
+    """Many values of one feature, one after another, while a second one has moved too."""
+    x, space = TREES.encode(TREES.known)[:20], TREES.space.without_people()
+    model, *others = (deployed(grown(seed, trees=9, used=6)) for seed in range(4))
+    together = Rehearsed(Family.from_models(others)).least_sure(model)
+    draw = np.random.default_rng(0)
+    for row in range(len(x)):
+        own, target = space.to(x), other_class(model, x)[row]
+        board, rules = board_of(own, 1)
+        models = models_of(able(together).parts, board, together.needed)
+        persons = persons_of(own, x[row : row + 1], board)
+        numbers = [place for place, feature in enumerate(board.features) if not feature["is_group"]]
+        pairs, values = [], []
+        for one, two in draw.permuted(numbers * 4).reshape(-1, 2):
+            if one != two and all(persons.ranges[0, place]["free"] for place in (one, two)):
+                low, high = (persons.ranges[0, two][name] for name in ("low", "high"))
+                first = persons.ranges[0, one]["high" if draw.random() < 0.5 else "home"]
+                for value in draw.uniform(low, high, 12).astype(np.float32):
+                    pairs.append((one, two))
+                    values.append((first, value))
+        found, points = np.full(len(pairs), np.nan), np.zeros((len(pairs), x.shape[1]))
+        room = Room(state_of(board), move_of(board, rules), standing_of(models))
+        sweeps(board, rules, models, persons, int(target), room, np.array(pairs), np.array(values), found, points)
+        there = ~np.isnan(found)
+        assert there.any()
+        with torch.no_grad():
+            full = margin(together, torch.from_numpy(points[there]).to(x), target.expand(int(there.sum()))).double()
+        torch.testing.assert_close(torch.from_numpy(found[there]), full, atol=1e-5, rtol=1e-5)
 
 
 def asked(together: LeastSure, space: Space, x: Tensor, target: Tensor, seed: int, bound: float, norm: int = 1):

@@ -34,6 +34,7 @@ NODE = np.dtype(
         ("left", np.int32),
         ("right", np.int32),
         ("levels", np.int32),  # in `sets`: the levels that go left; -1 for a number
+        ("cut", np.int32),  # the place of the threshold among those of the member and the feature
         ("boundary", np.float64),  # the largest encoded value that goes left
         ("missing_left", np.bool_),
     ],
@@ -83,12 +84,17 @@ class Forest(NamedTuple):
     above: Floats  # and the smallest to the right
     first_own: Integers  # (k + 1,) which of them each member has
     own: Integers
+    first_cut: Integers  # (k · f + 1,) the thresholds of a member and a feature, in order
+    cuts: Floats
+    most_cuts: int
+    most_nodes: int  # of a model
     most: int  # classes
 
 
 class Leaves(NamedTuple):
     """Where a person is in every tree, and room to ask about a move."""
 
+    version: Integers  # (1,) a number for where the person is
     read: Floats  # (f,) the person as trees read them
     leaf: Integers  # (t,)
     totals: Floats  # as `Forest.base`
@@ -128,14 +134,15 @@ def _forest(parts: Sequence[Grown], board: Board) -> Forest:
     boundaries = _boundaries(encoding, edges, place_of, board)
     readings = _readings(encoding, board, place_of)
     first_edge = np.cumsum([0, *map(len, edges)])
-    members, nodes, own, uses = np.zeros(len(parts), GROWN), [], [], []
+    members, nodes, own, uses, cuts = np.zeros(len(parts), GROWN), [], [], [], []
     start, tree, total, label, level = 0, 0, 0, 0, 0
     for number, part in enumerate(parts):
         trees = part.ensemble
         members[number] = (
             tree, tree + len(trees.roots), len(trees.base), total, label, trees.link == "probability",
         )  # fmt: skip
-        split, used = _nodes(trees, place_of, edges, boundaries, first_edge)
+        split, used, ends = _nodes(trees, place_of, edges, boundaries, first_edge)
+        cuts += ends
         split["left"] += start
         split["right"] += start
         split["levels"] += np.where(split["levels"] >= 0, level, 0)
@@ -164,6 +171,10 @@ def _forest(parts: Sequence[Grown], board: Board) -> Forest:
         np.concatenate([above for _, above in beside]),
         np.cumsum([0, *map(len, own)]).astype(np.int64),
         np.concatenate(own).astype(np.int64),
+        np.cumsum([0, *map(len, cuts)]).astype(np.int64),
+        np.concatenate(cuts),
+        max(map(len, cuts)),
+        max(len(part.ensemble.feature) for part in parts),
         max(max(part.classes) for part in parts) + 1,
     )
 
@@ -173,7 +184,7 @@ def _nothing(features: int) -> Forest:
     return Forest(
         np.zeros(0, GROWN), np.zeros(0, NODE), np.zeros((0, 1), np.bool_), np.zeros((0, 1)), none, numbers, none,
         np.zeros(0, READING), np.zeros(1, np.int64), none, np.zeros(features + 1, np.int64), numbers, numbers, numbers,
-        np.zeros(1, np.int64), none, most=0,
+        np.zeros(1, np.int64), none, np.zeros(1, np.int64), numbers, most_cuts=0, most_nodes=0, most=0,
     )  # fmt: skip
 
 
@@ -249,13 +260,14 @@ def _readings(encoding: Encoding, board: Board, place_of: Integers) -> Records:
 
 def _nodes(
     trees: Any, place_of: Integers, edges: list[Floats], boundaries: list[Floats], first_edge: Integers
-) -> tuple[Records, Integers]:
-    """The nodes of one model, and which of the joint thresholds they have."""
+) -> tuple[Records, Integers, list[Floats]]:
+    """The nodes of one model, which of the joint thresholds they have, and those of each feature by themselves."""
     nodes = np.zeros(len(trees.feature), NODE)
     nodes["feature"] = np.where(trees.feature >= 0, place_of[trees.feature], -1)
     nodes["left"], nodes["right"], nodes["missing_left"] = trees.left, trees.right, trees.missing_left
     nodes["levels"] = -1
     used: list[Integers] = [np.zeros(0, np.int64)]
+    cuts = [np.zeros(0)] * len(edges)
     for number, feature in enumerate(trees.features):
         some = np.flatnonzero(trees.feature == number)
         split = trees.split[some]
@@ -267,9 +279,12 @@ def _nodes(
         # A split of -1 sends every number to the right, and one behind the last edge every number to the left.
         ends = np.concatenate([boundaries[place][joint], [np.inf, -np.inf]])
         nodes["boundary"][some] = ends[np.clip(split, -1, len(own))]
-        real = split[(split >= 0) & (split < len(own))]
-        used.append(first_edge[place] + np.unique(joint[real]))
-    return nodes, np.concatenate(used)
+        real = np.unique(joint[split[(split >= 0) & (split < len(own))]])
+        used.append(first_edge[place] + real)
+        cuts[place] = np.unique(boundaries[place][real])
+        cut = np.searchsorted(cuts[place], nodes["boundary"][some])
+        nodes["cut"][some] = np.where(np.isneginf(nodes["boundary"][some]), -1, cut)
+    return nodes, np.concatenate(used), cuts
 
 
 def _users(trees: Any, place_of: Integers, features: int) -> list[Integers]:
@@ -359,6 +374,7 @@ def _rounded(ends: Floats, room: Floats, towards: Any) -> Floats:
 def leaves_of(forest: Forest) -> Leaves:
     trees, members = len(forest.roots), len(forest.members)
     return Leaves(
+        np.zeros(1, np.int64),
         np.zeros(len(forest.readings)),
         np.zeros(trees, np.int64),
         np.zeros(len(forest.base)),
@@ -426,6 +442,7 @@ def follow_trees(forest, leaves, state, move):
 @kernel
 def sum_up(forest, leaves):
     """Add up anew, so that no rounding adds up."""
+    leaves.version[0] += 1
     for at in range(leaves.totals.shape[0]):
         leaves.totals[at] = forest.base[at]
     for member in range(forest.members.shape[0]):

@@ -90,6 +90,11 @@ class Margin:
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
 
+    def holds(self, model: Model, answer: Counterfactuals) -> Tensor:
+        """Which of the points found the model is sure enough of: (n,)."""
+        with torch.no_grad():
+            return answer.found & (AtLeast(log_odds, self.least)(model, answer.point, answer.target) >= 0)
+
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         model, x, target = checked_question(model, x, target, space, gradient=False)

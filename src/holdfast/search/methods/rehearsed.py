@@ -13,7 +13,9 @@ from holdfast.models.asked import itself
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
+from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess, checked_question
+from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
@@ -109,6 +111,11 @@ class Rehearsed:
         answer = self.search(together, x, target, space)
         judged = assess(model, x, answer.point, target, space, also=answer.found)
         return replace(judged, seen=judged.seen | answer.seen, calls=answer.calls)
+
+    def holds(self, model: Model, answer: Counterfactuals) -> Tensor:
+        """Which of the points found all of them agree on: (n,)."""
+        with torch.no_grad():
+            return answer.found & (margin(self.least_sure(model), answer.point, answer.target) > LEAST_SCORE)
 
     def least_sure(self, model: Model) -> LeastSure:
         """What is searched: the deployed model and its rehearsals as one model, as sure as the least sure of them."""
