@@ -28,15 +28,15 @@ DECIMALS = 12
 WINDOW = 6  # neighbouring numbers among which rounding has moved a threshold, to either side
 LEAST_SHARE = 1e-12  # of a class, so that its logarithm is a number
 
+# Small, so that the trees of a member stay in the processor's cache.
 NODE = np.dtype(
     [
-        ("feature", np.int32),  # -1 at a leaf
+        ("feature", np.int16),  # -1 at a leaf
+        ("by_levels", np.bool_),
+        ("missing_left", np.bool_),
+        ("cut", np.int32),  # the place of the threshold among the cuts of the member and the feature; or in `sets`
         ("left", np.int32),
         ("right", np.int32),
-        ("levels", np.int32),  # in `sets`: the levels that go left; -1 for a number
-        ("cut", np.int32),  # the place of the threshold among those of the member and the feature
-        ("boundary", np.float64),  # the largest encoded value that goes left
-        ("missing_left", np.bool_),
     ],
     align=True,
 )
@@ -85,7 +85,7 @@ class Forest(NamedTuple):
     first_own: Integers  # (k + 1,) which of them each member has
     own: Integers
     first_cut: Integers  # (k · f + 1,) the thresholds of a member and a feature, in order
-    cuts: Floats
+    cuts: Floats  # the largest encoded value to the left of each
     most_cuts: int
     most_nodes: int  # of a model
     most: int  # classes
@@ -95,7 +95,7 @@ class Leaves(NamedTuple):
     """Where a person is in every tree, and room to ask about a move."""
 
     version: Integers  # (1,) a number for where the person is
-    read: Floats  # (f,) the person as trees read them
+    rank: Integers  # (k, f) the person as the trees of a member read them; see `rank_of`
     leaf: Integers  # (t,)
     totals: Floats  # as `Forest.base`
     sums: Floats  # of one member
@@ -145,7 +145,7 @@ def _forest(parts: Sequence[Grown], board: Board) -> Forest:
         cuts += ends
         split["left"] += start
         split["right"] += start
-        split["levels"] += np.where(split["levels"] >= 0, level, 0)
+        split["cut"] += np.where(split["by_levels"], level, 0)
         nodes.append(split)
         own.append(used)
         uses += [users + tree for users in _users(trees, place_of, features)]
@@ -265,25 +265,22 @@ def _nodes(
     nodes = np.zeros(len(trees.feature), NODE)
     nodes["feature"] = np.where(trees.feature >= 0, place_of[trees.feature], -1)
     nodes["left"], nodes["right"], nodes["missing_left"] = trees.left, trees.right, trees.missing_left
-    nodes["levels"] = -1
     used: list[Integers] = [np.zeros(0, np.int64)]
     cuts = [np.zeros(0)] * len(edges)
     for number, feature in enumerate(trees.features):
         some = np.flatnonzero(trees.feature == number)
         split = trees.split[some]
         if not feature.is_numeric:
-            nodes["levels"][some] = split
+            nodes["by_levels"][some], nodes["cut"][some] = True, split
             continue
         place, own = place_of[number], trees.edges[number]
         joint = np.searchsorted(edges[place], own)
-        # A split of -1 sends every number to the right, and one behind the last edge every number to the left.
-        ends = np.concatenate([boundaries[place][joint], [np.inf, -np.inf]])
-        nodes["boundary"][some] = ends[np.clip(split, -1, len(own))]
         real = np.unique(joint[split[(split >= 0) & (split < len(own))]])
         used.append(first_edge[place] + real)
         cuts[place] = np.unique(boundaries[place][real])
-        cut = np.searchsorted(cuts[place], nodes["boundary"][some])
-        nodes["cut"][some] = np.where(np.isneginf(nodes["boundary"][some]), -1, cut)
+        # A split of -1 sends every number to the right, and one behind the last edge every number to the left.
+        among = np.searchsorted(cuts[place], boundaries[place][joint])
+        nodes["cut"][some] = np.concatenate([among, [len(cuts[place]), -1]])[np.clip(split, -1, len(own))]
     return nodes, np.concatenate(used), cuts
 
 
@@ -375,7 +372,7 @@ def leaves_of(forest: Forest) -> Leaves:
     trees, members = len(forest.roots), len(forest.members)
     return Leaves(
         np.zeros(1, np.int64),
-        np.zeros(len(forest.readings)),
+        np.zeros((members, len(forest.readings)), np.int64),
         np.zeros(trees, np.int64),
         np.zeros(len(forest.base)),
         np.zeros(max(1, forest.value.shape[1])),
@@ -402,15 +399,31 @@ def reading_of(forest, place, value):
 
 
 @kernel
-def leaf_of(forest, node, read):
+def rank_of(forest, member, place, read):
+    """How many of a member's thresholds of a feature a number exceeds, -1 for a missing one; a level is itself."""
+    use = member * forest.readings.shape[0] + place
+    low, high = forest.first_cut[use], forest.first_cut[use + 1]
+    if low == high:  # of levels, or no tree asks for it
+        return np.int64(-1) if read != read else np.int64(read)
+    if read != read:
+        return np.int64(-1)
+    first = low
+    while low < high:
+        middle = (low + high) // 2
+        if forest.cuts[middle] < read:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@kernel
+def leaf_of(forest, node, rank):
     """The leaf below a node that a person comes to."""
     nodes, sets = forest.nodes, forest.sets
     while nodes[node].feature >= 0:
-        value = read[nodes[node].feature]
-        if nodes[node].levels >= 0:
-            goes_left = sets[nodes[node].levels, int(value)]
-        else:
-            goes_left = value <= nodes[node].boundary or (value != value and nodes[node].missing_left)
+        own, cut = rank[nodes[node].feature], nodes[node].cut
+        goes_left = sets[cut, own] if nodes[node].by_levels else own <= cut if own >= 0 else nodes[node].missing_left
         node = nodes[node].left if goes_left else nodes[node].right
     return node
 
@@ -418,24 +431,38 @@ def leaf_of(forest, node, read):
 @kernel
 def stand(forest, leaves, state):
     """Find the leaves of everybody's trees anew."""
-    for place in range(leaves.read.shape[0]):
-        leaves.read[place] = reading_of(forest, place, state.value[place])
-    for tree in range(leaves.leaf.shape[0]):
-        leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], leaves.read)
+    for place in range(forest.readings.shape[0]):
+        read = reading_of(forest, place, state.value[place])
+        for member in range(forest.members.shape[0]):
+            leaves.rank[member, place] = rank_of(forest, member, place, read)
+    for member in range(forest.members.shape[0]):
+        own, rank = forest.members[member], leaves.rank[member]
+        for tree in range(own.first_tree, own.end_tree):
+            leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], rank)
     sum_up(forest, leaves)
+
+
+@kernel
+def enter(forest, leaves, state, move, member, after):
+    """Let a member read the features of a move as they are after it, or as they are."""
+    for turn in range(move.counts[0]):
+        place = move.features[turn]
+        read = reading_of(forest, place, move.values[turn] if after else state.value[place])
+        leaves.rank[member, place] = rank_of(forest, member, place, read)
 
 
 @kernel
 def follow_trees(forest, leaves, state, move):
     """The same after a move that was made: only of trees that use what has moved."""
-    enter(forest, leaves, state, move, True)
-    features = leaves.read.shape[0]
+    features = forest.readings.shape[0]
     for member in range(forest.members.shape[0]):
+        enter(forest, leaves, state, move, member, True)
+        rank = leaves.rank[member]
         for turn in range(move.counts[0]):
             use = member * features + move.features[turn]
             for at in range(forest.first_use[use], forest.first_use[use + 1]):
                 tree = forest.uses[at]
-                leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], leaves.read)
+                leaves.leaf[tree] = leaf_of(forest, forest.roots[tree], rank)
     sum_up(forest, leaves)
 
 
@@ -454,21 +481,13 @@ def sum_up(forest, leaves):
 
 
 @kernel
-def enter(forest, leaves, state, move, after):
-    """Read the features of a move as they are after it, or as they are."""
-    if leaves.read.shape[0] > 0:
-        for turn in range(move.counts[0]):
-            place = move.features[turn]
-            leaves.read[place] = reading_of(forest, place, move.values[turn] if after else state.value[place])
-
-
-@kernel
-def forest_margin(forest, leaves, move, member, target, odds):
-    """By how much the trees of a member prefer the target after a move that was entered."""
-    own, sums, features = forest.members[member], leaves.sums, leaves.read.shape[0]
+def forest_margin(forest, leaves, state, move, member, target, odds):
+    """By how much the trees of a member prefer the target after a move."""
+    own, sums, features, rank = forest.members[member], leaves.sums, forest.readings.shape[0], leaves.rank[member]
     for out in range(own.outputs):
         sums[out] = leaves.totals[own.first_total + out]
     leaves.turn[0] += 1
+    enter(forest, leaves, state, move, member, True)
     for turn in range(move.counts[0]):
         use = member * features + move.features[turn]
         for at in range(forest.first_use[use], forest.first_use[use + 1]):
@@ -476,10 +495,11 @@ def forest_margin(forest, leaves, move, member, target, odds):
             if turn > 0 and leaves.stamp[tree] == leaves.turn[0]:
                 continue
             leaves.stamp[tree] = leaves.turn[0]
-            before, after = leaves.leaf[tree], leaf_of(forest, forest.roots[tree], leaves.read)
+            before, after = leaves.leaf[tree], leaf_of(forest, forest.roots[tree], rank)
             if after != before:
                 for out in range(own.outputs):
                     sums[out] += forest.value[after, out] - forest.value[before, out]
+    enter(forest, leaves, state, move, member, False)
     return preferred(forest, own, sums, target, odds)
 
 

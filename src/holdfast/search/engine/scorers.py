@@ -16,7 +16,6 @@ from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.forests import (
     Forest,
     Leaves,
-    enter,
     follow_trees,
     forest_margin,
     forest_of,
@@ -165,30 +164,21 @@ def asked(models, standing, state, move, member, target):
     if place >= 0:
         return network_margin(models.networks, standing.layers, state, move, place, target) - models.margin
     forest, leaves, member = models.forest, standing.leaves, -1 - place
-    own = outlined(forest, leaves, standing.outlines, move, member, target, models.odds)
+    own = outlined(forest, leaves, standing.outlines, state, move, member, target, models.odds)
     if own != own:
-        own = forest_margin(forest, leaves, move, member, target, models.odds)
+        own = forest_margin(forest, leaves, state, move, member, target, models.odds)
     return own - models.margin
 
 
 @kernel
 def sure(models, standing, state, move, target, bound):
     """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
+    standing.tally[1] += 1
     if models.outside:
-        standing.tally[1] += 1
         return heard(standing.notes, state, move)
-    enter(models.forest, standing.leaves, state, move, True)
-    found = sure_there(models, standing, state, move, target, bound)
-    enter(models.forest, standing.leaves, state, move, False)
-    return found
-
-
-@kernel
-def sure_there(models, standing, state, move, target, bound):
     members = models.place.shape[0]
     spare = members - 1 - models.needed  # so many may refuse
     refused, least, check = 0, np.inf, 4
-    standing.tally[1] += 1
     for turn in range(members):
         member = standing.order[turn]
         own = asked(models, standing, state, move, member, target)
@@ -200,7 +190,7 @@ def sure_there(models, standing, state, move, target, bound):
                 doubt(standing, turn)
                 return own
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
-            check *= 2
+            check += max(4, check // 4)
             if soft_bound(models, standing, turn + 1, least) <= bound:
                 return bound
     return joint(models, standing)
@@ -213,6 +203,26 @@ def doubt(standing, turn):
     for place in range(turn, 0, -1):
         standing.order[place] = standing.order[place - 1]
     standing.order[0] = member
+
+
+@kernel
+def most_telling_first(standing):
+    """For the soft minimum: of those who were all asked, three of the least sure, then one of the surest, and so on.
+
+    The least sure weigh most, and how far the surest are from them says how much.
+    """
+    order, margins, members = standing.order, standing.margins, standing.order.shape[0]
+    for turn in range(1, members):
+        member, place = order[turn], turn
+        while place > 0 and margins[order[place - 1]] > margins[member]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = member
+    for turn in range(3, members, 4):
+        member = order[members - 1]
+        for place in range(members - 1, turn, -1):
+            order[place] = order[place - 1]
+        order[turn] = member
 
 
 @kernel
@@ -329,9 +339,12 @@ def lead(models, standing, state, move, target):
                     share = np.exp(-(standing.margins[member] - least) / tau) / total
                     if share > LIGHT:
                         add_slopes(models.networks, standing.layers, member, target, share)
-    for place in range(standing.order.shape[0]):
-        if standing.order[place] == who:
-            doubt(standing, place)
-            break
+    if tau > 0:
+        most_telling_first(standing)
+    else:
+        for place in range(standing.order.shape[0]):
+            if standing.order[place] == who:
+                doubt(standing, place)
+                break
     listen(models, standing, who)
     return now

@@ -294,8 +294,9 @@ def _learned_rows(model: Model, label: int) -> Tensor:
 
 
 def _chunks(rows: Integers) -> Iterator[Integers]:
-    for start in range(0, len(rows), AT_ONCE):
-        yield np.ascontiguousarray(rows[start : start + AT_ONCE])
+    size = max(1, min(AT_ONCE, len(rows) // (4 * most_threads())))  # so that no thread waits long for another
+    for start in range(0, len(rows), size):
+        yield np.ascontiguousarray(rows[start : start + size])
 
 
 def _on_threads(search: Callable[[Integers], None], chunks: Sequence[Integers]) -> None:
