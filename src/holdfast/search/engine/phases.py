@@ -918,7 +918,8 @@ def improve(world, room, row, limit, cost):
         if exchange(world, room, row, limit):
             continue
         several = np.int64(world.models.place.shape[0] > 1)
-        if world.models.by_slopes or total_cost(room.state) > PROMISING[several] * cost:
+        # A soft minimum asks everybody about nearly every move: what is bought anew then saves too little for its time.
+        if world.models.by_slopes or world.models.temperature > 0 or total_cost(room.state) > PROMISING[several] * cost:
             return
         for column in range(room.before.shape[0]):
             room.before[column] = room.state.point[column]
