@@ -14,7 +14,6 @@ from holdfast.datasets.prepared import prepare
 from holdfast.models.adapters.seen import Inputs, as_fitted, numbers, seen
 from holdfast.models.adapting import as_model
 
-pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")
 trees = pytest.importorskip("sklearn.tree")
 lightgbm = pytest.importorskip("lightgbm")

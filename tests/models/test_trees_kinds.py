@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ from reading import asking, assert_same, read
 from holdfast import Encoding
 from holdfast.models.adapters.seen import as_fitted
 
-pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
@@ -66,15 +63,6 @@ def test_a_value_that_a_dtype_cannot_hold_leaves_its_column_as_it_is():
     assert cast["debt"].tolist() == [100, 40_000]
     assert cast["job"].tolist() == ["clerk", "pilot"]
     assert cast["grade"].dtype == GRADES
-
-
-def test_without_numba_trees_are_a_black_box(monkeypatch, caplog):
-    table, encoding = with_missing({})
-    model = BOOSTED["xgboost"]().fit(table[list(EVERYTHING.names)], (table["outcome"] == "yes").astype(int))
-    monkeypatch.setitem(sys.modules, "numba", None)
-    caplog.set_level("INFO")
-    assert read(model, encoding) is None
-    assert "trees need numba, pip install numba" in caplog.text
 
 
 def test_an_encoding_that_knows_no_rows_cannot_say_what_trees_see():

@@ -12,7 +12,6 @@ from reading import asking, assert_same, numbers, read, shares
 from holdfast import Encoding, Feature, Schema
 from holdfast.models.adapting import as_model
 
-pytest.importorskip("numba")
 ensemble = pytest.importorskip("sklearn.ensemble")
 trees = pytest.importorskip("sklearn.tree")
 lightgbm = pytest.importorskip("lightgbm")

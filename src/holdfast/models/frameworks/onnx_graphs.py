@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -191,9 +190,6 @@ def prefix(graph: Any, name: str) -> Any:
 
 def ensemble_of_node(node: Any, see: Callable[[Any], Any], adapter: Adapter) -> Ensemble | None:
     """The trees of a node that sees ``see(table)``, if they say what the model says."""
-    if find_spec("numba") is None:
-        LOG.info("the ONNX model is searched as a black box: trees need numba, pip install numba")
-        return None
     from holdfast.models.trees.grown import ensemble_of
 
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -34,9 +33,6 @@ def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
     What is read is compared with what the model itself says of ROWS rows.
     """
     name = type(adapter.own).__name__
-    if find_spec("numba") is None:
-        LOG.info("%s is searched as a black box: trees need numba, pip install numba", name)
-        return None
     try:
         ensemble = _read(adapter)
     except Exception as error:  # other people's objects: whatever happens, they can still be asked

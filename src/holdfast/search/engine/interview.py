@@ -18,7 +18,8 @@ from torch import Tensor
 
 from holdfast.search.engine.board import Floats, Integers
 from holdfast.search.engine.outside import ALLOWED, ASKED, SLOPE, WAITING, Notes, notes_of
-from holdfast.search.engine.phases import World, room_of, search_rows
+from holdfast.search.engine.person import search_rows
+from holdfast.search.engine.world import World, room_of
 from holdfast.utils.threads import most_threads
 
 PEOPLE_AT_ONCE = 128

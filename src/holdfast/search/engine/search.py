@@ -28,8 +28,8 @@ from holdfast.utils.threads import most_threads
 
 if TYPE_CHECKING:
     from holdfast.search.engine.board import Board, Integers
-    from holdfast.search.engine.phases import World
     from holdfast.search.engine.scorers import Models
+    from holdfast.search.engine.world import World
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 8  # people: in between, a search can be interrupted
@@ -107,7 +107,7 @@ def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls:
     Where every way from home has failed, models without slopes are searched from known rows, and others from the valid
     points that ``start`` gives for those rows (m,); with norm 2 everybody is.
     """
-    from holdfast.search.engine.phases import CHEAPEST
+    from holdfast.search.engine.world import CHEAPEST
 
     search = _Search(task, CHEAPEST, calls)
     everybody = np.arange(len(task.origin))
@@ -129,7 +129,7 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """
     if not task.space.discrete and task.space.people is None:
         return point
-    from holdfast.search.engine.phases import REPAIRED
+    from holdfast.search.engine.world import REPAIRED
 
     snapped = task.space.snap(point, task.origin)
     start = torch.where(task.near(snapped[:, None]), snapped, task.origin)
@@ -140,7 +140,7 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
 
 def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
     """From points that are good to such for which another score is as high as it gets: (n, d)."""
-    from holdfast.search.engine.phases import RISEN
+    from holdfast.search.engine.world import RISEN
 
     search = _Search(task, RISEN, calls, point, aim)
     search.run(np.arange(len(point)))
@@ -149,7 +149,7 @@ def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
 
 def pruned(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """Good points without the changes of whole features that they can do without, the dearest first: (n, d)."""
-    from holdfast.search.engine.phases import PRUNED
+    from holdfast.search.engine.world import PRUNED
 
     search = _Search(task, PRUNED, calls, point)
     search.run(np.arange(len(point)))
@@ -198,7 +198,8 @@ class _Search:
         from holdfast.search.engine.compiled import announced
         from holdfast.search.engine.crowd import crowd_of, crowd_of_rows
         from holdfast.search.engine.interview import interview
-        from holdfast.search.engine.phases import World, search_rows
+        from holdfast.search.engine.person import search_rows
+        from holdfast.search.engine.world import World
 
         def world(label: int) -> World:
             crowd = crowd_of(self.people, label, self.board)
@@ -233,7 +234,8 @@ class _Search:
         self.points[rows[kept]], self.costs[rows[kept]] = points[kept], costs[kept]
 
     def _some(self, world: World, rows: Integers) -> None:
-        from holdfast.search.engine.phases import room_of, search_rows
+        from holdfast.search.engine.person import search_rows
+        from holdfast.search.engine.world import room_of
 
         search_rows(world, room_of(world), rows, self.points, self.costs)
 

@@ -1,0 +1,158 @@
+"""Towards real people, and from people of the class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.crowd import passes, resembles, unlikeness, unlikeness_at_most
+from holdfast.search.engine.exchange import improve
+from holdfast.search.engine.moves import TINY, add_feature, extra_cost, index_of, is_open, joined_by_rules, number_at
+from holdfast.search.engine.reach import reach
+from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheaper, move_one, price, stay, sure_enough
+
+STARTS = 2  # people of the class from whom a search begins
+DONOR_TURNS = 4  # lists of people who are tried where something has been found
+WALKS = 4  # from people who are not good enough themselves
+APPROACHES = 24  # moves towards real people
+
+
+@kernel
+def clipped(world, row, place, value):
+    """Somebody's value of a feature as far as a person may have it; home where they may not."""
+    board, limits = world.board, world.persons.ranges[row, place]
+    feature = board.features[place]
+    if not limits.free:
+        return limits.home
+    if feature.is_group:
+        return value if world.persons.levels[row, feature.group, int(value)] else limits.home
+    if limits.last < limits.first:
+        return limits.home
+    index = min(max(index_of(feature, limits, value), limits.first), limits.last)
+    found = number_at(board, feature, limits, index)
+    return found if is_open(board, feature, found) else limits.home
+
+
+@kernel
+def approach(world, room, row, limit):
+    """From a point of the class towards the real people who are nearest, in the class all the way; whether it is like
+    them then."""
+    crowd, distances, state = world.crowd, room.distances, room.state
+    now = unlikeness(crowd, distances.square, distances.least)
+    for _ in range(APPROACHES):
+        if now <= limit:
+            return passes(crowd, distances.square, distances.least, limit)
+        while True:
+            best, chosen, value, after = 0.0, np.int64(-1), 0.0, now
+            for place in range(world.board.features.shape[0]):
+                for turn in range(crowd.nearest + 1):  # the values of those who are nearest, and that at home
+                    tried = world.persons.ranges[row, place].home
+                    if turn < crowd.nearest:
+                        if distances.near[turn] < 0:
+                            continue
+                        tried = clipped(world, row, place, crowd.values[distances.near[turn], place])
+                    if tried == state.value[place] or not move_one(world, room, row, place, tried):
+                        continue
+                    like = max(unlikeness_at_most(crowd, distances, room.move), limit)
+                    gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
+                    if like < now - TINY and gain > best and sure_enough(world, room):
+                        best, chosen, value, after = gain, place, tried, like
+            if answered(room):
+                break
+        if chosen < 0:
+            return False
+        move_one(world, room, row, chosen, value)
+        go(world, room, limit)
+        now = min(after, unlikeness(crowd, distances.square, distances.least))
+    return passes(crowd, distances.square, distances.least, limit)
+
+
+@kernel
+def price_donors(world, row, donors):
+    """What it costs to be like each of the people of the class, as far as a person may be."""
+    for someone in range(donors.cost.shape[0]):
+        cost = 0.0
+        for place in range(world.board.features.shape[0]):
+            if world.persons.ranges[row, place].free:
+                cost += price(world, row, place, clipped(world, row, place, world.crowd.values[someone, place]))
+        donors.cost[someone] = cost
+
+
+@kernel
+def cheapest_donors(donors):
+    """List the cheapest people who have not been listed, cheapest first; how many."""
+    kept = 0
+    for someone in range(donors.cost.shape[0]):
+        cost = donors.cost[someone]
+        if cost == np.inf or (kept == DONORS and cost >= donors.cost[donors.who[kept - 1]]):
+            continue
+        at = kept if kept < DONORS else DONORS - 1
+        while at > 0 and donors.cost[donors.who[at - 1]] > cost:
+            donors.who[at] = donors.who[at - 1]
+            at -= 1
+        donors.who[at] = someone
+        kept = min(kept + 1, DONORS)
+    for place in range(kept):
+        donors.cost[donors.who[place]] = np.inf
+    return kept
+
+
+@kernel
+def towards(world, room, row, someone):
+    """The move from home as far towards somebody as a person may go; False where that cannot be."""
+    move, values = room.move, world.crowd.values
+    stay(room)
+    for place in range(world.board.features.shape[0]):
+        value = clipped(world, row, place, values[someone, place])
+        if value != room.state.value[place]:
+            add_feature(world.board, world.persons, row, room.state, move, place, value)
+    return joined_by_rules(world.board, world.rules, world.persons, row, room.state, move)
+
+
+@kernel
+def ask_about_donors(world, room, row, listed):
+    """Who answers outside is asked about all who are listed at once."""
+    while world.models.outside:
+        for place in range(listed):
+            if towards(world, room, row, room.donors.who[place]):
+                sure_enough(world, room)
+        if answered(room):
+            return
+
+
+@kernel
+def from_donors(world, room, row, limit, best, cost):
+    """From the people of the class who are cheapest to be like; what the best point costs."""
+    home, starts, approached, walked = world.persons.origin[row], 0, 0, 0
+    price_donors(world, row, room.donors)
+    begin(world, room, row, home, limit)
+    for turn in range(world.crowd.values.shape[0] // DONORS + 1):
+        if turn == DONOR_TURNS and cost < np.inf:
+            return cost
+        listed = cheapest_donors(room.donors)
+        ask_about_donors(world, room, row, listed)
+        for place in range(listed):
+            if not towards(world, room, row, room.donors.who[place]):
+                continue
+            accepted, like = sure_enough(world, room), True
+            if not accepted and (cost < np.inf or walked == WALKS):
+                continue
+            if limit < np.inf:
+                like = resembles(world.crowd, room.distances, room.state, room.move, limit)
+            if not like and (not accepted or approached == WALKS):
+                continue
+            go(world, room, limit)
+            if not like:
+                approached += 1
+                like = approach(world, room, row, limit)
+            elif not accepted:
+                walked += 1
+                accepted = reach(world, room, row, limit, 1.0, np.inf, -1)
+            if accepted and like:
+                improve(world, room, row, limit, cost)
+                cost = keep_cheaper(room.state, best, cost)
+                starts += 1
+                if starts == STARTS:
+                    return cost
+            begin(world, room, row, home, limit)
+    return cost

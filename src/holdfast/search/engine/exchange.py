@@ -1,0 +1,252 @@
+"""One change for another, for less in all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at, total_cost
+from holdfast.search.engine.reach import reach
+from holdfast.search.engine.reduce import IMPROVEMENTS, reduce
+from holdfast.search.engine.scorers import sure
+from holdfast.search.engine.values import count_of_values, value_worth_a_look
+from holdfast.search.engine.world import (
+    answered,
+    begin,
+    forget,
+    go,
+    good,
+    like_move,
+    move_one,
+    move_two,
+    place_on_grid,
+    price,
+    stay,
+    unsure,
+)
+
+LEAST_SAVING = 1e-6
+# Of what a point costs, so much may be spent on the way to a cheaper one; and of the best so far, what costs more is
+# not bought anew: of one model, and of several, where every move takes longer.
+SPARE = 1.5, 1.1
+PROMISING = 1.3, 1.0
+
+
+@kernel
+def furthest(world, room, row, place, up, budget):
+    """How far on its grid a number may go for so much more; where it is, if nowhere."""
+    board, limits = world.board, world.persons.ranges[row, place]
+    feature, spent = board.features[place], room.state.cost[place]
+    here = place_on_grid(feature, limits, room.state.value[place])
+    end = limits.last if up else limits.first
+    if (up and end <= here) or (not up and end >= here):
+        return here
+    if price(world, row, place, number_at(board, feature, limits, end)) - spent <= budget:
+        return end
+    inside, outside = here, end
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if price(world, row, place, number_at(board, feature, limits, middle)) - spent <= budget:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+@kernel
+def swap(world, room, row, limit, given, back, place, value, least):
+    """What is saved if one feature goes back and another moves, and all is still as wanted; 0 where it is not."""
+    if not move_two(world, room, row, given, back, place, value):
+        return 0.0
+    saved = -extra_cost(room.state, room.move)
+    return saved if saved > least + TINY and good(world, room, limit) else 0.0
+
+
+@kernel
+def replacement(world, room, row, limit, given, back, place, budget, best):
+    """The value of another feature that saves most if one goes back, and what that saves; ``best`` at least, or 0."""
+    board = world.board
+    feature, limits = board.features[place], world.persons.ranges[row, place]
+    most, value = 0.0, 0.0
+    if not world.models.by_slopes:
+        most, value = replacement_by_values(world, room, row, limit, given, back, place, budget, best)
+        if not world.models.outside or feature.is_group:
+            return most, value
+    if feature.is_group:
+        for level in range(feature.size + 1):
+            if world.persons.levels[row, feature.group, level] and level != room.state.value[place]:
+                tried = np.float64(level)
+                if budget - (price(world, row, place, tried) - room.state.cost[place]) > max(best, most) + TINY:
+                    saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+                    if saved > 0:
+                        most, value = saved, tried
+        return most, value
+    for way in range(2):
+        far = furthest(world, room, row, place, way == 1, budget - max(best, most) - TINY)
+        near = place_on_grid(feature, limits, room.state.value[place])
+        first = True
+        while (first and far != near) or abs(far - near) > 1:  # the far end first, then halve the way
+            middle = far if first else (far + near) // 2
+            tried = number_at(board, feature, limits, middle)
+            saved = 0.0
+            forget(room)
+            if is_open(board, feature, tried):
+                saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+            if saved > 0:
+                most, value, far = saved, tried, middle
+            elif first or unsure(room):
+                break
+            else:
+                near = middle
+            first = False
+    return most, value
+
+
+@kernel
+def replacement_by_values(world, room, row, limit, given, back, place, budget, best):
+    """The same where every value is tried."""
+    board, state = world.board, room.state
+    feature, most, chosen = board.features[place], 0.0, 0.0
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
+            continue
+        least = max(best, most)
+        if budget - (price(world, row, place, value) - state.cost[place]) > least + TINY:
+            saved = swap(world, room, row, limit, given, back, place, value, least)
+            if saved > 0:
+                most, chosen = saved, value
+    return most, chosen
+
+
+@kernel
+def exchange(world, room, row, limit):
+    """One feature goes home and another moves instead, for less in all. Whether that was done."""
+    better, state = False, room.state
+    for given in range(world.board.features.shape[0]):
+        if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
+            continue
+        back = world.persons.ranges[row, given].home
+        if not move_one(world, room, row, given, back):
+            continue
+        budget = -extra_cost(state, room.move)
+        while True:
+            best, chosen, value = 0.0, np.int64(-1), 0.0
+            for place in range(world.board.features.shape[0]):
+                if place == given or budget <= TINY or not world.persons.ranges[row, place].free:
+                    continue
+                saved, tried = replacement(world, room, row, limit, given, back, place, budget, best)
+                if saved > best:
+                    best, chosen, value = saved, place, tried
+            if answered(room):
+                break
+        if chosen >= 0:
+            move_two(world, room, row, given, back, chosen, value)
+            go(world, room, limit)
+            better = True
+    return better
+
+
+@kernel
+def half_way(world, room, row, place):
+    """The dearest value of a feature that costs no more than half; home, if there is none."""
+    board, best, chosen = world.board, 0.0, world.persons.ranges[row, place].home
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        paid = price(world, row, place, value)
+        if (
+            best < paid
+            and paid <= room.state.cost[place] / 2
+            and (board.features[place].is_group or is_open(board, board.features[place], value))
+        ):
+            best, chosen = paid, value
+    return chosen
+
+
+@kernel
+def rebuild(world, room, row, limit):
+    """One feature goes back, whole or half of the way, and others buy anew what it had bought, for less in all.
+    Whether that was done."""
+    state, paid = room.state, total_cost(room.state)
+    most = SPARE[np.int64(world.models.place.shape[0] > 1)] * paid
+    for given in range(world.board.features.shape[0]):
+        if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
+            continue
+        home = world.persons.ranges[row, given].home
+        half = half_way(world, room, row, given)
+        for turn in range(3 if half != home else 2):
+            if not like_move(world, room, row, limit, given, half if turn == 2 else home):
+                continue
+            go(world, room, limit)
+            if reach(world, room, row, limit, 0.5 if turn == 1 else 1.0, most, given):
+                reduce(world, room, row, limit, -1)
+                if total_cost(state) < paid - LEAST_SAVING:
+                    return True
+            begin(world, room, row, room.before, limit)
+    return False
+
+
+@kernel
+def enlarge(world, room, row, limit):
+    """One feature goes further, and what that makes needless is given back, for less in all. Whether that was done."""
+    state, paid = room.state, total_cost(room.state)
+    stay(room)
+    now = sure(world.models, room.standing, state, room.move, world.target, -np.inf)
+    for place in range(world.board.features.shape[0]):
+        if not world.persons.ranges[row, place].free:
+            continue
+        for turn in range(2):
+            while True:
+                value = best_gain(world, room, row, place, now, paid, turn == 0)
+                if answered(room):
+                    break
+            if value == state.value[place] or not like_move(world, room, row, limit, place, value):
+                continue
+            go(world, room, limit)
+            reduce(world, room, row, limit, place)
+            reduce(world, room, row, limit, -1)
+            if total_cost(state) < paid - LEAST_SAVING:
+                return True
+            begin(world, room, row, room.before, limit)
+    return False
+
+
+@kernel
+def best_gain(world, room, row, place, now, most, for_its_cost):
+    """The value of a feature at which everybody is surest, for its cost or in all; where it is now, if at none."""
+    board, state = world.board, room.state
+    best, chosen = 0.0, state.value[place]
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        extra = price(world, row, place, value) - state.cost[place]
+        if (
+            extra <= TINY
+            or extra >= most
+            or not (board.features[place].is_group or is_open(board, board.features[place], value))
+        ):
+            continue
+        bound = now + best * (extra if for_its_cost else 1.0)
+        if not move_one(world, room, row, place, value):
+            continue
+        after = sure(world.models, room.standing, state, room.move, world.target, bound)
+        if after > bound:
+            best, chosen = (after - now) / (extra if for_its_cost else 1.0), value
+    return chosen
+
+
+@kernel
+def improve(world, room, row, limit, cost):
+    """To where no exchange is cheaper; where the best of all costs so much, and this no more than a promising part
+    above it, to where nothing bought anew is cheaper either."""
+    for _ in range(IMPROVEMENTS):
+        reduce(world, room, row, limit, -1)
+        if exchange(world, room, row, limit):
+            continue
+        several = np.int64(world.models.place.shape[0] > 1)
+        # A soft minimum asks everybody about nearly every move: what is bought anew then saves too little for its time.
+        if world.models.by_slopes or world.models.temperature > 0 or total_cost(room.state) > PROMISING[several] * cost:
+            return
+        for column in range(room.before.shape[0]):
+            room.before[column] = room.state.point[column]
+        if not rebuild(world, room, row, limit) and not enlarge(world, room, row, limit):
+            return

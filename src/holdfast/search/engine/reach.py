@@ -1,0 +1,331 @@
+"""To the class: round after round the move that gains most, for its cost or in all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.crowd import resembles
+from holdfast.search.engine.moves import TINY, extra_cost, is_open, total_cost
+from holdfast.search.engine.networks import slope_along
+from holdfast.search.engine.scorers import lead, sure
+from holdfast.search.engine.values import count_of_values, value_worth_a_look
+from holdfast.search.engine.world import ENOUGH, NEVER, TRIED, alike, answered, go, move_one, move_two, price, sure_here
+
+WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
+EACH = 3  # moves of one feature, of those that look best
+JUDGED = 6  # moves of a round that are compared with people
+ROUNDS = 16  # of `reach`, beside two for each feature
+CLIMBS = 6  # rounds in which many features move at a time
+
+
+@kernel
+def keep(tried, kept, rank, feature, value):
+    """Put a move among those that look best, ``EACH`` of a feature at most; how many there are."""
+    own, worst = 0, -1
+    for place in range(kept):
+        if tried.feature[place] == feature:
+            own += 1
+            worst = place
+    if own == EACH:  # it takes the place of the feature's last one
+        if rank <= tried.rank[worst]:
+            return kept
+        for place in range(worst, kept - 1):
+            tried.rank[place] = tried.rank[place + 1]
+            tried.feature[place] = tried.feature[place + 1]
+            tried.value[place] = tried.value[place + 1]
+        kept -= 1
+    elif kept == TRIED:
+        if rank <= tried.rank[kept - 1]:
+            return kept
+        kept -= 1
+    place = kept
+    while place > 0 and tried.rank[place - 1] < rank:
+        tried.rank[place] = tried.rank[place - 1]
+        tried.feature[place] = tried.feature[place - 1]
+        tried.value[place] = tried.value[place - 1]
+        place -= 1
+    tried.rank[place], tried.feature[place], tried.value[place] = rank, feature, value
+    return kept + 1
+
+
+@kernel
+def rank_of(now, change, extra, by_gain):
+    """How good a move is: what it gains, up to enough, for what it costs."""
+    if now == -np.inf:  # whatever it costs
+        return change
+    gain = min(now + change, 2 * ENOUGH) - now
+    if gain <= 0:
+        return change / (1 + abs(extra)) - 1e12  # a slope may be wrong: last rather than never
+    # Of moves that are worth the same, the longer.
+    return gain if by_gain else gain / max(extra, TINY) * (1 + 1e-6 * gain / (1 + gain))
+
+
+@kernel
+def look_at(world, room, row, kept, place, value, now, by_gain):
+    """One candidate: by the slopes, as if there were no relations."""
+    board, state = world.board, room.state
+    feature = board.features[place]
+    if value == state.value[place]:
+        return kept
+    extra = price(world, row, place, value) - state.cost[place]
+    if feature.is_group:
+        change = 0.0
+        for turn in range(2):
+            level = state.value[place] if turn == 0 else value
+            if level < feature.size:
+                column = board.columns_of_groups[feature.first + int(level)]
+                on, off = board.columns[column].on, board.columns[column].off
+                before, after = (on, off) if turn == 0 else (off, on)
+                change += slope_along(world.models.networks, room.standing.layers, column, before, after)
+    else:
+        if not is_open(board, feature, value):
+            return kept
+        change = slope_along(world.models.networks, room.standing.layers, feature.column, state.value[place], value)
+    return keep(room.tried, kept, rank_of(now, change, extra, by_gain), place, value)
+
+
+@kernel
+def candidates(world, room, row, now, by_gain):
+    """The moves that look best by the slopes; how many."""
+    kept = 0
+    for place in range(world.board.features.shape[0]):
+        limits = world.persons.ranges[row, place]
+        if not limits.free:
+            continue
+        kept = look_at(world, room, row, kept, place, limits.home, now, by_gain)
+        for turn in range(count_of_values(world, row, place)):
+            value = value_worth_a_look(world, room, row, place, turn, now)
+            kept = look_at(world, room, row, kept, place, value, now, by_gain)
+    return kept
+
+
+@kernel
+def take_any(world, room, row, limit, now):
+    """Where no move gains anything that looks good by the slopes: of all moves, the one that gains most. Whether there
+    is one."""
+    while True:
+        best, chosen, best_value = now + TINY, np.int64(-1), 0.0
+        for place in range(world.board.features.shape[0]):
+            if not world.persons.ranges[row, place].free:
+                continue
+            feature = world.board.features[place]
+            for turn in range(count_of_values(world, row, place)):
+                value = value_worth_a_look(world, room, row, place, turn, now)
+                if value == room.state.value[place] or not (feature.is_group or is_open(world.board, feature, value)):
+                    continue
+                if not move_one(world, room, row, place, value):
+                    continue
+                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
+                if after > best and alike(world, room, limit):
+                    best, chosen, best_value = after, place, value
+        if answered(room):
+            break
+    if chosen < 0:
+        return False
+    move_one(world, room, row, chosen, best_value)
+    go(world, room, limit)
+    return True
+
+
+@kernel
+def reach(world, room, row, limit, power, most, barred):
+    """To the class, for ``most`` at most: in every round the move that gains most for its cost to the power; one
+    feature is barred. Whether it got there."""
+    standing, state, move, tried = room.standing, room.state, room.move, room.tried
+    for _ in range(2 * world.board.features.shape[0] + ROUNDS + world.models.place.shape[0]):
+        now = lead(world.models, standing, state, move, world.target)
+        if now > ENOUGH:
+            return True
+        if world.models.by_slopes:
+            kept = asked_by_slopes(world, room, row, limit, now, power)
+        else:
+            kept = asked_about_all(world, room, row, limit, max(now, NEVER), power, most, barred)
+        chosen = choose(world, room, row, kept, limit)
+        if chosen < 0:
+            if not world.models.by_slopes:
+                return False
+            if not (take_any(world, room, row, limit, now) or take_pair(world, room, row, kept, limit, now)):
+                return False
+            continue
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        go(world, room, limit)
+    return sure_here(world, room)
+
+
+@kernel
+def asked_by_slopes(world, room, row, limit, now, power):
+    """The moves that look best by the slopes, with what they gain for their cost; how many."""
+    state, move, tried, by_gain = room.state, room.move, room.tried, power == 0
+    kept = candidates(world, room, row, now, by_gain)
+    while True:
+        most, best = 0.0, 0.0
+        for place in range(kept):
+            tried.rank[place] = -np.inf
+            if not move_one(world, room, row, tried.feature[place], tried.value[place]):
+                continue
+            if world.models.outside and not alike(world, room, limit):
+                continue
+            extra = max(extra_cost(state, move), TINY)
+            bound = now + max(WORTHWHILE * most, 0.0)
+            if limit == np.inf:
+                bound = max(bound, now + (best if by_gain else best * extra))
+            after = sure(world.models, room.standing, state, move, world.target, bound)
+            if after <= bound:
+                continue
+            gain = min(after, 2 * ENOUGH) - now
+            most = max(most, gain)
+            tried.rank[place] = gain if by_gain else gain / extra
+            best = max(best, tried.rank[place])
+        if answered(room):
+            return kept
+
+
+@kernel
+def to_power(extra, power):
+    extra = max(extra, TINY)
+    return 1.0 if power == 0 else extra if power == 1 else np.sqrt(extra)
+
+
+@kernel
+def asked_about_all(world, room, row, limit, now, power, most, barred):
+    """The same where there are no slopes: whatever may rank among the best is asked about."""
+    while True:
+        kept = scan_all(world, room, row, limit, now, power, most, barred)
+        if answered(room):
+            return kept
+
+
+@kernel
+def scan_all(world, room, row, limit, now, power, most, barred):
+    board, state, move, tried = world.board, room.state, room.move, room.tried
+    kept, spent = 0, total_cost(state)
+    enough = 1 if limit == np.inf else JUDGED  # moves that are wanted
+    for place in range(board.features.shape[0]):
+        feature = board.features[place]
+        if place == barred or not world.persons.ranges[row, place].free:
+            continue
+        for turn in range(-1, count_of_values(world, row, place)):
+            value = world.persons.ranges[row, place].home
+            if turn >= 0:
+                value = value_worth_a_look(world, room, row, place, turn, now)
+            if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
+                continue
+            worst = tried.rank[enough - 1] if kept >= enough else 0.0
+            extra = price(world, row, place, value) - state.cost[place]
+            if feature.related < 0 and (spent + extra > most or (2 * ENOUGH - now) / to_power(extra, power) <= worst):
+                continue
+            if not move_one(world, room, row, place, value):
+                continue
+            extra = extra_cost(state, move)
+            bound = now + max(worst * to_power(extra, power), TINY)
+            if spent + extra > most:
+                continue
+            after = sure(world.models, room.standing, state, move, world.target, bound)
+            if after > bound:
+                kept = keep(tried, kept, (min(after, 2 * ENOUGH) - now) / to_power(extra, power), place, value)
+    return kept
+
+
+@kernel
+def choose(world, room, row, kept, limit):
+    """The best of the moves that were asked about, that could be a person; -1 where there is none."""
+    tried = room.tried
+    for _ in range(JUDGED):
+        best, chosen = 0.0, np.int64(-1)
+        for place in range(kept):
+            if tried.rank[place] > best:
+                best, chosen = tried.rank[place], place
+        if chosen < 0 or limit == np.inf:
+            return chosen
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        if resembles(world.crowd, room.distances, room.state, room.move, limit):
+            return chosen
+        tried.rank[chosen] = -np.inf
+    return -1
+
+
+@kernel
+def take_pair(world, room, row, kept, limit, now):
+    """Where no move alone gains anything: the two that gain most together. Whether there are two."""
+    while True:
+        tried, best, one, two = room.tried, now + TINY, np.int64(-1), np.int64(-1)
+        for place in range(kept):
+            for other in range(place):
+                if tried.feature[place] == tried.feature[other]:
+                    continue
+                if not move_both(world, room, row, place, other):
+                    continue
+                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
+                if after > best and alike(world, room, limit):
+                    best, one, two = after, place, other
+        if answered(room):
+            break
+    if one < 0:
+        return False
+    move_both(world, room, row, one, two)
+    go(world, room, limit)
+    return True
+
+
+@kernel
+def move_both(world, room, row, place, other):
+    tried = room.tried
+    return move_two(
+        world, room, row, tried.feature[place], tried.value[place], tried.feature[other], tried.value[other]
+    )
+
+
+@kernel
+def climb(world, room, row, limit):
+    """To the class by whatever gains, many features at a time: where small steps lead nowhere. Whether it got there."""
+    tried = room.tried
+    for _ in range(CLIMBS):
+        now = lead(world.models, room.standing, room.state, room.move, world.target)
+        if now > ENOUGH:
+            return True
+        kept, moved = candidates(world, room, row, -np.inf, True), False
+        for place in range(kept):
+            feature = tried.feature[place]
+            taken = False
+            for earlier in range(place):
+                taken = taken or tried.feature[earlier] == feature
+            if taken or not tried.rank[place] > TINY:
+                continue
+            if move_one(world, room, row, feature, tried.value[place]) and alike(world, room, limit):
+                go(world, room, limit)
+                moved = True
+        if not moved:
+            return False
+    return sure_here(world, room)
+
+
+@kernel
+def rise(world, room, row, limit):
+    """To where the score is highest: in every round the move that gains most."""
+    state, move, tried = room.state, room.move, room.tried
+    for _ in range(2 * world.board.features.shape[0] + ROUNDS):
+        now = lead(world.models, room.standing, state, move, world.target)
+        kept = candidates(world, room, row, -np.inf, True)
+        while True:
+            best, chosen = now + TINY, np.int64(-1)
+            for place in range(kept):
+                if move_one(world, room, row, tried.feature[place], tried.value[place]) and alike(world, room, limit):
+                    after = sure(world.models, room.standing, state, move, world.target, best)
+                    if after > best:
+                        best, chosen = after, np.int64(place)
+            if answered(room):
+                break
+        if chosen < 0:
+            return
+        move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
+        go(world, room, limit)
+
+
+@kernel
+def walk(world, room, row, limit, way):
+    """To the class by gain for its cost, by gain, or by all gains at once."""
+    if world.models.by_slopes and way == 2:
+        return climb(world, room, row, limit)
+    power = 1.0 - way / 2 if not world.models.by_slopes else 1.0 - way
+    return reach(world, room, row, limit, power, np.inf, -1)

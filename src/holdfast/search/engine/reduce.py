@@ -1,0 +1,117 @@
+"""Back towards home, as far as all that is wanted stays true."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at
+from holdfast.search.engine.values import count_of_values, value_worth_a_look
+from holdfast.search.engine.world import answered, forget, go, good, move_one, place_on_grid, price, unsure
+
+IMPROVEMENTS = 40  # of one start, at most
+
+
+@kernel
+def nearer(world, room, row, limit, place):
+    """The value of a feature that saves most and keeps all that is wanted, and what it saves; 0 for nothing."""
+    board, state = world.board, room.state
+    feature, limits = board.features[place], world.persons.ranges[row, place]
+    best, value = 0.0, state.value[place]
+    forget(room)
+    if move_one(world, room, row, place, limits.home):
+        saved = -extra_cost(state, room.move)
+        if saved > TINY and good(world, room, limit):
+            return limits.home, saved
+        if unsure(room):
+            return value, best
+    if not world.models.by_slopes:
+        value, best = nearer_by_values(world, room, row, limit, place)
+        if not world.models.outside or feature.is_group or unsure(room):
+            return value, best
+    # A number lies between where it is, which will do, and home, which will not: halve the way.
+    far, near = 0, 0
+    if not feature.is_group:
+        far = place_on_grid(feature, limits, value)
+        near = place_on_grid(feature, limits, limits.home)
+        if feature.step <= 0 and abs(far - near) > 4096:
+            near += int(np.sign(far - near))
+    turn = 0
+    while (feature.is_group and turn <= feature.size) or (not feature.is_group and abs(far - near) > 1):
+        middle = turn if feature.is_group else (far + near) // 2
+        turn += 1
+        if feature.is_group:
+            tried = np.float64(middle)
+            possible = world.persons.levels[row, feature.group, middle] and tried != state.value[place]
+            possible = possible and price(world, row, place, tried) < state.cost[place] - TINY
+        else:
+            tried = number_at(board, feature, limits, middle)
+            possible = is_open(board, feature, tried)
+        fits = False
+        if possible and move_one(world, room, row, place, tried):
+            saved = -extra_cost(state, room.move)
+            if saved > best + TINY and good(world, room, limit):
+                best, value, fits = saved, tried, True
+        if unsure(room) and not feature.is_group:
+            break
+        if fits:
+            far = middle
+        else:
+            near = middle
+    return value, best
+
+
+@kernel
+def nearer_by_values(world, room, row, limit, place):
+    """The same where less may do, though more does not: every value is tried."""
+    board, state = world.board, room.state
+    feature, best, chosen = board.features[place], 0.0, state.value[place]
+    for turn in range(count_of_values(world, row, place)):
+        value = value_worth_a_look(world, room, row, place, turn, 0.0)
+        if state.cost[place] - price(world, row, place, value) <= best + TINY:
+            continue
+        if (feature.is_group or is_open(board, feature, value)) and move_one(world, room, row, place, value):
+            saved = -extra_cost(state, room.move)
+            if saved > best + TINY and good(world, room, limit):
+                best, chosen = saved, value
+    return chosen, best
+
+
+@kernel
+def reduce(world, room, row, limit, barred):
+    """Cheaper: in every round the move of one feature that saves most; one feature is barred."""
+    for _ in range(IMPROVEMENTS):
+        while True:
+            most, chosen, value = TINY, np.int64(-1), 0.0
+            for place in range(world.board.features.shape[0]):
+                if room.state.cost[place] > most and place != barred and world.persons.ranges[row, place].free:
+                    tried, saved = nearer(world, room, row, limit, place)
+                    if saved > most:
+                        most, chosen, value = saved, place, tried
+            if answered(room):
+                break
+        if chosen < 0:
+            return
+        move_one(world, room, row, chosen, value)
+        go(world, room, limit)
+
+
+@kernel
+def prune(world, room, row, limit):
+    """Whole features go home that need not change: in every round the one that saves most."""
+    for _ in range(world.board.features.shape[0]):
+        while True:
+            most, chosen = TINY, np.int64(-1)
+            for place in range(world.board.features.shape[0]):
+                limits = world.persons.ranges[row, place]
+                if not limits.free or not move_one(world, room, row, place, limits.home):
+                    continue
+                saved = -extra_cost(room.state, room.move)
+                if saved > most and good(world, room, limit):
+                    most, chosen = saved, np.int64(place)
+            if answered(room):
+                break
+        if chosen < 0:
+            return
+        move_one(world, room, row, chosen, world.persons.ranges[row, chosen].home)
+        go(world, room, limit)

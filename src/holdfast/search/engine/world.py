@@ -1,0 +1,210 @@
+"""What a search of one person reads and writes, and moves as it asks about them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.search.engine.board import Board, Floats, Integers, Persons
+from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.crowd import Crowd, Distances, distances_of, follow, measure, resembles
+from holdfast.search.engine.moves import (
+    Move,
+    State,
+    index_of,
+    make,
+    move_of,
+    place_at,
+    price_of,
+    propose,
+    propose_two,
+    state_of,
+    total_cost,
+)
+from holdfast.search.engine.outside import UNSURE, Notes, all_heard
+from holdfast.search.engine.rules import Rules
+from holdfast.search.engine.scorers import Models, Standing, listen, stand_after, stand_at, standing_of, sure
+
+NEVER = -1e100  # a score of somebody who agrees with nothing
+ENOUGH = 1.5e-4  # a score that rounding does not bring below what is asked for
+TRIED = 24  # moves that are asked about in a round of `reach`, of those that look best by the slopes
+DONORS = 96  # people of the class who are tried at a time
+CHEAPEST, REPAIRED, RISEN, PRUNED = range(4)  # what is wanted of a search; see `search_person`
+
+
+class Tried(NamedTuple):
+    """Moves that look best, best first."""
+
+    rank: Floats
+    feature: Integers
+    value: Floats
+
+
+class Donors(NamedTuple):
+    """People of the class, cheapest first."""
+
+    cost: Floats  # (m,) of everybody; infinite who has been listed
+    who: Integers
+
+
+class World(NamedTuple):
+    """What is the same for everybody who wants the same class."""
+
+    board: Board
+    rules: Rules
+    models: Models
+    crowd: Crowd
+    persons: Persons
+    target: int
+    goal: int
+
+
+class Room(NamedTuple):
+    """What a thread writes to."""
+
+    state: State
+    move: Move
+    standing: Standing
+    distances: Distances
+    tried: Tried
+    donors: Donors
+    start: Floats  # (d,) where a search begins
+    before: Floats  # (d,) where to come back to
+
+
+def room_of(world: World, notes: Notes | None = None) -> Room:
+    """For one thread; ``notes`` are those of the person, where a model is asked outside."""
+    board = world.board
+    return Room(
+        state_of(board),
+        move_of(board, world.rules),
+        standing_of(world.models, notes),
+        distances_of(world.crowd),
+        tried_of(),
+        donors_of(world.crowd),
+        np.zeros(len(board.columns)),
+        np.zeros(len(board.columns)),
+    )
+
+
+def tried_of() -> Tried:
+    return Tried(np.zeros(TRIED), np.zeros(TRIED, np.int64), np.zeros(TRIED))
+
+
+def donors_of(crowd: Crowd) -> Donors:
+    return Donors(np.zeros(len(crowd.values)), np.zeros(DONORS, np.int64))
+
+
+@kernel
+def move_one(world, room, row, feature, value):
+    """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
+    return propose(world.board, world.rules, world.persons, row, room.state, room.move, feature, value)
+
+
+@kernel
+def move_two(world, room, row, one, value, two, other):
+    return propose_two(world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other)
+
+
+@kernel
+def price(world, row, feature, value):
+    return price_of(world.board, world.persons, row, feature, value)
+
+
+@kernel
+def sure_enough(world, room):
+    """Whether everybody who must agrees after the move; whoever objects has a say in what is tried next."""
+    if sure(world.models, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH:
+        return True
+    listen(world.models, room.standing, room.standing.order[0])
+    return False
+
+
+@kernel
+def sure_here(world, room):
+    """Whether everybody who must agrees where a person is."""
+    stay(room)
+    while True:
+        found = sure_enough(world, room)
+        if answered(room):
+            return found
+
+
+@kernel
+def answered(room):
+    """Whether a scan knew all that it asked; else it knows more now, and is made again."""
+    return all_heard(room.standing.notes)
+
+
+@kernel
+def unsure(room):
+    """Whether the last point that was asked about since `forget` waits for its score."""
+    return room.standing.notes.counts[UNSURE] > 0
+
+
+@kernel
+def forget(room):
+    room.standing.notes.counts[UNSURE] = 0
+
+
+@kernel
+def alike(world, room, limit):
+    """Whether the point after the move could be a person."""
+    return limit == np.inf or resembles(world.crowd, room.distances, room.state, room.move, limit)
+
+
+@kernel
+def good(world, room, limit):
+    """Whether it is all that is wanted; who answers outside is not asked about what nobody is like."""
+    if world.models.outside and not alike(world, room, limit):
+        return False
+    return sure_enough(world, room) and (world.models.outside or alike(world, room, limit))
+
+
+@kernel
+def go(world, room, limit):
+    """Make the move, and keep up to date what depends on it."""
+    if limit < np.inf:
+        follow(world.crowd, room.distances, room.state, room.move)
+    make(world.board, room.state, room.move)
+    stand_after(world.models, room.standing, room.state, room.move)
+
+
+@kernel
+def stay(room):
+    """The move that changes nothing."""
+    room.move.counts[0] = 0
+    room.move.counts[1] = 0
+
+
+@kernel
+def place_on_grid(feature, limits, value):
+    """The place of a value among those that a person may have; one before the first, or behind the last, if outside."""
+    return min(max(index_of(feature, limits, value), limits.first - 1), limits.last + 1)
+
+
+@kernel
+def like_move(world, room, row, limit, place, value):
+    """Write down a move after which a person is like people; False where that cannot be."""
+    return move_one(world, room, row, place, value) and alike(world, room, limit)
+
+
+@kernel
+def begin(world, room, row, point, limit):
+    """Put a person at a valid point, and all that depends on it."""
+    place_at(world.board, world.persons, row, room.state, point)
+    stand_at(world.models, room.standing, room.state)
+    if limit < np.inf:
+        measure(world.crowd, room.distances, room.state.point)
+
+
+@kernel
+def keep_cheaper(state, best, cost):
+    """The cheaper of the best point so far and this one; what it costs."""
+    own = total_cost(state)
+    if own >= cost:
+        return cost
+    for column in range(best.shape[0]):
+        best[column] = state.point[column]
+    return own
