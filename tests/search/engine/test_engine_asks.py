@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -140,7 +141,11 @@ def test_questions_of_many_people_go_out_together_and_none_asks_for_too_much(wor
     assert len(own.sizes) < sum(own.sizes) / 20
 
 
-def test_an_error_of_the_model_ends_all_searches(world):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(OSError("the model's server is gone"), "server is gone"), (KeyboardInterrupt("Ctrl-C"), "Ctrl-C")],
+)
+def test_an_error_of_the_model_and_ctrl_c_end_all_searches(world, error, told):
     _, encoding, family, x = world
     x, own = x[:30], Counted(family[0])
     model = as_model(own, encoding, takes="encoded")
@@ -150,13 +155,16 @@ def test_an_error_of_the_model_ends_all_searches(world):
     def fails(rows):
         calls.append(len(rows))
         if len(calls) > 3:
-            raise OSError("the model's server is gone")
+            raise error
         return working(rows)
 
     assert model.learned is not None
     own.model = fails
-    with pytest.raises(ValueError, match="server is gone"):
+    with pytest.raises(ValueError if isinstance(error, OSError) else KeyboardInterrupt, match=told):
         MinCost(norm=1)(model, x, target, encoding.space)
+    deadline = time.monotonic() + 60
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert threading.active_count() == before
     own.model = working
     assert MinCost(norm=1)(model, x, target, encoding.space).found.any()

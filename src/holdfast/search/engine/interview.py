@@ -100,9 +100,8 @@ class _Round:
         except BaseException:
             self._end(running, waiting)
             raise
-        finally:
-            for thread in threads:
-                thread.join()
+        for thread in threads:
+            thread.join()
 
     def _end(self, running: int, waiting: list[int]) -> None:
         """Let every search end: nobody may ask any more, and whatever was asked is refused."""
