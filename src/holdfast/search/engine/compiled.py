@@ -102,7 +102,7 @@ def announced(function: Any) -> Iterator[None]:
     waits = not function.signatures and not any(cache_folder().rglob(f"*.{function.__name__}-*.nbi"))
     start = time.perf_counter()
     if waits:
-        LOG.warning("compiling the search for this machine: about fifteen seconds, once")
+        LOG.warning("compiling the search for this machine: about twenty seconds, once")
     yield
     if waits:
         LOG.info("compiled in %.0f s, kept in %s", time.perf_counter() - start, cache_folder())
