@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import Protocol
@@ -37,43 +38,35 @@ class Answers(Protocol):
         ...
 
 
-def interview(
-    worlds: Callable[[int], Sequence[World]],
-    people: Integers,
-    answers: Answers,
-    calls: Integers,
-    points: Floats,
-    costs: Floats,
-) -> None:
-    """Search for these people, each in one world after another.
+@dataclass(frozen=True, eq=False)
+class Interview:
+    """Who is asked, and what is known of everybody so far: brought up to date as people are searched for."""
 
-    Of everybody, the last three say how many calls are left, the point so far, and what it costs: they are brought up
-    to date.
-    """
-    for start in range(0, len(people), PEOPLE_AT_ONCE):
-        _Round(worlds, people[start : start + PEOPLE_AT_ONCE], answers, calls, points, costs).run()
+    worlds: Callable[[int], Sequence[World]]  # in which each person is searched for, one after another
+    answers: Answers
+    calls: Integers  # (n,) that are left
+    points: Floats  # (n, d) so far
+    costs: Floats  # (n,) of these points
+
+    def __call__(self, people: Integers) -> None:
+        """Search for some people."""
+        for start in range(0, len(people), PEOPLE_AT_ONCE):
+            _Round(self, people[start : start + PEOPLE_AT_ONCE]).run()
 
 
 class _Round:
-    def __init__(
-        self,
-        worlds: Callable[[int], Sequence[World]],
-        people: Integers,
-        answers: Answers,
-        calls: Integers,
-        points: Floats,
-        costs: Floats,
-    ) -> None:
-        self.people, self.answers, self.calls, self.points, self.costs = people, answers, calls, points, costs
-        self.worlds = [worlds(int(person)) for person in people]
+    """The people whose questions go out together."""
+
+    def __init__(self, interview: Interview, people: Integers) -> None:
+        self.interview, self.people = interview, people
+        self.worlds = [interview.worlds(int(person)) for person in people]
         self.turns = Semaphore(most_threads())  # of those that compute
         self.stopped = SimpleQueue[tuple[int, BaseException | bool | None]]()  # who waits, is done, or failed
         self.told = [Lock() for _ in people]
         self.wait = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._wait)
         address = ctypes.cast(self.wait, ctypes.c_void_p).value or 0
-        self.notes = [
-            notes_of(points.shape[1], int(calls[person]), address, place) for place, person in enumerate(people)
-        ]
+        columns, calls = interview.points.shape[1], interview.calls
+        self.notes = [notes_of(columns, int(calls[person]), address, place) for place, person in enumerate(people)]
 
     def run(self) -> None:
         """Until everybody is done. An error of the model, or Ctrl-C, ends all searches first."""
@@ -96,7 +89,7 @@ class _Round:
                 self._answer([self.notes[place] for place in sorted(waiting)])
                 while waiting:
                     self.told[waiting.pop()].release()
-            self.calls[self.people] -= [notes.counts[ASKED] for notes in self.notes]
+            self.interview.calls[self.people] -= [notes.counts[ASKED] for notes in self.notes]
         except BaseException:
             self._end(running, waiting)
             raise
@@ -128,7 +121,7 @@ class _Round:
         try:
             for world in self.worlds[place]:
                 room = room_of(world, self.notes[place])
-                search_rows(world, room, self.people[place : place + 1], self.points, self.costs)
+                search_rows(world, room, self.people[place : place + 1], self.interview.points, self.interview.costs)
         except BaseException as error:
             failed = error
         self.turns.release()
@@ -146,13 +139,13 @@ class _Round:
         """Tell everybody who waits what they asked for."""
         slopes = [notes for notes in waiting if notes.counts[SLOPE]]
         if slopes:
-            told = self.answers.slopes(self._who(slopes), _points(slopes))
+            told = self.interview.answers.slopes(self._who(slopes), _points(slopes))
             for notes, slope in zip(slopes, told.double().cpu().numpy(), strict=True):
                 notes.slopes[:] = slope
         # Where slopes are asked for, the score is mostly known from the move that led there.
         unknown = [notes for notes in waiting if not notes.counts[SLOPE] or np.isnan(notes.scores[notes.slots[0]])]
         if unknown:
-            scores = self.answers.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
+            scores = self.interview.answers.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
             scores = np.where(np.isnan(scores), -np.inf, scores)
             begin = 0
             for notes in unknown:

@@ -197,7 +197,7 @@ class _Search:
         """Search for some of the people: among those of the space, or else from known rows."""
         from holdfast.search.engine.compiled import announced
         from holdfast.search.engine.crowd import crowd_of, crowd_of_rows
-        from holdfast.search.engine.interview import interview
+        from holdfast.search.engine.interview import Interview
         from holdfast.search.engine.person import search_rows
         from holdfast.search.engine.world import World
 
@@ -216,7 +216,7 @@ class _Search:
                 for label, own in worlds.items()
             }
             with announced(search_rows):
-                interview(lambda row: turns[self.target[row]], rows, self.answers, self.calls, self.points, self.costs)
+                Interview(lambda row: turns[self.target[row]], self.answers, self.calls, self.points, self.costs)(rows)
             return
         with announced(search_rows):
             for row in rows[:1]:  # which compiles
