@@ -13,7 +13,8 @@ counterfactual and one of 200 judges in which the judge invalidates it, with a 9
 is the cost on the rows that both find, over that of the cheapest point from any of the searches that 99 % of the judges
 accept; the oracle's own searches may see the judges.
 
-speed: a promise of 5 % for 100 rows is timed twice, as it is and with everybody searched anew at each value of the knob.
+speed: a promise of 5 % for 100 rows is timed twice, as it is, and with everybody searched anew at each value of the
+knob.
 """
 
 from __future__ import annotations
