@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -132,6 +133,29 @@ def test_trees_and_networks_together_say_what_each_of_them_says(settings, mixed)
         early, full, _, _ = asked(together, space.to(x), x, target, seed=6, bound=bound)
         clear = ((full - bound).abs() > 1e-3) & ~torch.from_numpy(early).isnan()
         assert ((torch.from_numpy(early) > bound) == (full > bound))[clear].all()
+
+
+@pytest.mark.parametrize("split", [0, -1])
+def test_a_split_that_tells_only_missing_numbers_apart(split):
+    """Every number goes left, or right, whatever it is; a missing one the other way."""
+    names = [feature.name for feature in TREES.schema.features]
+    place, plain = names.index("rating"), grown(3, trees=9, used=6)
+    free = plain.feature == place
+    root = np.isin(np.arange(len(plain.feature)), plain.roots) | free
+    ensemble = replace(
+        plain,
+        edges=tuple(np.empty(0) if at == place else own for at, own in enumerate(plain.edges)),
+        feature=np.where(root, place, plain.feature).astype(np.int32),
+        split=np.where(root, split, plain.split).astype(np.int32),
+        missing_left=np.where(root, split < 0, plain.missing_left),
+    )
+    model = deployed(ensemble)
+    x, space = TREES.encode(TREES.known), TREES.space.without_people()
+    together = Rehearsed(Family.from_models([deployed(grown(4, trees=9, used=6))])).least_sure(model)
+    found, full, _, _ = asked(together, space.to(x), x, other_class(model, x), seed=5, bound=-np.inf)
+    there = ~np.isnan(found)
+    assert there.mean() > 0.8
+    torch.testing.assert_close(torch.from_numpy(found)[there], full[there], atol=2e-4, rtol=2e-4)
 
 
 def test_sweeps_of_a_feature_beside_another_say_what_the_trees_say():

@@ -53,6 +53,7 @@ GROWN = np.dtype(
 )
 READING = np.dtype(
     [
+        ("by_levels", np.bool_),  # its values are levels, in one column each or in one for all
         ("counts", np.bool_),  # a column that counts levels: as its level, and not as a number
         ("levels", np.int64),
         ("shift", np.float64),
@@ -246,6 +247,7 @@ def _readings(encoding: Encoding, board: Board, place_of: Integers) -> Records:
     for number, (feature, _) in enumerate(encoding.places):
         place = place_of[number]
         own, reading = board.features[place], readings[place]
+        reading["by_levels"] = not feature.is_numeric
         if own["is_group"]:
             continue
         reading["shift"], reading["scale"] = own["shift"], own["scale"]
@@ -401,12 +403,12 @@ def reading_of(forest, place, value):
 @kernel
 def rank_of(forest, member, place, read):
     """How many of a member's thresholds of a feature a number exceeds, -1 for a missing one; a level is itself."""
-    use = member * forest.readings.shape[0] + place
-    low, high = forest.first_cut[use], forest.first_cut[use + 1]
-    if low == high:  # of levels, or no tree asks for it
-        return np.int64(-1) if read != read else np.int64(read)
     if read != read:
         return np.int64(-1)
+    if forest.readings[place].by_levels:
+        return np.int64(read)
+    use = member * forest.readings.shape[0] + place
+    low, high = forest.first_cut[use], forest.first_cut[use + 1]
     first = low
     while low < high:
         middle = (low + high) // 2
