@@ -116,6 +116,17 @@ def family(rows: tuple[Tensor, Tensor]) -> Family:
     return train(x, y, Recipe((16, 8), epochs=30, batch=16), changes)
 
 
+@pytest.fixture(scope="session")
+def trained_census() -> tuple[pd.DataFrame, Encoding, Family, Tensor]:
+    """A census with every kind of relation, and small networks: the deployed one, then four seeds."""
+    from census import CENSUS, census
+
+    table = census(400, seed=1)
+    encoding = Encoding.fit(table, CENSUS)
+    x, y = encoding.encode(table), encoding.labels(table)
+    return table, encoding, train(x, y, Recipe((12,), epochs=12), [Retraining(), *seeds(4, start=10)]), x
+
+
 def missing(what: str) -> None:
     reason = f"{what} is not below {data_folder()}; point HOLDFAST_DATA at a folder that has it"
     if os.environ.get("HOLDFAST_REQUIRE_DATA") == "1":

@@ -300,8 +300,6 @@ class Explainer:
         own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
         if method is not None:
             own = self._fitted(own)
-        with threads_at_most(self.workers):
-            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, knobs)
         decided = {
             "method": rule,
             "settings": repr(own),
@@ -316,6 +314,7 @@ class Explainer:
             **self._decided(),
         }
         with threads_at_most(self.workers):
+            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, knobs)
             return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
 
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:

@@ -24,7 +24,7 @@ from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.pipeline import named
-from holdfast.search.plans import Plans, norm_of
+from holdfast.search.plans import Plans, one_plan_each
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance, bar
 
@@ -188,9 +188,7 @@ def search_promised(
     )
     if result.counterfactuals is None:
         return Outcome(_nothing(question), _nothing(question), result)
-    found = result.plans
-    if found is None:
-        found = Plans((result.counterfactuals,), result.counterfactuals.cost(norm_of(result.method))[:, None])
+    found = one_plan_each(result.counterfactuals, result.method) if result.plans is None else result.plans
     return Outcome(_answers(found, torch.arange(len(question.x))), _nothing(question), result)
 
 

@@ -277,6 +277,11 @@ def _repeats(kept: Tensor) -> Tensor:
     return same.tril(-1).any(2)
 
 
+def one_plan_each(answer: Counterfactuals, method: Method) -> Plans:
+    """What a method found, as one plan for each person."""
+    return Plans((answer,), answer.cost(norm_of(method))[:, None])
+
+
 def norm_of(method: Any) -> int:
     """The norm that a method makes small, or the one that its first step does; 1 where it has none."""
     for name in ("norm", "method", "search"):

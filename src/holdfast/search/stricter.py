@@ -1,7 +1,7 @@
-"""A search that asks for more than one before it: what was found before, and not found, is made use of.
+"""A search again with the knob turned further, which makes use of what the last one found.
 
-Whoever had nothing then has nothing now, and whose point is good enough now too has no cheaper one. Only the others are
-searched for again.
+A person for whom the last search found nothing has nothing now. A point that is good enough for this search too is
+kept: a stricter search finds none that is cheaper. Only the other people are searched for again.
 """
 
 from __future__ import annotations

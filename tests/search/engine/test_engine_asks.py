@@ -9,37 +9,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from census import CENSUS, census
+from census import CENSUS
 from people_checks import violations
 from torch import nn
 
 from holdfast import (
-    Encoding,
     MinCost,
-    Recipe,
     Rehearsed,
-    Retraining,
     Sparse,
     as_model,
     assess,
     other_class,
     predict,
-    seeds,
-    train,
 )
 from holdfast.models.scores import log_odds, margin
 from holdfast.search.engine.search import cheapest, pruned, repaired, risen, wanted_of
 from holdfast.search.gradients import LEAST_SCORE, Ball
 from holdfast.search.task import Task
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A census with every kind of relation, networks, and people who want the other class."""
-    table = census(400, seed=1)
-    encoding = Encoding.fit(table, CENSUS)
-    x, y = encoding.encode(table), encoding.labels(table)
-    return table, encoding, train(x, y, Recipe((12,), epochs=12), [Retraining(), *seeds(4, start=10)]), x
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +50,8 @@ class Unreadable(nn.Module):
 
 @pytest.mark.parametrize("people", [False, True])
 @pytest.mark.parametrize("rehearsed", [False, True])
-def test_a_network_gets_the_same_plans_from_both_drivers(world, people, rehearsed):
-    _, encoding, family, x = world
+def test_a_network_gets_the_same_plans_from_both_drivers(trained_census, people, rehearsed):
+    _, encoding, family, x = trained_census
     x, model = x[:40], family[0]
     space = encoding.space if people else encoding.space.without_people()
     target = other_class(model, x)
@@ -84,8 +70,8 @@ def test_a_network_gets_the_same_plans_from_both_drivers(world, people, rehearse
     assert abs(asked.cost(1)[both].mean() / compiled.cost(1)[both].mean() - 1) < 0.02
 
 
-def test_what_is_asked_about_breaks_no_rule(world):
-    table, encoding, family, x = world
+def test_what_is_asked_about_breaks_no_rule(trained_census):
+    table, encoding, family, x = trained_census
     x, model = x[:40], Unreadable(family[0])
     target = other_class(model, x)
     answer = MinCost(norm=1)(model, x, target, encoding.space)
@@ -97,8 +83,8 @@ def test_what_is_asked_about_breaks_no_rule(world):
     assert encoding.space.people.to(x).plausible(kept.point, kept.target, kept.origin).all()
 
 
-def test_a_persons_plan_depends_on_nobody_else(world):
-    _, encoding, _, x = world
+def test_a_persons_plan_depends_on_nobody_else(trained_census):
+    _, encoding, _, x = trained_census
     weight = torch.linspace(-1, 1, x.shape[1])
 
     def model(x):
@@ -128,8 +114,8 @@ class Counted:
             return self.model(torch.as_tensor(np.asarray(x), dtype=torch.float32)).softmax(1).numpy()
 
 
-def test_questions_of_many_people_go_out_together_and_none_asks_for_too_much(world):
-    _, encoding, family, x = world
+def test_questions_of_many_people_go_out_together_and_none_asks_for_too_much(trained_census):
+    _, encoding, family, x = trained_census
     x, own = x[:60], Counted(family[0])
     model = as_model(own, encoding, takes="encoded")
     target = other_class(model, x)
@@ -145,8 +131,8 @@ def test_questions_of_many_people_go_out_together_and_none_asks_for_too_much(wor
     ("error", "told"),
     [(OSError("the model's server is gone"), "server is gone"), (KeyboardInterrupt("Ctrl-C"), "Ctrl-C")],
 )
-def test_an_error_of_the_model_and_ctrl_c_end_all_searches(world, error, told):
-    _, encoding, family, x = world
+def test_an_error_of_the_model_and_ctrl_c_end_all_searches(trained_census, error, told):
+    _, encoding, family, x = trained_census
     x, own = x[:30], Counted(family[0])
     model = as_model(own, encoding, takes="encoded")
     target, before = other_class(model, x), threading.active_count()
@@ -241,8 +227,8 @@ def test_nothing_moves_where_nothing_may(task):
     assert torch.equal(repaired(stuck, task.origin + 1), task.origin)
 
 
-def test_whoever_has_the_class_stays(world):
-    _, encoding, family, x = world
+def test_whoever_has_the_class_stays(trained_census):
+    _, encoding, family, x = trained_census
     model = Unreadable(family[0])
     answer = MinCost(norm=1)(model, x[:10], predict(model, x[:10]), encoding.space)
     assert torch.equal(answer.point, x[:10])

@@ -29,7 +29,6 @@ from holdfast import (
     merged,
     other_class,
     predict,
-    seeds,
     train,
 )
 from holdfast.models.scores import AtLeast, log_odds, margin, probability
@@ -37,20 +36,10 @@ from holdfast.search.engine.search import wanted_of
 from holdfast.utils.threads import threads_at_most
 
 
-@pytest.fixture(scope="module")
-def world():
-    """A census with every kind of relation, networks, and people who want the other class."""
-    table = census(400, seed=1)
-    encoding = Encoding.fit(table, CENSUS)
-    x, y = encoding.encode(table), encoding.labels(table)
-    family = train(x, y, Recipe((12,), epochs=12), [Retraining(), *seeds(4, start=10)])
-    return table, encoding, family, x
-
-
 @few_or_many("people", 60, 400)
 @pytest.mark.parametrize("rehearsed", [False, True])
-def test_plans_break_no_rule_and_the_models_agree(world, people, rehearsed):
-    table, encoding, family, x = world
+def test_plans_break_no_rule_and_the_models_agree(trained_census, people, rehearsed):
+    table, encoding, family, x = trained_census
     x, model = x[:people], family[0]
     target = other_class(model, x)
     method = Rehearsed(family[1:]) if rehearsed else MinCost(norm=1)
@@ -66,8 +55,8 @@ def test_plans_break_no_rule_and_the_models_agree(world, people, rehearsed):
     assert encoding.space.people.to(x).plausible(kept.point, kept.target, kept.origin).all()
 
 
-def test_the_same_bits_for_any_company_and_number_of_threads(world):
-    _, encoding, family, x = world
+def test_the_same_bits_for_any_company_and_number_of_threads(trained_census):
+    _, encoding, family, x = trained_census
     x, model, method = x[:40], family[0], Rehearsed(family[1:], temperature=0.2)
     target = other_class(model, x)
     with threads_at_most(1):
@@ -132,8 +121,8 @@ def test_among_all_points_of_a_small_world_the_cheapest_is_found(seed, norm):
     assert ratio.mean() < 1.02
 
 
-def test_what_cannot_be_read_and_another_score_is_left_to_other_searches(world):
-    _, _, family, _ = world
+def test_what_cannot_be_read_and_another_score_is_left_to_other_searches(trained_census):
+    _, _, family, _ = trained_census
     assert wanted_of(family[0], margin) is not None
     assert wanted_of(family[0], log_odds) is not None
     assert wanted_of(family[0], AtLeast(margin, 0.1)) is not None
@@ -144,8 +133,8 @@ def test_what_cannot_be_read_and_another_score_is_left_to_other_searches(world):
     assert wanted_of(merged(three, ((0,), (1, 2))), margin) is not None
 
 
-def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(world):
-    table, encoding, family, x = world
+def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(trained_census):
+    table, encoding, family, x = trained_census
     labels = table[CENSUS.label]
     fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(x.numpy(), labels)
     model = as_model(fitted, encoding)

@@ -90,17 +90,21 @@ class Margin:
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
 
+    @property
+    def _score(self) -> AtLeast:
+        """Above 0 where the model is sure enough."""
+        return AtLeast(log_odds, self.least)
+
     def holds(self, model: Model, answer: Counterfactuals) -> Tensor:
         """Which of the points found the model is sure enough of: (n,)."""
         with torch.no_grad():
-            return answer.found & (AtLeast(log_odds, self.least)(model, answer.point, answer.target) >= 0)
+            return answer.found & (self._score(model, answer.point, answer.target) >= 0)
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         model, x, target = checked_question(model, x, target, space, gradient=False)
-        sure_enough = AtLeast(log_odds, self.least)
         with one_thread():
-            point = space.snap(self.search.cheapest(model, x, target, space.to(x), sure_enough), x)
+            point = space.snap(self.search.cheapest(model, x, target, space.to(x), self._score), x)
             with torch.no_grad():
-                reached = sure_enough(model, point, target) >= 0
+                reached = self._score(model, point, target) >= 0
             return counted(model, assess(model, x, point, target, space, also=reached))

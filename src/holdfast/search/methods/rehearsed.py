@@ -32,8 +32,8 @@ class Rehearsed:
     the target class of the model that is only as sure as the least sure of all of them: all of them give the target,
     each by more than ``margin`` between its logit and the next.
 
-    Any models will do: networks and translations are searched by their gradients, trees over the cells that the
-    thresholds of all of them make, and where one is a black box, all are asked. The family must not be the one that
+    Any models will do: networks, translations and trees are searched together, in any mixture, and where one is a black
+    box, all are asked. The family must not be the one that
     audits or calibrates: the search has seen it, and `audit` refuses it.
 
     Args:
