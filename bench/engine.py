@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ ONE_BY_ONE = 20  # people who are searched one at a time
 @dataclass(frozen=True)
 class Cell:
     dataset: str
-    model: str  # network, linear, boosted; module or function: a network whose layers, trees that nobody can read
+    model: str  # network, linear or boosted; module: a network whose layers nobody can read
     people: bool
     members: int  # 0: the deployed model alone
     rows: int
@@ -73,14 +73,13 @@ class Cell:
 
     def models(self, places: range) -> hf.Family:
         own = self.readable(places)
-        if self.model not in ("module", "function"):
+        if self.model != "module":
             return own
-        wrap = Unread if self.model == "module" else partial(as_function, prepare(self.dataset).encoding)
-        return hf.Family.from_models([wrap(own[place]) for place in range(len(own))])
+        return hf.Family.from_models([Unread(own[place]) for place in range(len(own))])
 
     def readable(self, places: range) -> hf.Family:
         """The models before anything is hidden of them."""
-        if self.model in ("boosted", "function"):
+        if self.model == "boosted":
             return boosted(self.dataset, places)
         return trained(self.dataset, "linear" if self.model == "linear" else "network", places)
 
@@ -95,11 +94,6 @@ class Unread(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.own(x)
         return logits
-
-
-def as_function(encoding: hf.Encoding, own: Any) -> Any:
-    """Trees as a function that only answers."""
-    return hf.as_model(lambda x: own(torch.as_tensor(x)).softmax(1).numpy(), encoding, takes="encoded")
 
 
 def trained(dataset: str, model: str, places: range) -> hf.Family:
@@ -217,7 +211,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--before", default=BEFORE, help="the commit to compare with, or a folder of sources")
     parser.add_argument("--rows", type=int, default=200, help="people for each cell")
-    parser.add_argument("--models", default="network,linear,boosted,module,function")
+    parser.add_argument("--models", default="network,linear,boosted,module")
     parser.add_argument("--datasets", default=",".join(DATASETS))
     parser.add_argument("--search", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
