@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,6 @@ from torch import Tensor
 from holdfast.models.model import LEAST_PROBABILITY
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
-
-if TYPE_CHECKING:
-    from holdfast.models.trees.masks import Masks
 
 Cells = NDArray[np.int32]  # (n, f) the cell of each row in each feature
 Floats = NDArray[np.float64]
@@ -81,17 +78,8 @@ class Ensemble:
         """The sums over trees: (n, o)."""
         from holdfast.models.trees.kernels import sums
 
-        masks = self.masks
-        own = sums(np.ascontiguousarray(cells), *self.arrays) if masks is None else masks.sums(cells)
-        total: Floats = self.base + own
+        total: Floats = self.base + sums(np.ascontiguousarray(cells), *self.arrays)
         return total
-
-    @cached_property
-    def masks(self) -> Masks | None:
-        """The same trees in a form that answers for many rows faster; None where one has too many leaves."""
-        from holdfast.models.trees.masks import Masks
-
-        return Masks.of(self)
 
     @cached_property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:

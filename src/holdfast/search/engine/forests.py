@@ -288,13 +288,14 @@ def _nodes(
 
 def _users(trees: Any, place_of: Integers, features: int) -> list[Integers]:
     """The trees that use each feature of the board."""
-    from holdfast.models.trees.ordered import in_order
-
-    order, tree, _ = in_order(trees)
-    feature = trees.feature[order]
-    inner = feature >= 0
-    place, tree = place_of[feature[inner]], tree[inner]
-    return [np.unique(tree[place == own]) for own in range(features)]
+    node, tree = trees.roots, np.arange(len(trees.roots))
+    used = np.zeros((features, len(trees.roots)), dtype=bool)
+    while len(node):
+        inner = trees.feature[node] >= 0
+        node, tree = node[inner], tree[inner]
+        used[place_of[trees.feature[node]], tree] = True
+        node, tree = np.concatenate([trees.left[node], trees.right[node]]), np.tile(tree, 2)
+    return [np.flatnonzero(own) for own in used]
 
 
 def _wide(rows: NDArray[Any], width: int) -> NDArray[Any]:
