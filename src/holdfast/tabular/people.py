@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -166,9 +167,20 @@ class People:
     def classes(self) -> int:
         return len(self.points if self.groups is None else self.groups)
 
+    @cached_property
+    def _made(self) -> dict[object, People]:
+        """The same people as they were wanted before: what is laid out for a search is then laid out once."""
+        return {}
+
+    @cached_property
+    def _sought(self) -> tuple[_Sought, ...]:
+        return tuple(map(_Sought, self.points))
+
     def merged(self, groups: tuple[tuple[int, ...], ...]) -> People:
         """The same people for a model whose classes are groups of theirs: to pass for one class of a group will do."""
-        return replace(self, groups=groups)
+        if groups not in self._made:
+            self._made[groups] = replace(self, groups=groups)
+        return self._made[groups]
 
     def __repr__(self) -> str:
         sizes = " + ".join(str(len(people)) for people in self.points)
@@ -178,9 +190,14 @@ class People:
         """The same people with the dtype and on the device of another tensor."""
         if (self.thresholds.dtype, self.thresholds.device) == (like.dtype, like.device):
             return self
-        points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
-        moved = replace(self, metric=self.metric.to(like), points=points, encoded=encoded)
-        return replace(moved, thresholds=self.thresholds.to(like))
+        key = like.dtype, like.device
+        if key not in self._made:
+            points, encoded = (tuple(part.to(like) for part in parts) for parts in (self.points, self.encoded))
+            thresholds = self.thresholds.to(like)
+            self._made[key] = replace(
+                self, metric=self.metric.to(like), points=points, encoded=encoded, thresholds=thresholds
+            )
+        return self._made[key]
 
     def members(self, target: int) -> tuple[int, ...]:
         """The classes of a group, or the class itself."""
@@ -196,7 +213,7 @@ class People:
         points = people.metric.coordinates(x)
         for label, chosen in _by_class(target, len(x), x.device):
             if len(people.points[label]):
-                found[chosen] = _nearest(points[chosen], people.points[label], self.nearest)[0].mean(1)
+                found[chosen] = _nearest(points[chosen], people._sought[label], self.nearest)[0].mean(1)
         return found
 
     def unlikeness(self, x: Tensor, target: Tensor) -> Tensor:
@@ -234,7 +251,7 @@ class People:
         points, limit = people.metric.coordinates(x), limit.to(x) * (1 + ROUNDING) + ROUNDING
         for label, chosen in _by_class(target, len(x), x.device):
             if len(people.points[label]):
-                found[chosen] = _within(points[chosen], people.points[label], limit[chosen], self.nearest)
+                found[chosen] = _within(points[chosen], people._sought[label], limit[chosen], self.nearest)
         return found
 
     def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
@@ -376,7 +393,7 @@ def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: 
     if len(people) < FEWEST:
         LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
         return float("inf")
-    distances, who = _nearest(people, people, nearest + 1)
+    distances, who = _nearest(people, _Sought(people), nearest + 1)
     own = who == torch.arange(len(people), device=who.device)[:, None]
     alone = torch.where(own, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
     reached = torch.where(inside.to(alone.device), alone, torch.inf).sort().values
@@ -399,7 +416,31 @@ def _by_class(target: Tensor | int, rows: int, device: torch.device) -> list[tup
     return [(label, torch.nonzero(target == label).flatten()) for label in sorted(set(target.tolist()))]
 
 
-def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class _Sought:
+    """People among whom the nearest are looked for, laid out for a matrix product. Person j stands at place
+    j // columns, j % columns; what fills up the last place is farther than anyone."""
+
+    people: Tensor  # (m, p)
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+    @cached_property
+    def some(self) -> _Sought:
+        """One person out of so many."""
+        return _Sought(self.people[::PART])
+
+    @cached_property
+    def factors(self) -> Tensor:
+        """By which points are multiplied: (p + 1, GROUPS · columns)."""
+        missing = -len(self) % GROUPS
+        furthest = torch.finfo(self.people.dtype).max / 4
+        squares = torch.nn.functional.pad(self.people.square().sum(1), (0, missing), value=furthest)
+        return torch.cat([torch.nn.functional.pad(self.people, (0, 0, 0, missing)) * -2, squares[:, None]], 1).T
+
+
+def _within(points: Tensor, people: _Sought, limit: Tensor, count: int) -> Tensor:
     """Which points have a mean distance to their nearest people of at most the limit: (n,) bool.
 
     Any ``count`` people whose mean is at most the limit will do; where not even one is so near, no others need be
@@ -407,7 +448,7 @@ def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor
     """
     count = min(count, len(people))
     near = torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    for rows, rough in _rough(points, people[::PART]):
+    for rows, rough in _rough(points, people.some):
         near[rows] = _bounds(points[rows], rough.amin(1), count)[1] <= limit[rows]
     rest = torch.nonzero(~near).flatten()
     points, limit = points[rest], limit[rest]
@@ -416,7 +457,7 @@ def _within(points: Tensor, people: Tensor, limit: Tensor, count: int) -> Tensor
         nearest, mean = _bounds(points[rows], columns, count)
         passed = mean <= limit[rows]
         left = torch.nonzero(~passed & (nearest <= limit[rows])).flatten()
-        distances, _ = _chosen(points[rows], people, rough, columns, count, left)
+        distances, _ = _chosen(points[rows], people.people, rough, columns, count, left)
         passed[left] = distances.mean(1) <= limit[rows][left]
         near[rest[rows]] = passed
     return near
@@ -434,33 +475,31 @@ def _bounds(points: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor
     return nearest[:, 0], (least + own + doubt).clamp_min(0).sqrt().mean(1)
 
 
-def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _nearest(points: Tensor, people: _Sought, count: int) -> tuple[Tensor, Tensor]:
     """Distances to the nearest people, in order, and who they are: (n, count) each, fewer where there are fewer."""
     count = min(count, len(people))
     distances = points.new_zeros(len(points), count)
     who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
     for rows, rough in _rough(points, people):
         everyone = torch.arange(rows.stop - rows.start, device=points.device)
-        distances[rows], who[rows] = _chosen(points[rows], people, rough, rough.amin(1), count, everyone)
+        distances[rows], who[rows] = _chosen(points[rows], people.people, rough, rough.amin(1), count, everyone)
     return distances, who
 
 
-def _rough(points: Tensor, people: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Squared distances less the points' own squares, some rows at a time: (b, GROUPS, m / GROUPS).
+def _rough(points: Tensor, people: _Sought) -> Iterator[tuple[slice, Tensor]]:
+    """Squared distances less the points' own squares, some rows at a time: (b, GROUPS, columns).
 
-    Person j stands at place j // columns, j % columns. What fills up the last place is farther than anyone. What was
-    handed out is overwritten by the next: memory that is asked for anew takes longer to come than the product.
+    What was handed out is overwritten by the next: memory that is asked for anew takes longer to come than the product.
     """
-    missing = -len(people) % GROUPS
-    squares = torch.nn.functional.pad(people.square().sum(1), (0, missing), value=torch.finfo(people.dtype).max / 4)
-    others = torch.cat([torch.nn.functional.pad(people, (0, 0, 0, missing)) * -2, squares[:, None]], 1).T
+    factors = people.factors
+    width = factors.shape[1]
     points = torch.nn.functional.pad(points, (0, 1), value=1.0)
-    step = max(1, min(BLOCK // len(squares), len(points)))
-    kept = points.new_empty(step, len(squares))
+    step = max(1, min(BLOCK // width, len(points)))
+    kept = points.new_empty(step, width)
     for start in range(0, len(points), step):
         rows = slice(start, min(start + step, len(points)))
-        found = torch.mm(points[rows], others, out=kept[: rows.stop - start])
-        yield rows, found.view(-1, GROUPS, len(squares) // GROUPS)
+        found = torch.mm(points[rows], factors, out=kept[: rows.stop - start])
+        yield rows, found.view(-1, GROUPS, width // GROUPS)
 
 
 def _chosen(

@@ -115,8 +115,9 @@ def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls:
     if len(search.lost) and search.people is None and not search.has_slopes:
         search.run(search.lost, among_known=True)
     elif start is not None and search.has_slopes:
-        # Squares favour many small moves, which one feature at a time comes to late.
-        some = everybody if task.norm == 2 else search.lost
+        # Squares favour many small moves, which one feature at a time comes to late. Who was searched from real people
+        # too and is lost gains nothing by one more start.
+        some = everybody if task.norm == 2 else search.lost if search.people is None else search.lost[:0]
         if len(some):
             search.run_from(start(torch.from_numpy(some).to(task.origin.device)), some)
     return search.found
