@@ -5,7 +5,6 @@ Loads without torch, so that `holdfast families list` answers at once.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from holdfast.utils.digests import digest
 from holdfast.utils.files import check_writable
@@ -40,6 +41,8 @@ class Entry:
 
     @classmethod
     def of(cls, store: str | Path, fingerprints: Sequence[str]) -> Entry:
+        if not isinstance(store, (str, Path)):
+            raise TypeError(f"store must be a folder, got {store!r}")
         return cls(Path(store).expanduser() / digest(list(fingerprints))[:20])
 
     @property
@@ -178,14 +181,12 @@ def tensor_file(digest: str) -> str:
 def part_description(path: Path) -> dict[str, Any]:
     """What the header of a part's file says of it: its members and their checksum."""
     try:
-        with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(min(length, path.stat().st_size)))
-        about = unsealed(PART, header["__metadata__"]["holdfast"].encode(), str(path))
+        with safe_open(path, "numpy") as file:
+            about = unsealed(PART, file.metadata()["holdfast"].encode(), str(path))
         if not isinstance(about["members"], list) or not isinstance(about["sha256"], str):
             raise TypeError("members")
         return about
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise damaged_part(path, error) from error
 
 

@@ -30,10 +30,6 @@ NOT_OWN = ("kind", "settings", "parameters", "init_seed", "order_seed")  # parts
 # ---- rows and labels ----
 
 
-def is_fitted(estimator: Any) -> bool:
-    return hasattr(estimator, "classes_")
-
-
 def own_labels(adapter: Adapter | None, encoding: Encoding) -> NDArray[Any]:
     """The estimator's own label of each of the schema's classes, in their order."""
     if adapter is None:

@@ -26,8 +26,22 @@ def compared_rows(encoding: Encoding, table: pd.DataFrame, held_out: pd.DataFram
     return encoding.encode(some), encoding.labels(some), "rows of the table that they were fitted on"
 
 
-def judged(family: Family, deployed: Model | None, x: Tensor, y: Tensor, where: str, told: str = "") -> Family:
-    """With the accuracy of each member, and whether the members resemble the deployed model."""
+def judged(
+    family: Family,
+    deployed: Model | None,
+    encoding: Encoding,
+    table: pd.DataFrame,
+    held_out: pd.DataFrame | None = None,
+    *,
+    unnoticed: str = "",
+) -> Family:
+    """With the accuracy of each member, and whether the members resemble the deployed model.
+
+    ``unnoticed`` says why members may be one model, where that is to be told.
+    """
+    x, y, where = compared_rows(encoding, table, held_out)
+    if unnoticed:
+        _say_what_is_one_model(family, x, unnoticed)
     if deployed is None:
         return replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
     found = family.resemblance(deployed, x, y)
@@ -35,19 +49,19 @@ def judged(family: Family, deployed: Model | None, x: Tensor, y: Tensor, where: 
         warnings.warn(
             f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
             "may come from other data; check what as_model says of it",
-            stacklevel=4,
+            stacklevel=3,
         )
     elif found.reason:
         warnings.warn(
             f"the members are surrogates: {found.reason} ({where}); fit them on the data and with the parameters of "
             "the deployed model. Every audit with them says so",
-            stacklevel=4,
+            stacklevel=3,
         )
-    known = f"; its parameters are known so: {told}" if found.reason and told else ""
+    known = f"; its parameters are known so: {family.told}" if found.reason and family.told else ""
     return replace(family, accuracy=tuple(found.accuracy.tolist()), surrogates=f"{found.reason}{known}")
 
 
-def say_what_is_one_model(family: Family, x: Tensor, why: str) -> None:
+def _say_what_is_one_model(family: Family, x: Tensor, why: str) -> None:
     """That some members answer alike is a result; where all of a kind do, nothing is learned from them."""
     for kind in dict.fromkeys(family.kinds):
         members = family.chosen([place for place, name in enumerate(family.kinds) if name == kind])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from holdfast.families.architecture import Backpropagation, State
+from holdfast.families.perceptron import Backpropagation, Perceptron, Shapes, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model, checked_logits
 from holdfast.utils.draws import usual_dtype
@@ -72,7 +72,7 @@ class TorchModule:
         return "\n".join([repr(self.plain), *sorted(map(_source, own)), digest.hexdigest()])
 
     @property
-    def trained(self) -> Mapping[str, tuple[int, ...]]:
+    def trained(self) -> Shapes:
         return {name: tuple(p.shape) for name, p in self.plain.named_parameters() if p.requires_grad}
 
     @property
@@ -179,6 +179,9 @@ class TorchModule:
             loss = nn.functional.cross_entropy(module(rows), wanted)
         gradients = torch.autograd.grad(loss, tuple(own.values()), materialize_grads=True)
         return dict(zip(own, gradients, strict=True))
+
+
+Architecture = Perceptron | TorchModule
 
 
 class Dropout(nn.Module):

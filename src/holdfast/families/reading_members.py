@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from holdfast.families.external_models import read_perceptron
-from holdfast.families.family import Family
-from holdfast.families.recipe import Retraining
-from holdfast.families.table_models import together
+from holdfast.families.family import Family, family_of, numbered
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.seen import held
 from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
 from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import Layers
 from holdfast.models.files.reading import read_own, remember_file
-from holdfast.models.identity import identities, identity, is_estimator
+from holdfast.models.identity import identities, is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
@@ -37,13 +35,7 @@ def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
         raise ValueError("there are no models in the list; give one or more, retrained as the deployed model was")
     read = [_read(model, place, encoding, deployed) for place, model in enumerate(models)]
     _check_different(read, [_named(model, place) for place, model in enumerate(models)], deployed)
-    retrainings = tuple(Retraining(data_seed=place, kind="own") for place in range(len(read)))
-    return family_of(read, retrainings)
-
-
-def family_of(models: Sequence[Model], retrainings: tuple[Retraining, ...]) -> Family:
-    members = together(models)
-    return Family((members,), retrainings, tuple(range(len(members))), fingerprints=tuple(map(identity, models)))
+    return family_of(read, numbered(["own"] * len(read)))
 
 
 def _read(model: Any, place: int, encoding: Encoding, deployed: Model) -> Model:

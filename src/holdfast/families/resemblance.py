@@ -90,7 +90,8 @@ def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) ->
         raise ValueError(f"expected one row and one member or more, got {len(x)} rows and {family}")
     own, theirs = predict_or_none(deployed, x).cpu(), family.predict(x).cpu()
     differs = (theirs != own).numpy()
-    right, all_right = (np.nan, np.full(len(family), np.nan)) if y is None else _shares(own, theirs, y.cpu())
+    said = torch.cat([own[None], theirs])
+    right = np.full(len(said), np.nan) if y is None else (said == y.cpu()).double().mean(1).numpy()
     return Resemblance(
         rows=len(x),
         kinds=family.kinds,
@@ -98,13 +99,9 @@ def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) ->
         among=_among(theirs, family.kinds),
         same=np.asarray(~differs.any(1)),
         central=np.array([_is_central(retraining) for retraining in family.retrainings]),
-        deployed_accuracy=float(right),
-        accuracy=all_right,
+        deployed_accuracy=float(right[0]),
+        accuracy=right[1:],
     )
-
-
-def _shares(own: Tensor, theirs: Tensor, y: Tensor) -> tuple[float, Floats]:
-    return float((own == y).double().mean()), (theirs == y).double().mean(1).numpy()
 
 
 def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:

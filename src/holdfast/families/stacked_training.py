@@ -18,7 +18,8 @@ from itertools import repeat
 import torch
 from torch import Tensor
 
-from holdfast.families.architecture import Architecture, Shapes, State
+from holdfast.families.module import Architecture
+from holdfast.families.perceptron import Shapes, State
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.model import Model
@@ -249,23 +250,18 @@ def _orders(keys: list[tuple[int, int]], full: int, total: int, ahead: bool) -> 
         for epoch in orders[:, place, :rows]:
             torch.randperm(rows, generator=draws[place], out=epoch)
 
+    def drawn(epochs: int, each: Callable[..., Iterator[None]] = map) -> Tensor:
+        orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=ahead)
+        list(each(draw, repeat(orders), range(len(keys))))
+        return orders
+
     if not ahead:
-        for epochs in blocks:
-            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32)
-            for place in range(len(keys)):
-                draw(orders, place)
-            yield orders
+        yield from map(drawn, blocks)
         return
     with ThreadPoolExecutor(DRAWING) as several, ThreadPoolExecutor(1) as next_block:
-
-        def drawn(epochs: int) -> Tensor:
-            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=True)
-            list(several.map(draw, repeat(orders), range(len(keys))))
-            return orders
-
-        following = next_block.submit(drawn, blocks[0])
+        following = next_block.submit(drawn, blocks[0], several.map)
         for epochs in [*blocks[1:], 0]:  # nothing follows the last
-            orders, following = following.result(), next_block.submit(drawn, epochs)
+            orders, following = following.result(), next_block.submit(drawn, epochs, several.map)
             yield orders
 
 

@@ -15,7 +15,8 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from holdfast.families.architecture import Architecture, State
 from holdfast.families.entries import (
     ALGORITHM,
     FAMILY,
@@ -40,13 +40,12 @@ from holdfast.families.entries import (
     tensor_file,
 )
 from holdfast.families.family import Family
-from holdfast.families.module import TorchModule
-from holdfast.families.packing import PackingError, packed
-from holdfast.families.perceptron import Network, Perceptron, aligned
+from holdfast.families.module import Architecture, TorchModule
+from holdfast.families.own_models import Members, Models
+from holdfast.families.packing import PackingError, described, packed, read_models, remember_runs, state_of
+from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Members, Stack
-from holdfast.families.stored_models import described, read_models, remember_runs, state_of
-from holdfast.families.table_models import TableModels
+from holdfast.families.stack import Stack
 from holdfast.families.training_data import Pool
 from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
@@ -134,7 +133,7 @@ def _tensors(family: Family, stack: Members) -> State:
     """What is kept of some members: the tensors of networks, the files of other models as bytes."""
     if isinstance(stack, Stack):
         return stack.state
-    if not isinstance(stack, TableModels):
+    if stack.encoding is None:
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     try:
         return state_of(packed(model.own) for model in stack.models)
@@ -158,7 +157,8 @@ def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
 
 
 def _manifest(family: Family, digest: str) -> dict[str, Any]:
-    own = {"models": [described(stack) for stack in family.stacks if isinstance(stack, TableModels)]}
+    tabular = [stack for stack in family.stacks if isinstance(stack, Models)]
+    own = {"models": [described(stack, stack.encoding) for stack in tabular if stack.encoding is not None]}
     return {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
@@ -210,21 +210,19 @@ def load_family(
     [safetensors](https://github.com/huggingface/safetensors).
     """
     folder = as_path(folder, "a folder that save_family has written")
-    architectures = None
-    if network is not None:
-        if like is None:
-            raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
-        architectures = {(): TorchModule.of(network, like)}
+    if network is not None and like is None:
+        raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
     if encoding is not None and not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    return _read(folder, architectures or {}, like, encoding)
+    known = [] if network is None or like is None else [TorchModule.of(network, like)]
+    return _read(folder, known, like, encoding)
 
 
 def _read(
-    folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None, encoding: Encoding | None = None
+    folder: Path, architectures: Iterable[Architecture], like: Tensor | None, encoding: Encoding | None
 ) -> Family:
     LOG.info("reading the networks of %s", folder)
-    manifest = read_manifest(folder)
+    manifest = _untangled(read_manifest(folder))
     path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
@@ -232,53 +230,42 @@ def _read(
             f"{path} is not the file that its manifest describes (changed or cut short); copy the whole folder again, "
             "or save the family again"
         )
-    known = {architecture.description: architecture for architecture in architectures.values()}
+    if "estimators" in manifest:  # format 1, which kept one way of asking for all
+        raise StoreError(
+            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
+            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
+        )
+    known = {architecture.description: architecture for architecture in architectures}
     try:
-        return _family(folder, manifest, safetensors.torch.load(contents), known, like, encoding)
+        states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
+        for name, tensor in safetensors.torch.load(contents).items():
+            place, _, own = name.partition("/")
+            states[int(place)][own] = tensor if like is None else tensor.to(like.device)
+        abouts = iter(manifest.get("models", ()))
+        stacks = tuple(
+            read_models(folder, next(abouts), state, encoding)
+            if description.startswith(MODELS)
+            else Stack(_architecture(folder, description, known, state), state)
+            for description, state in zip(manifest["networks"], states, strict=True)
+        )
+        fingerprints = tuple(member.pop("fingerprint") for member in manifest["members"])
+        family = Family(
+            stacks,
+            retrainings=tuple(Retraining(**member) for member in manifest["members"]),
+            places=manifest["places"],
+            fingerprints=() if None in fingerprints else fingerprints,
+            accuracy=manifest["accuracy"],
+            recipe=None if manifest["recipe"] is None else Recipe(**manifest["recipe"]),
+            data=manifest["data"],
+            surrogates=manifest.get("surrogates", ""),
+            told=manifest.get("told", ""),
+        )
     except StoreError:
         raise
     except (SafetensorError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise StoreError(
             f"{folder / 'manifest.json'} describes a family that this version cannot build ({error}); {NAME_ANOTHER}"
         ) from error
-
-
-def _family(
-    folder: Path,
-    manifest: dict[str, Any],
-    tensors: Mapping[str, Tensor],
-    known: Mapping[str, Architecture],
-    like: Tensor | None,
-    encoding: Encoding | None,
-) -> Family:
-    if "estimators" in manifest:  # format 1, which kept one way of asking for all
-        raise StoreError(
-            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
-            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
-        )
-    states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
-    for name, tensor in tensors.items():
-        place, _, own = name.partition("/")
-        states[int(place)][own] = tensor if like is None else tensor.to(like.device)
-    abouts = iter(manifest.get("models", ()))
-    stacks = tuple(
-        read_models(folder, next(abouts), state, encoding)
-        if description.startswith(MODELS)
-        else Stack(_architecture(folder, description, known, state), state)
-        for description, state in zip(manifest["networks"], states, strict=True)
-    )
-    fingerprints = tuple(member["fingerprint"] for member in manifest["members"])
-    family = Family(
-        stacks,
-        retrainings=tuple(_retraining(member) for member in manifest["members"]),
-        places=tuple(manifest["places"]),
-        fingerprints=() if None in fingerprints else fingerprints,
-        accuracy=None if manifest["accuracy"] is None else tuple(manifest["accuracy"]),
-        recipe=None if manifest["recipe"] is None else Recipe(**_untangled(manifest["recipe"])),
-        data=manifest["data"],
-        surrogates=manifest.get("surrogates", ""),
-        told=manifest.get("told", ""),
-    )
     remember_runs(family)
     return family
 
@@ -300,8 +287,8 @@ def _architecture(folder: Path, description: str, known: Mapping[str, Architectu
 def load_entry(
     entry: Entry,
     fingerprints: Sequence[str],
-    architectures: Mapping[Any, Architecture],
-    like: Tensor | None,
+    architectures: Iterable[Architecture] = (),
+    like: Tensor | None = None,
     encoding: Encoding | None = None,
 ) -> Family:
     """The finished family of an entry, if it is the one asked for."""
@@ -320,11 +307,8 @@ def finished_members(entry: Entry) -> dict[str, State]:
     sweep(entry.folder / "parts")
     found: dict[str, State] = {}
     for path in entry.part_files():
-        try:
+        with suppress(FileNotFoundError):  # another process has finished the family meanwhile
             found |= _read_part(path)
-        except StoreError:
-            if path.exists():
-                raise  # else another process has finished the family meanwhile
     return found
 
 
@@ -357,19 +341,15 @@ def _drop_parts(entry: Entry) -> None:
 
 
 def _read_part(path: Path) -> dict[str, State]:
+    about = part_description(path)
     try:
-        contents, about = file_bytes(path), part_description(path)
-        tensors = safetensors.torch.load(contents)
+        tensors = safetensors.torch.load(path.read_bytes())
         if _tensor_digest(tensors) != about["sha256"]:
             raise ValueError("checksum")
         return {
             member: {name: tensor[place] for name, tensor in tensors.items()}
             for place, member in enumerate(about["members"])
         }
-    except FileNotFoundError as error:
-        raise StoreError(f"there is no {path} any more") from error
-    except StoreError:
-        raise
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged_part(path, error) from error
 
@@ -391,17 +371,11 @@ def _settings(retraining: Retraining) -> dict[str, Any]:
     return {name: value for name, value in asdict(retraining).items() if value != base[name] or name == "kind"}
 
 
-def _retraining(member: dict[str, Any]) -> Retraining:
-    return Retraining(**_untangled({name: value for name, value in member.items() if name != "fingerprint"}))
-
-
-def _untangled(settings: dict[str, Any]) -> dict[str, Any]:
+def _untangled(value: Any) -> Any:
     """JSON has lists where our values have tuples."""
-    return {name: _as_tuple(value) for name, value in settings.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return {name: _untangled(part) for name, part in value.items()}
+    return tuple(map(_untangled, value)) if isinstance(value, list) else value
 
 
 def _padded(family: Family) -> Sequence[str | None]:
