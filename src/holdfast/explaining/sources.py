@@ -14,11 +14,10 @@ from holdfast.auditing.model_files import read_retrained
 from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
-from holdfast.families.judging import judged
-from holdfast.families.own_training import retrained_network, train_by
-from holdfast.families.reading_members import gather_models
+from holdfast.families.own_training import gather_models, retrained_network, train_by
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
+from holdfast.families.resemblance import judged
 from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model

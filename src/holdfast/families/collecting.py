@@ -44,7 +44,7 @@ class Outcome:
     details: str = ""
 
 
-def attempt(place: int, function: Callable[..., Any], *arguments: Any) -> Outcome:
+def attempt(function: Callable[..., Any], place: int, *arguments: Any) -> Outcome:
     """What a function makes of a member, or what it raises: anything, since it is somebody else's."""
     try:
         with one_thread():
@@ -66,7 +66,7 @@ class Collected(Generic[Member]):
     def take(self, outcome: Outcome) -> None:
         """Add a member, or the reason why it cannot be one."""
         told = "" if outcome.error else self.told
-        found = outcome if outcome.error else attempt(outcome.place, self.read, outcome.made)
+        found = outcome if outcome.error else attempt(self.read, outcome.place, outcome.made)
         if found.error:
             self.failures[found.place] = Failure(self.changes[found.place], f"{told}{found.error}", found.details)
         else:
@@ -123,17 +123,13 @@ def collect(
                 advance(1)
 
         most = min(workers or cores(), len(tasks)) if _travels(function) else 1
-        in_workers(_trained if most == 1 else _trained_elsewhere, tasks, most, done, shared=(function,))
-        in_workers(_trained, again, 1, done, shared=(function,))
+        in_workers(attempt if most == 1 else _trained_elsewhere, tasks, most, done, shared=(function,))
+        in_workers(attempt, again, 1, done, shared=(function,))
     return members.finished()
 
 
-def _trained(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
-    return attempt(place, function, rows, seed)
-
-
 def _trained_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
-    trained = _trained(function, place, rows, seed)
+    trained = attempt(function, place, rows, seed)
     return trained if _travels(trained.made) else Outcome(place, error=STAYS)
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,11 @@ class Entry:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(_file_size(path) for path in self.folder.rglob("*"))
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                total += path.lstat().st_size if path.is_file() else 0
+        return total
 
     def members_so_far(self) -> int:
         """How many members interrupted runs have finished, as the headers of their files say."""
@@ -74,13 +79,6 @@ class Entry:
             return
         (self.folder / "manifest.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder)
-
-
-def _file_size(path: Path) -> int:
-    try:
-        return path.lstat().st_size if path.is_file() else 0
-    except FileNotFoundError:  # removed meanwhile
-        return 0
 
 
 def default_store() -> Path:

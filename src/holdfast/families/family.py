@@ -15,12 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.families.collecting import AnyTraining, Failure, collect
-from holdfast.families.external_models import ready
-from holdfast.families.own_models import Members, Models
+from holdfast.families.members import Members, Models, Stack, one_by_one, ready
 from holdfast.families.perceptron import Perceptron, layers
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.resemblance import Resemblance, resemblance
-from holdfast.families.stack import Stack
 from holdfast.models.abilities import able
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
@@ -279,13 +277,14 @@ class Family:
         """What one member says of each row, member ``members[i]`` of row i: (n, c). For gradients of chosen members."""
         check_rows(x, width=self.features, finite=False)
         places = torch.tensor(self.places, device=x.device)[members]
-        rows, answers = [], []
-        for stack, inside in self._ranges:
-            own = torch.nonzero((places >= inside.start) & (places < inside.stop)).flatten()
-            if len(own):
-                rows.append(own)
-                answers.append(stack.logits_of(x[own], places[own] - inside.start))
-        logits = torch.cat(answers)[torch.cat(rows).argsort()]
+        stacks = self._ranges
+        which = torch.tensor([number for number, (stack, _) in enumerate(stacks) for _ in range(len(stack))])
+
+        def ask(number: int, own: Tensor) -> Tensor:
+            stack, inside = stacks[number]
+            return stack.logits_of(x[own], places[own] - inside.start)
+
+        logits = one_by_one(which.to(x.device)[places], ask)
         return logits if self.groups is None else merge_logits(logits, self.groups)
 
     def predict(self, x: Tensor) -> Tensor:

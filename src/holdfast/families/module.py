@@ -44,7 +44,11 @@ class TorchModule:
         plain = _seeded(build, 0).to(x).eval()
         _check_seeded(build, plain)
         sizes: list[int] = []
-        hooks = [part.register_forward_hook(_counting(sizes)) for part in plain.modules()]
+
+        def count(module: nn.Module, inputs: Any, output: Any) -> None:
+            sizes.append(output.numel() if isinstance(output, Tensor) else 0)
+
+        hooks = [part.register_forward_hook(count) for part in plain.modules()]
         rows = x[torch.arange(PROBED) % len(x)]
         try:
             with torch.no_grad():
@@ -275,13 +279,6 @@ def _to(tensor: Tensor, like: Tensor) -> Tensor:
     return tensor.detach().to(
         like.device, like.dtype if tensor.is_floating_point() and like.is_floating_point() else None, copy=True
     )
-
-
-def _counting(sizes: list[int]) -> Callable[..., None]:
-    def count(module: nn.Module, inputs: Any, output: Any) -> None:
-        sizes.append(output.numel() if isinstance(output, Tensor) else 0)
-
-    return count
 
 
 def _source(kind: type) -> str:

@@ -1,4 +1,4 @@
-"""Retrain a model that is no estimator: a module of torch by a recipe, or a model of any kind by a function."""
+"""Retrained models that are no refits of an estimator: given, trained by a function of the user, or by a recipe."""
 
 from __future__ import annotations
 
@@ -6,21 +6,96 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
 from holdfast.families.collecting import AnyTraining, collect
-from holdfast.families.family import Family, family_of
-from holdfast.families.judging import judged
-from holdfast.families.reading_members import read_like
+from holdfast.families.family import Family, family_of, numbered
+from holdfast.families.members import read_perceptron
 from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.resemblance import judged
 from holdfast.families.training import train
-from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.seen import held
+from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
 from holdfast.models.deployed import Deployed
-from holdfast.models.identity import identities
+from holdfast.models.files.networks import Layers
+from holdfast.models.files.reading import read_own, remember_file
+from holdfast.models.identity import identities, is_estimator
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
+
+
+def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
+    """Models that exist already as a family: objects of any framework, or files that `read_model` reads.
+
+    Each is asked as the deployed model is. One that is the deployed model, or that is there twice, raises: it would
+    agree with itself. A Family comes back as it is.
+    """
+    if isinstance(models, Family):
+        return models
+    if isinstance(models, (str, Path)) or not isinstance(models, Sequence):
+        raise TypeError(f"expected a list of models or of their files, got {type(models).__name__}; give [model, ...]")
+    if not len(models):
+        raise ValueError("there are no models in the list; give one or more, retrained as the deployed model was")
+    read = []
+    known = dict.fromkeys(identities(deployed), "the deployed model")
+    for place, given in enumerate(models):
+        name = f"models[{place}], {given if isinstance(given, (str, Path)) else type(given).__name__}"
+        try:
+            model = read_like(given, encoding, deployed)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
+        own = identities(model)
+        for one in own & known.keys():
+            raise ValueError(f"{name} is {known[one]} again; leave it out: a model always agrees with itself")
+        known |= dict.fromkeys(own, name)
+        read.append(model)
+    return family_of(read, numbered(["own"] * len(read)))
+
+
+def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
+    """A model, or that of a file, as a `Model` of encoded rows: asked as the deployed one, where it is of its kind."""
+    if isinstance(model, (str, Path)):
+        return _of_file(model, encoding, deployed)
+    if isinstance(model, Deployed) or is_ours(model):
+        return model  # type: ignore[no-any-return]
+    how, adapter = How(), deployed.ask if isinstance(deployed, Deployed) else None
+    if not isinstance(deployed, Deployed) and _is_in_torch(model):  # as the deployed model is, of encoded rows
+        return model  # type: ignore[no-any-return]
+    if isinstance(deployed, Deployed) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
+        if not is_estimator(deployed.own) or not is_estimator(model):
+            how = adapter.how
+        elif _same_columns(deployed.own, model):
+            if type(model) is type(deployed.own):
+                return unhelped(adapter_like(adapter, model))
+            how = How(takes=adapter.input.takes)  # another class may be asked for other outputs
+    return unhelped(adapter_of(model, encoding, how))
+
+
+def _is_in_torch(model: Any) -> bool:
+    """Whether it is a plain function."""
+    is_object = any(hasattr(model, word) for word in ("predict", "forward"))
+    return callable(model) and not is_object and not isinstance(model, type)
+
+
+def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
+    own = read_own(path)
+    if isinstance(own, Layers):
+        return read_perceptron(path)
+    read = read_like(own, encoding, deployed)
+    if isinstance(read, Deployed):
+        remember_file(read, path)
+    return read
+
+
+def _same_columns(own: Any, model: Any) -> bool:
+    """Whether an estimator has the same classes, and takes as many columns under the same names."""
+    names = ("classes_", "n_features_in_", "feature_names_in_")
+    pairs = [(held(own, name), held(model, name)) for name in names]
+    return all((one is None) == (other is None) and np.array_equal(one, other) for one, other in pairs)
 
 
 def train_by(
@@ -82,8 +157,16 @@ def retrained_network(
     modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    _check_module(deployed)
     own = deployed.own if isinstance(deployed, Deployed) else deployed
+    if isinstance(own, nn.Module) and isinstance(deployed, Deployed) and isinstance(deployed.ask, Adapter):
+        given, output = deployed.ask.input, deployed.ask.output
+        as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
+        if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks
+            raise ValueError(
+                f"{deployed}: a recipe trains modules that take encoded rows and give one logit per class, in the "
+                "order of the schema; retrain this one with a function of your own that takes (rows, seed) and returns "
+                "the module"
+            )
     members = tuple(changes)
     family = train(
         encoding.encode(table),
@@ -99,18 +182,3 @@ def retrained_network(
         progress=progress,
     )
     return judged(family, deployed, encoding, table, held_out)
-
-
-def _check_module(deployed: Model) -> None:
-    """A module that is asked otherwise than a recipe asks its networks is another model than they are."""
-    if not (
-        isinstance(deployed, Deployed) and isinstance(deployed.own, nn.Module) and isinstance(deployed.ask, Adapter)
-    ):
-        return
-    given, output = deployed.ask.input, deployed.ask.output
-    as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
-    if given.takes != "encoded" or not as_trained:
-        raise ValueError(
-            f"{deployed}: a recipe trains modules that take encoded rows and give one logit per class, in the order of "
-            "the schema; retrain this one with a function of your own that takes (rows, seed) and returns the module"
-        )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.families.entries import StoreError
-from holdfast.families.own_models import Models, encoding_digest
+from holdfast.families.members import Models, encoding_digest
 from holdfast.families.perceptron import State
 from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.seen import is_of
@@ -97,13 +97,11 @@ def unpacked(kept: Packed) -> Any:
 
 def versions(models: Sequence[Any]) -> dict[str, str]:
     """Of the libraries that models and their parts come from: with another version one may be another model."""
-    found = {name for model in models for name in _libraries(model)}
+    parts = [*models]
+    for model in models:
+        parts += model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
+    found = {"numpy", *(type(part).__module__.partition(".")[0] for part in parts)}
     return {name: str(import_module(name).__version__) for name in sorted(found & set(LIBRARIES))}
-
-
-def _libraries(model: Any) -> set[str]:
-    own = model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
-    return {type(part).__module__.partition(".")[0] for part in (model, *own)} | {"numpy"}
 
 
 # ---- as a store keeps them ----
@@ -127,14 +125,14 @@ def files_of(state: State) -> list[Packed]:
     return [Packed(name.partition(".")[2], as_bytes(state[name])) for name in names]
 
 
-def described(stack: Models, encoding: Encoding) -> dict[str, Any]:
+def described(stack: Models) -> dict[str, Any]:
     """What a manifest says of them: how each is asked, for which encoding, and by which versions they were fitted."""
     for ask in (model.ask for model in stack.models):
         if not isinstance(ask, Adapter):
             raise PackingError(f"how a model is asked cannot be written down: {ask!r}")
     return {
         "asked": [model.ask.written for model in stack.models],
-        "encoding": encoding_digest(encoding),
+        "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
         "refitted": stack.refitted,
         "versions": versions([model.own for model in stack.models]),
     }

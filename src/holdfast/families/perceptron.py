@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -172,7 +174,7 @@ class Perceptron:
         weights, biases = layers(stack, "weight"), [bias[:, None] for bias in layers(stack, "bias")]
         weight_gradients, bias_gradients = layers(gradient, "weight"), layers(gradient, "bias")
         last = len(weights) - 1
-        beside = _Beside(weights[0])
+        beside = torch.cuda.Stream(weights[0].device) if weights[0].is_cuda else None  # type: ignore[no-untyped-call]
         buffers: dict[int, tuple[list[Tensor], list[Tensor]]] = {}  # the same memory at every step
 
         def empty(x: Tensor) -> list[Tensor]:
@@ -189,13 +191,14 @@ class Perceptron:
             torch.softmax(outputs[last], -1, out=deltas[last]).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
             for layer in range(last, -1, -1):
                 below = outputs[layer - 1] if layer else x
-                with beside:
+                with _work_on(beside):  # beside what comes next
                     torch.bmm(below.transpose(1, 2), deltas[layer], out=weight_gradients[layer])
                     torch.sum(deltas[layer], 1, out=bias_gradients[layer])
                 if layer:  # relu passes a gradient on where its output is above 0
                     delta = torch.bmm(deltas[layer], weights[layer].transpose(1, 2), out=deltas[layer - 1])
                     torch.ops.aten.threshold_backward.grad_input(delta, below, 0, grad_input=delta)
-            beside.wait()
+            if beside is not None:
+                torch.cuda.current_stream().wait_stream(beside)
 
         return backpropagate
 
@@ -248,25 +251,12 @@ def _filled_up(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return torch.nn.functional.pad(tensor, [part for size in reversed(missing) for part in (0, size)])
 
 
-class _Beside:
-    """Work that a GPU may do beside what comes next, until it is waited for; on a CPU nothing of the kind."""
-
-    def __init__(self, like: Tensor) -> None:
-        self.stream = torch.cuda.Stream(like.device) if like.is_cuda else None  # type: ignore[no-untyped-call]
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            self.main = torch.cuda.current_stream()
-            self.stream.wait_stream(self.main)
-            torch.cuda.set_stream(self.stream)
-
-    def __exit__(self, *error: object) -> None:
-        if self.stream is not None:
-            torch.cuda.set_stream(self.main)
-
-    def wait(self) -> None:
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
+def _work_on(stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+    """A stream of a GPU, after all that was asked of it before; on a CPU nothing of the kind."""
+    if stream is None:
+        return nullcontext()
+    stream.wait_stream(torch.cuda.current_stream())
+    return torch.cuda.stream(stream)
 
 
 def layers(state: State, part: str) -> tuple[Tensor, ...]:

@@ -54,20 +54,17 @@ class Recipe:
     network: nn.Module | Callable[[], nn.Module] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.hidden, int):
-            raise TypeError(f"hidden is {self.hidden}; give one width a layer, ({self.hidden},)")
         if isinstance(self.hidden, str) or not isinstance(self.hidden, Iterable):
-            raise TypeError(f"hidden is {self.hidden!r}; give one width a layer, such as (64, 16)")
+            example = (self.hidden,) if isinstance(self.hidden, int) else (64, 16)
+            raise TypeError(f"hidden is {self.hidden!r}; give one width a layer, {example}")
         object.__setattr__(self, "hidden", tuple(plain(width) for width in self.hidden))
         for width in self.hidden:
-            check_whole("each width of hidden", width)
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need one unit or more each, got {self.hidden}")
+            check_whole("each width of hidden", width, least=1)
         for name in ("epochs", "batch", "learning_rate", "epsilon", "weight_decay"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-        check_settings(self, whole="epochs batch", numbers="learning_rate epsilon weight_decay")
-        if self.epochs < 1 or self.batch < 1:
-            raise ValueError(f"epochs and batch must be 1 or more, got {self.epochs} and {self.batch}")
+        check_settings(self, numbers="learning_rate epsilon weight_decay")
+        check_whole("epochs", self.epochs, least=1)
+        check_whole("batch", self.batch, least=1)
         if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf:
             raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, both finite, got {self}")
         if not 0 < self.epsilon < math.inf or not _are_betas(self.betas):
@@ -225,13 +222,15 @@ def counted(kinds: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
-def checked_changes(changes: Any) -> tuple[Retraining, ...]:
-    several = isinstance(changes, Sequence) and not isinstance(changes, str)
-    if not several or not all(isinstance(change, Retraining) for change in changes):
-        raise TypeError(f"changes must be a list of Retrainings, such as seeds(100), got {changes!r}")
-    if not changes:
-        raise ValueError("changes is empty, so there is nothing to train; try seeds(100)")
-    return tuple(changes)
+def checked_changes(changes: Any, name: str = "changes") -> tuple[Retraining, ...]:
+    if isinstance(changes, Retraining):
+        raise TypeError(f"{name} is one Retraining; give a list of them, [Retraining()]")
+    several = tuple(changes) if isinstance(changes, Iterable) else ()
+    if not isinstance(changes, Iterable) or not all(isinstance(change, Retraining) for change in several):
+        raise TypeError(f"{name} must be a list of Retrainings, such as seeds(100), got {changes!r}")
+    if not several:
+        raise ValueError(f"nothing to train: {name} is empty; try seeds(100)")
+    return several
 
 
 PAPER_RECIPES: dict[str, Recipe] = {

@@ -29,8 +29,7 @@ from holdfast.families.estimator_data import (
     seed_names,
 )
 from holdfast.families.family import Family
-from holdfast.families.judging import judged, rather
-from holdfast.families.own_models import Models, encoding_digest
+from holdfast.families.members import Models, encoding_digest
 from holdfast.families.packing import (
     Packed,
     PackingError,
@@ -42,6 +41,7 @@ from holdfast.families.packing import (
     unpacked,
 )
 from holdfast.families.recipe import Retraining, checked_changes
+from holdfast.families.resemblance import judged, rather
 from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapters.adapter import Adapter, How
@@ -121,19 +121,23 @@ def refit(
         check_whole("workers", workers, least=1)
     if held_out is not None:
         job.encoding.labels(_checked_table("held_out", held_out))
-    entry = None if store is None else job.entry(store)
-    unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
+    # Kept fits are asked through one encoding, so each encoding has a place of its own: whoever edits a schema and asks
+    # again must not be refused.
+    names = (*job.fingerprints, encoding_digest(job.encoding))
+    entry = None if store is None else Entry.of(store, names)
+    made = None
     if entry is not None and entry.complete:
         LOG.info("found %d models in %s", len(job.fingerprints), entry.folder)
         family = load_entry(entry, job.fingerprints, encoding=job.encoding)
         family = replace(family, retrainings=job.retrainings, told=job.told)
-        return judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
-    if entry is not None:
-        check_room(entry.folder.parent, 0)
-    made = _Made(job, entry)
-    made.fit(workers, progress)
-    family = judged(made.family(), job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
-    made.keep(family)
+    else:
+        made = _Made(job, entry)
+        made.fit(workers, progress)
+        family = made.family()
+    unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
+    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
+    if made is not None:
+        made.keep(family)
     return family
 
 
@@ -164,11 +168,6 @@ class _Job:
             fingerprint_run(self.data if needs_more(change) else without_new, prepared(self.estimator, change), change)
             for change in self.retrainings
         )
-
-    def entry(self, store: str | Path) -> Entry:
-        """The place in a store. Kept fits are asked through one encoding, so each encoding has a place of its own:
-        whoever edits a schema and asks again must not be refused."""
-        return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
 
     def task(self, place: int, keep: bool) -> tuple[Any, ...]:
         """What `_fit` gets beside the rows."""
@@ -285,7 +284,7 @@ class _Fit(NamedTuple):
 
 
 def _attempt(rows: Rows, place: int, *task: Any) -> Outcome:
-    return attempt(place, _fit, rows, place, *task)
+    return attempt(_fit, place, rows, place, *task)
 
 
 def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool) -> _Fit:
@@ -314,7 +313,10 @@ class _Made(Collected[Deployed]):
         self.contents: dict[int, bytes] = {}
         self.warned: dict[int, str] = {}
         self.unkept = ""  # why it is not put into the store
-        known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
+        known: Mapping[str, Any] = {}
+        if entry is not None:
+            check_room(entry.folder.parent, 0)
+            known = finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
                 self.contents[place] = as_bytes(known[name]["skops"])

@@ -17,6 +17,7 @@ from itertools import repeat
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from holdfast.families.module import Architecture
 from holdfast.families.perceptron import Shapes, State
@@ -53,7 +54,7 @@ def train_stack(
         def steps() -> None:
             for place, number in enumerate(block):
                 chosen, weight = plan[place, :, : sizes[number]], share[number, :, : sizes[number]]
-                backpropagate(_looked_up(x, chosen), wanted(chosen), weight)
+                backpropagate(embedding(chosen, x), wanted(chosen), weight)
                 update.step()
 
         return steps
@@ -202,17 +203,12 @@ def batch_sizes(architecture: Architecture, rows: int, batch: int) -> list[int]:
     return [size for size in [batch] * full + [rest] if size >= architecture.smallest_batch]
 
 
-def _looked_up(rows: Tensor, chosen: Tensor) -> Tensor:
-    """Rows (n, d) by their numbers (k, b): (k, b, d). Faster than rows[chosen]."""
-    return rows.index_select(0, chosen.reshape(-1)).view(*chosen.shape, rows.shape[1])
-
-
 def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
     """From a batch of rows (k, b) to the one-hot classes its members should say: (k, b, c)."""
     onehot = torch.eye(pool.classes, dtype=pool.x.dtype, device=pool.x.device)
     if not any(retraining.label_noise for retraining in retrainings):
         shared = onehot[pool.y]  # (n, c)
-        return lambda chosen: _looked_up(shared, chosen)
+        return lambda chosen: embedding(chosen, shared)
     own = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
     return lambda chosen: onehot[own.gather(1, chosen)]
 

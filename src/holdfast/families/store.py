@@ -40,12 +40,11 @@ from holdfast.families.entries import (
     tensor_file,
 )
 from holdfast.families.family import Family
+from holdfast.families.members import Members, Models, Stack
 from holdfast.families.module import Architecture, TorchModule
-from holdfast.families.own_models import Members, Models
 from holdfast.families.packing import PackingError, described, packed, read_models, remember_runs, state_of
 from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Stack
 from holdfast.families.training_data import Pool
 from holdfast.models.identity import OBJECT
 from holdfast.models.model import Model
@@ -144,40 +143,37 @@ def _tensors(family: Family, stack: Members) -> State:
 def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
     named = {f"{place}/{name}": tensor for place, state in enumerate(states) for name, tensor in state.items()}
     contents = safetensors.torch.save(_on_cpu(named))
-    manifest = _manifest(family, hashlib.sha256(contents).hexdigest())
-    with only_writer(folder / "manifest.json", wait=True):
-        sweep(folder, "family-*", age=0)
-        with appearing(folder / manifest["file"]) as file:
-            file.write(contents)
-        write_text(folder / "manifest.json", json.dumps(sealed(FAMILY, manifest), indent=1) + "\n")
-        for path in [*folder.glob("family-*.safetensors"), folder / "family.safetensors"]:
-            if path.name != manifest["file"] and re.fullmatch(r"family(-[0-9a-f]{20})?\.safetensors", path.name):
-                path.unlink(missing_ok=True)
-    return folder
-
-
-def _manifest(family: Family, digest: str) -> dict[str, Any]:
-    tabular = [stack for stack in family.stacks if isinstance(stack, Models)]
-    own = {"models": [described(stack, stack.encoding) for stack in tabular if stack.encoding is not None]}
-    return {
+    digest = hashlib.sha256(contents).hexdigest()
+    manifest = {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
         "file": tensor_file(digest),
         "sha256": digest,
         "recipe": None if family.recipe is None else _plain(family.recipe),
         "data": family.data,
-        "networks": [_description(stack) for stack in family.stacks],
+        "networks": [
+            stack.architecture.description if isinstance(stack, Stack) else f"{MODELS}: {stack.name}"
+            for stack in family.stacks
+        ],
         "places": list(family.places),
         "members": [
             {"fingerprint": fingerprint, **_settings(retraining)}
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
-    } | ({**own, "surrogates": family.surrogates, "told": family.told} if own["models"] else {})
-
-
-def _description(stack: Members) -> str:
-    return stack.architecture.description if isinstance(stack, Stack) else f"{MODELS}: {stack.name}"
+    }
+    models = [described(stack) for stack in family.stacks if isinstance(stack, Models)]
+    if models:
+        manifest |= {"models": models, "surrogates": family.surrogates, "told": family.told}
+    with only_writer(folder / "manifest.json", wait=True):
+        sweep(folder, "family-*", age=0)
+        with appearing(folder / tensor_file(digest)) as file:
+            file.write(contents)
+        write_text(folder / "manifest.json", json.dumps(sealed(FAMILY, manifest), indent=1) + "\n")
+        for path in [*folder.glob("family-*.safetensors"), folder / "family.safetensors"]:
+            if path.name != tensor_file(digest) and re.fullmatch(r"family(-[0-9a-f]{20})?\.safetensors", path.name):
+                path.unlink(missing_ok=True)
+    return folder
 
 
 def load_family(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from torch import Tensor
 
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.family import Family
+from holdfast.families.members import Stack
 from holdfast.families.module import Architecture, TorchModule
 from holdfast.families.perceptron import Perceptron, State
-from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Stack
+from holdfast.families.recipe import Recipe, Retraining, checked_changes
 from holdfast.families.stacked_training import batch_sizes, train_stack
 from holdfast.families.store import (
     add_members,
@@ -94,13 +94,10 @@ def train(
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Methodology) and Appendix B.4: a base
     model, and 100 more for each kind of change.
     """
-    if isinstance(retrainings, Retraining):
-        raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
-    if isinstance(retrainings, str) or not isinstance(retrainings, Iterable):
-        raise TypeError(f"retrainings must be a list, such as changes.seeds(100), got {retrainings!r}")
+    members = checked_changes(retrainings, "retrainings")
     if workers is not None:
         check_whole("workers", workers, least=1)
-    job = _job(x, y, recipe, tuple(retrainings), new, base, classes)
+    job = _job(_pool(x, y, new, classes), recipe, members, base, classes)
     if held_out is not None:
         _check_held_out(held_out, job.pool)
     fingerprints = job.fingerprints()
@@ -135,7 +132,9 @@ def _all_members(
         for member, name in enumerate(fingerprints)
         if name in known
     ]
-    workers = _worker_count(job, workers)
+    count = len(fingerprints)
+    here = job.pool.x.device.type != "cpu" or (workers is None and _operations(job, 0) * count < SMALL)
+    workers = 1 if here else min(workers or cores(), count)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
     LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
@@ -149,8 +148,10 @@ def _all_members(
             trained.append((chunk, dict(state)))
             advance(len(chunk))
 
-        pool = replace(job.pool, x=_by_itself(job.pool.x), y=_by_itself(job.pool.y))
-        tasks = ((job.architecture(chunk[0]), chunk, _members(job, chunk)) for chunk in chunks)
+        x, y = job.pool.x, job.pool.y  # of a view, all that it is a view of would travel
+        pool = job.pool if workers == 1 else replace(job.pool, x=x.clone(), y=y.clone())
+        own = ([job.retrainings[member] for member in chunk] for chunk in chunks)
+        tasks = ((job.architecture(chunk[0]), chunk, changes) for chunk, changes in zip(chunks, own, strict=True))
         in_workers(_train_chunk, tasks, workers, take, shared=(pool, job.recipe, job.base))
     LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return _family(job, trained, fingerprints)
@@ -184,7 +185,7 @@ def _finished(job: _Job, chunk: list[int], state: State) -> State:
     if not finite.all():
         lost = job.retrainings[chunk[int(finite.int().argmin())]]
         raise ValueError(f"training diverged for {lost}: its weights are not finite; lower the learning rate")
-    retrainings = _members(job, chunk)
+    retrainings = [job.retrainings[member] for member in chunk]
     if not any(retraining.weight_noise for retraining in retrainings):
         return state
     members = [
@@ -247,32 +248,37 @@ class _Job:
 
 
 def _job(
-    x: Tensor,
-    y: Tensor,
-    recipe: Recipe,
-    retrainings: tuple[Retraining, ...],
-    new: tuple[Tensor, Tensor] | None,
-    base: Model | None,
-    classes: int | None,
+    pool: Pool, recipe: Recipe, retrainings: tuple[Retraining, ...], base: Model | None, classes: int | None
 ) -> _Job:
     """All that training needs, if it can be done."""
-    pool = _pool(x, y, new, classes)
     if not isinstance(recipe, Recipe):
         raise TypeError(f"recipe must be a Recipe, such as Recipe((64, 16), epochs=50), got {recipe!r}")
-    if not all(isinstance(retraining, Retraining) for retraining in retrainings):
-        raise TypeError(f"retrainings must be a list of Retrainings, such as changes.seeds(100), got {retrainings!r}")
     if base is not None:
         check_callable(base, "base")
-    if not retrainings:
-        raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
     rows = tuple(check_material(retraining, pool) for retraining in retrainings)
     architectures = _architectures(pool, recipe, retrainings)
     says = next(iter(architectures.values())).classes
     if says < pool.classes or (classes is not None and says != classes):
         raise ValueError(f"the recipe's network gives {says} logits a row, but there are {pool.classes} classes")
     job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures, rows)
-    for member in range(len(retrainings)):
-        _check_member(job, member)
+    for member, retraining in enumerate(retrainings):
+        own, architecture = job.own_recipe(member), job.architecture(member)
+        if retraining.parameters:
+            raise ValueError(
+                f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
+                "changes.hyperparameters"
+            )
+        if retraining.continued and base is None:
+            raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
+        if retraining.continued and base is not None:
+            architecture.check_base(base)
+        if retraining.top_only and own.weight_decay:
+            raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
+        if not batch_sizes(architecture, rows[member], own.batch):
+            raise ValueError(
+                f"{architecture.name} normalises over batches, and {retraining} has batches of "
+                f"{min(rows[member], own.batch)} row; choose a batch of two or more"
+            )
     return job
 
 
@@ -284,26 +290,6 @@ def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]
     if len(shapes) > 1:
         raise ValueError("changes of architecture are for perceptrons, but the recipe has a network of its own")
     return dict.fromkeys(shapes, TorchModule.of(recipe.network, pool.x))
-
-
-def _check_member(job: _Job, member: int) -> None:
-    retraining, recipe, architecture = job.retrainings[member], job.own_recipe(member), job.architecture(member)
-    if retraining.parameters:
-        raise ValueError(
-            f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
-            "changes.hyperparameters"
-        )
-    if retraining.continued and job.base is None:
-        raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
-    if retraining.continued and job.base is not None:
-        architecture.check_base(job.base)
-    if retraining.top_only and recipe.weight_decay:
-        raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
-    if not batch_sizes(architecture, job.rows[member], recipe.batch):
-        raise ValueError(
-            f"{architecture.name} normalises over batches, and {retraining} has batches of "
-            f"{min(job.rows[member], recipe.batch)} row; choose a batch of two or more"
-        )
 
 
 def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
@@ -363,13 +349,6 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
 # ---- who trains what ----
 
 
-def _worker_count(job: _Job, asked: int | None) -> int:
-    members = len(job.retrainings)
-    if job.pool.x.device.type != "cpu" or (asked is None and _operations(job, 0) * members < SMALL):
-        return 1
-    return min(asked or cores(), members)
-
-
 def _members_at_once(job: _Job, member: int) -> int:
     """How many members like this one are a stack: what the cache, or a GPU's memory, holds."""
     x, architecture, recipe = job.pool.x, job.architecture(member), job.own_recipe(member)
@@ -409,16 +388,7 @@ def _train_chunk(
 ) -> tuple[list[int], State]:
     with one_thread():
         state = train_stack(architecture, pool, recipe, base, retrainings)
-    return chunk, {name: _by_itself(tensor) for name, tensor in state.items()}
-
-
-def _by_itself(tensor: Tensor) -> Tensor:
-    """What travels between processes without all that it is a view of."""
-    return tensor if tensor.is_cuda else tensor.clone()
-
-
-def _members(job: _Job, chunk: list[int]) -> list[Retraining]:
-    return [job.retrainings[member] for member in chunk]
+    return chunk, {name: tensor if tensor.is_cuda else tensor.clone() for name, tensor in state.items()}
 
 
 def _operations(job: _Job, member: int) -> float:
