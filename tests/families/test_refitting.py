@@ -41,8 +41,8 @@ from holdfast import (
 )
 from holdfast.families import refitting
 from holdfast.families.entries import StoreError, entries
-from holdfast.families.packing import Packed, PackingError, as_tensor, packed, unpacked
-from holdfast.families.store import add_members
+from holdfast.families.packing import Packed, PackingError, packed, unpacked
+from holdfast.families.store import add_members, as_tensor
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.identity import identities
 from killing import calls_of, forks, killed_at, posix

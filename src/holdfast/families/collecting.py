@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -23,6 +25,7 @@ from holdfast.utils.workers import in_workers
 AnyTraining = Callable[[NDArray[np.int64], int], Any]  # rows to train on, seed -> a model, or the file of one
 Member = TypeVar("Member")
 STAYS = "it was trained, but cannot leave its process"
+CANNOT = "what the training returned cannot be asked: "
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Outcome:
     details: str = ""
 
 
+Attempt = Callable[..., Outcome]
+Task = Callable[[int], tuple[Any, ...]]  # from a member's place to what an attempt needs
+
+
 def attempt(function: Callable[..., Any], place: int, *arguments: Any) -> Outcome:
     """What a function makes of a member, or what it raises: anything, since it is somebody else's."""
     try:
@@ -57,20 +64,46 @@ class Collected(Generic[Member]):
     """The members that there are so far, and what went wrong with others, by their places."""
 
     def __init__(
-        self, changes: Sequence[Retraining], read: Callable[[Any], Member], what: str = "trainings", told: str = ""
+        self, changes: Sequence[Retraining], read: Callable[[Any], Member], progress: bool, what: str = "trainings"
     ) -> None:
-        self.changes, self.read, self.what, self.told = tuple(changes), read, what, told
+        self.changes, self.read, self.progress, self.what = tuple(changes), read, progress, what
         self.models: dict[int, Member] = {}
         self.failures: dict[int, Failure] = {}
 
     def take(self, outcome: Outcome) -> None:
         """Add a member, or the reason why it cannot be one."""
-        told = "" if outcome.error else self.told
+        told = "" if outcome.error or self.what != "trainings" else CANNOT
         found = outcome if outcome.error else attempt(self.read, outcome.place, outcome.made)
         if found.error:
             self.failures[found.place] = Failure(self.changes[found.place], f"{told}{found.error}", found.details)
         else:
             self.models[found.place] = found.made
+
+    def run(
+        self, call: Attempt, shared: tuple[Any, ...], task: Task, workers: int | None, patience: float = 0.0
+    ) -> None:
+        """Make all that are missing, ``call(*shared, *task(place))``: in worker processes.
+
+        Here, as long as that takes fewer seconds than ``patience``, and what cannot leave its process.
+        """
+        count, most, started = len(self.changes), workers or cores(), time.perf_counter()
+        missing, again = deque(place for place in range(count) if place not in self.models), []
+        verb = "Training" if self.what == "trainings" else "Fitting"
+        with bar(f"{verb} {count} models", count, self.progress) as advance:
+            advance(count - len(missing))
+
+            def done(outcome: Outcome) -> None:
+                if outcome.error == STAYS:
+                    again.append(outcome.place)
+                    return
+                self.take(outcome)
+                advance(1)
+
+            while missing and (most == 1 or (workers is None and time.perf_counter() - started < patience)):
+                done(call(*shared, *task(missing.popleft())))
+            if missing:
+                in_workers(call, map(task, missing), min(most, len(missing)), done, shared)
+            in_workers(attempt, map(task, again), 1, done, shared)
 
     def finished(self) -> tuple[list[Member], tuple[Retraining, ...], tuple[Failure, ...]]:
         """All of them in order; those that failed are told, and if all did, that is an error."""
@@ -107,28 +140,21 @@ def collect(
     if workers is not None:
         check_whole("workers", workers, least=1)
     pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
-    for change in checked_changes(changes):
+    changes = checked_changes(changes)
+    for change in changes:
         _check_rows_only(change, pool)
-    tasks = [(place, rows_of(change, pool).numpy(), change.init_seed) for place, change in enumerate(changes)]
-    told = "what the training returned cannot be asked: "
-    members: Collected[Member] = Collected(changes, read, told=told)
-    again: list[tuple[Any, ...]] = []
-    with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
+    members: Collected[Member] = Collected(changes, read, progress)
+    workers = workers if _travels(function) else 1
 
-        def done(trained: Outcome) -> None:
-            if trained.error == STAYS:
-                again.append(tasks[trained.place])
-            else:
-                members.take(trained)
-                advance(1)
+    def task(place: int) -> tuple[Any, ...]:
+        return place, rows_of(changes[place], pool).numpy(), changes[place].init_seed
 
-        most = min(workers or cores(), len(tasks)) if _travels(function) else 1
-        in_workers(attempt if most == 1 else _trained_elsewhere, tasks, most, done, shared=(function,))
-        in_workers(attempt, again, 1, done, shared=(function,))
+    call = attempt if min(workers or cores(), len(changes)) == 1 else _attempt_elsewhere
+    members.run(call, (function,), task, workers)
     return members.finished()
 
 
-def _trained_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
+def _attempt_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
     trained = attempt(function, place, rows, seed)
     return trained if _travels(trained.made) else Outcome(place, error=STAYS)
 

@@ -168,21 +168,17 @@ class TorchModule:
                 f"{self.name} cannot be stacked with torch.func.vmap: {why}; train it with Family.from_training. "
                 f"torch said: {str(error).splitlines()[0]}"
             ) from error
-        for name, plain in self._plain_gradient(rows, wanted).items():
-            if not torch.allclose(gradient[name][1], plain, rtol=1e-2, atol=1e-4):
+        alone = _with_own_dropout(copy.deepcopy(self.plain), 0).train()  # as it is before training
+        parameters = {name: parameter for name, parameter in alone.named_parameters() if name in self.trained}
+        with torch.enable_grad():
+            loss = nn.functional.cross_entropy(alone(rows), wanted)
+        plain = torch.autograd.grad(loss, tuple(parameters.values()), materialize_grads=True)
+        for name, known in zip(parameters, plain, strict=True):
+            if not torch.allclose(gradient[name][1], known, rtol=1e-2, atol=1e-4):
                 raise ValueError(
                     f"the gradient of {name} is lost when networks of {self.name} are stacked: does its forward pass "
                     "make new parameters, as slicing an nn.ParameterList does? Train it with Family.from_training"
                 )
-
-    def _plain_gradient(self, rows: Tensor, wanted: Tensor) -> dict[str, Tensor]:
-        """What autograd says of one module, as it is before training."""
-        module = _with_own_dropout(copy.deepcopy(self.plain), 0).train()
-        own = {name: parameter for name, parameter in module.named_parameters() if name in self.trained}
-        with torch.enable_grad():
-            loss = nn.functional.cross_entropy(module(rows), wanted)
-        gradients = torch.autograd.grad(loss, tuple(own.values()), materialize_grads=True)
-        return dict(zip(own, gradients, strict=True))
 
 
 Architecture = Perceptron | TorchModule

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,19 +28,19 @@ from holdfast.families.estimator_data import (
 )
 from holdfast.families.family import Family
 from holdfast.families.members import Models, encoding_digest
-from holdfast.families.packing import (
-    Packed,
-    PackingError,
-    as_bytes,
-    as_tensor,
-    packed,
-    remember_runs,
-    state_of,
-    unpacked,
-)
+from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining, checked_changes
 from holdfast.families.resemblance import judged, rather
-from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
+from holdfast.families.store import (
+    add_members,
+    as_bytes,
+    as_tensor,
+    finish_entry,
+    finished_members,
+    load_entry,
+    remember_runs,
+    state_of,
+)
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapting import adapter_like, adapter_of, helped, unhelped
@@ -51,10 +49,7 @@ from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
-from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
-from holdfast.utils.threads import cores
-from holdfast.utils.workers import in_workers
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
@@ -121,18 +116,15 @@ def refit(
         check_whole("workers", workers, least=1)
     if held_out is not None:
         job.encoding.labels(_checked_table("held_out", held_out))
-    # Kept fits are asked through one encoding, so each encoding has a place of its own: whoever edits a schema and asks
-    # again must not be refused.
-    names = (*job.fingerprints, encoding_digest(job.encoding))
-    entry = None if store is None else Entry.of(store, names)
+    entry = None if store is None else job.entry(store)
     made = None
     if entry is not None and entry.complete:
         LOG.info("found %d models in %s", len(job.fingerprints), entry.folder)
         family = load_entry(entry, job.fingerprints, encoding=job.encoding)
         family = replace(family, retrainings=job.retrainings, told=job.told)
     else:
-        made = _Made(job, entry)
-        made.fit(workers, progress)
+        made = _Made(job, entry, progress)
+        made.fit(workers)
         family = made.family()
     unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
     family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
@@ -169,7 +161,12 @@ class _Job:
             for change in self.retrainings
         )
 
-    def task(self, place: int, keep: bool) -> tuple[Any, ...]:
+    def entry(self, store: str | Path) -> Entry:
+        """The place in a store. Kept fits are asked through one encoding, so each encoding has a place of its own:
+        whoever edits a schema and asks again must not be refused."""
+        return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
+
+    def task(self, keep: bool, place: int) -> tuple[Any, ...]:
         """What `_fit` gets beside the rows."""
         change = self.retrainings[place]
         labels = self.labels[labels_of(change, self.pool).numpy()]
@@ -307,8 +304,8 @@ def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: N
 class _Made(Collected[Deployed]):
     """Members as they come in, from the store or newly fitted."""
 
-    def __init__(self, job: _Job, entry: Entry | None) -> None:
-        super().__init__(job.retrainings, lambda fit: self._asked(fit.estimator), "fits")
+    def __init__(self, job: _Job, entry: Entry | None, progress: bool) -> None:
+        super().__init__(job.retrainings, lambda fit: self._asked(fit.estimator), progress, "fits")
         self.job, self.entry, self.adapter = job, entry, job.adapter
         self.contents: dict[int, bytes] = {}
         self.warned: dict[int, str] = {}
@@ -322,24 +319,12 @@ class _Made(Collected[Deployed]):
                 self.contents[place] = as_bytes(known[name]["skops"])
                 self.models[place] = self._asked(unpacked(Packed("skops", self.contents[place])))
 
-    def fit(self, workers: int | None, progress: bool) -> None:
-        """Those that are missing, as they come: here while that takes no longer than starting processes would."""
-        count, most, started = len(self.changes), workers or cores(), time.perf_counter()
-        missing = [place for place in range(count) if place not in self.models]
-        LOG.info("fitting %d of %d models", len(missing), count)
-        tasks = deque((place, self.entry is not None) for place in missing)
-        with bar(f"Fitting {count} models", count, progress) as advance:
-            advance(count - len(missing))
-
-            def done(outcome: Outcome) -> None:
-                self.take(outcome)
-                advance(1)
-
-            while tasks and (most == 1 or (workers is None and time.perf_counter() - started < SMALL)):
-                done(_attempt(self.job.rows, *self.job.task(*tasks.popleft())))
-            if tasks:
-                rest = (self.job.task(*task) for task in tasks)
-                in_workers(_attempt, rest, min(most, len(tasks)), done, shared=(self.job.rows,))
+    def fit(self, workers: int | None) -> None:
+        """Those that are missing: here while that takes no longer than starting processes would."""
+        count, keep = len(self.changes), self.entry is not None
+        LOG.info("fitting %d of %d models", count - len(self.models), count)
+        task = partial(self.job.task, keep)
+        self.run(_attempt, (self.job.rows,), task, workers, patience=SMALL)
 
     def take(self, outcome: Outcome) -> None:
         super().take(outcome)

@@ -40,13 +40,15 @@ from holdfast.families.entries import (
     tensor_file,
 )
 from holdfast.families.family import Family
-from holdfast.families.members import Members, Models, Stack
+from holdfast.families.members import Members, Models, Stack, encoding_digest
 from holdfast.families.module import Architecture, TorchModule
-from holdfast.families.packing import PackingError, described, packed, read_models, remember_runs, state_of
+from holdfast.families.packing import Packed, PackingError, packed, unpacked, versions
 from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool
-from holdfast.models.identity import OBJECT
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapting import read_adapter, unhelped
+from holdfast.models.identity import OBJECT, remember_run
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
@@ -65,7 +67,10 @@ PADDED = 3  # the algorithm's number for perceptrons that are trained with wider
 def fingerprint_data(pool: Pool, base: Model | None = None) -> str:
     """Of all rows there are, and of the network that some members continue from."""
     hashed = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
-    for tensor in (pool.x, pool.y, *_tensors_of(base)):
+    own: Iterable[Tensor] = base.state_dict().values() if isinstance(base, nn.Module) else ()
+    if isinstance(base, Network):
+        own = (*base.weights, *base.biases)
+    for tensor in (pool.x, pool.y, *own):
         hashed.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return hashed.hexdigest()
 
@@ -80,12 +85,6 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
     sizes = (0, *recipe.hidden, 0)
     algorithm = ALGORITHM if network is not None or aligned(sizes) == sizes else PADDED
     return digest([algorithm, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
-
-
-def _tensors_of(base: Model | None) -> list[Tensor]:
-    if isinstance(base, Network):
-        return [*base.weights, *base.biases]
-    return list(base.state_dict().values()) if isinstance(base, nn.Module) else []
 
 
 def _plain(recipe: Recipe) -> dict[str, Any]:
@@ -378,3 +377,62 @@ def _padded(family: Family) -> Sequence[str | None]:
     """Fingerprints, where they mean something in another process."""
     kept = [None if name.startswith(OBJECT) else name for name in family.fingerprints]
     return kept or (None,) * len(family)
+
+
+# ---- models of other libraries: a file each, and how it is asked ----
+
+
+def as_tensor(contents: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(contents), dtype=torch.uint8)
+
+
+def as_bytes(tensor: Tensor) -> bytes:
+    return tensor.numpy().tobytes()
+
+
+def state_of(files: Iterable[Packed]) -> State:
+    """Files as tensors, each under its number and the end of a file's name: 3.skops."""
+    return {f"{place}.{file.format}": as_tensor(file.contents) for place, file in enumerate(files)}
+
+
+def files_of(state: State) -> list[Packed]:
+    names = sorted(state, key=lambda name: int(name.partition(".")[0]))
+    return [Packed(name.partition(".")[2], as_bytes(state[name])) for name in names]
+
+
+def described(stack: Models) -> dict[str, Any]:
+    """What a manifest says of them: how each is asked, for which encoding, and by which versions they were fitted."""
+    for ask in (model.ask for model in stack.models):
+        if not isinstance(ask, Adapter):
+            raise PackingError(f"how a model is asked cannot be written down: {ask!r}")
+    return {
+        "asked": [model.ask.written for model in stack.models],
+        "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
+        "refitted": stack.refitted,
+        "versions": versions([model.own for model in stack.models]),
+    }
+
+
+def read_models(folder: Path, about: dict[str, Any], state: State, encoding: Encoding | None) -> Models:
+    """The members again, each asked as it was, through an encoding like the one that they were made with."""
+    if encoding is None:
+        raise StoreError(
+            f"{folder} holds models that are asked about tables in the user's units; pass the encoding that they "
+            "were made with: load_family(folder, encoding=encoding)"
+        )
+    if encoding_digest(encoding) != about["encoding"]:
+        raise StoreError(
+            f"{folder} holds models that were made with another encoding; fit it to the same table and schema, or "
+            "make the family again"
+        )
+    models = map(unpacked, files_of(state))
+    adapters = [read_adapter(written, own, encoding) for written, own in zip(about["asked"], models, strict=True)]
+    return Models(tuple(map(unhelped, adapters)), encoding, about["refitted"])
+
+
+def remember_runs(family: Family) -> None:
+    """So that a member which becomes the deployed model is known for what it is."""
+    for member, fingerprint in enumerate(family.fingerprints):
+        stack, place = family.found(family.places[member])
+        if isinstance(stack, Models) and stack.encoding is not None:
+            remember_run(stack.models[place].own, fingerprint)
