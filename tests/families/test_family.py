@@ -3,7 +3,7 @@ import torch
 
 from families.sameness import same
 from holdfast import Recipe, Retraining, changes, leave_one_out, merged, seeds, train
-from holdfast.families import stack as module
+from holdfast.families import members as module
 
 
 def test_a_family_says_what_its_members_say(family, rows):

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
-from holdfast.families.reading_members import gather_models
+from holdfast.families.own_training import gather_models
 from loans import FEATURES, NUMBERS, estimator, loans, model, schema, train_rows
 
 ROWS = 300

@@ -32,8 +32,7 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.families.own_training import train_by
-from holdfast.families.reading_members import gather_models
+from holdfast.families.own_training import gather_models, train_by
 
 TABLE, NEW = everything(240), everything(80, seed=1)
 ENCODING = Encoding.fit(TABLE, EVERYTHING)

@@ -42,8 +42,7 @@ from holdfast import (
 from holdfast.families import refitting
 from holdfast.families.entries import StoreError, entries
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
-from holdfast.families.store import add_members
-from holdfast.families.stored_models import as_tensor
+from holdfast.families.store import add_members, as_tensor
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.identity import identities
 from killing import calls_of, forks, killed_at, posix

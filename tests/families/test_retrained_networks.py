@@ -8,7 +8,7 @@ from conftest import EVERYTHING, everything
 from torch import nn
 
 from holdfast import Encoding, Recipe, Retraining, as_model, changes, seeds, train
-from holdfast.families.retrained_networks import retrained_network
+from holdfast.families.own_training import retrained_network
 
 TABLE, NEW = everything(240), everything(80, seed=1)
 ENCODING = Encoding.fit(TABLE, EVERYTHING)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from torch import nn
 
 from holdfast import MinCost, Recipe, Retraining, audit, other_class, read_model, save_model, train
-from holdfast.families.external_models import read_perceptron
+from holdfast.families.members import read_perceptron
 from holdfast.models.files.reading import FORMATS, PROGRAMS
 from holdfast.models.files.ubjson import from_ubjson
 from holdfast.models.files.untrusted import RefusedError, check_json

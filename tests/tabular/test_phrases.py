@@ -8,7 +8,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.datasets.german import CARD
-from holdfast.families.table_models import encoding_digest
+from holdfast.families.members import encoding_digest
 from holdfast.tabular.phrases import ANY
 from loans import schema, train_rows
 

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from holdfast.families.boosters import check_params
-from holdfast.families.external_models import read_perceptron
 from holdfast.families.family import Family
+from holdfast.families.members import read_perceptron
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.refitting import refit
 from holdfast.families.store import load_family

@@ -39,9 +39,9 @@ from holdfast.explaining.wanted import wanted
 from holdfast.explaining.wished import space_of, wished
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
-from holdfast.families.judging import FEW, are_one, rather
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.resemblance import FEW, are_one, rather
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import checked_knobs

@@ -13,8 +13,8 @@ import torch
 
 from holdfast.explaining.saving import ASKED, answers_of, table_hash
 from holdfast.explaining.sources import told_of
-from holdfast.families.judging import compared_rows
 from holdfast.families.kinds import what_changes
+from holdfast.families.resemblance import compared_rows
 from holdfast.models.identity import known_run
 from holdfast.models.model import predict
 from holdfast.utils.digests import file_digest

@@ -14,12 +14,10 @@ from holdfast.auditing.model_files import read_retrained
 from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
-from holdfast.families.judging import compared_rows, judged
-from holdfast.families.own_training import train_by
-from holdfast.families.reading_members import gather_models
+from holdfast.families.own_training import gather_models, retrained_network, train_by
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
-from holdfast.families.retrained_networks import retrained_network
+from holdfast.families.resemblance import judged
 from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.models.model import Model
@@ -140,7 +138,7 @@ def _by_changes(changes: list[Retraining], training: Training) -> Family:
     if recipe is None:
         return refit(training.deployed, table, changes, params=training.params, **own)
     family = refit(recipe, table, changes, encoding=encoding, **own)  # an estimator that is not fitted
-    return judged(family, training.deployed, *compared_rows(encoding, table, None))
+    return judged(family, training.deployed, encoding, table)
 
 
 def _by_function(source: Any, training: Training) -> Family:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.families import lightgbm_settings, xgboost_settings
-from holdfast.models.adapters.adapter import Adapter, Call
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.output_spec import OutputSpec
 from holdfast.models.frameworks import xgboost_trees
 from holdfast.models.frameworks.boosters import knows as is_booster
@@ -30,19 +30,20 @@ def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple
     name = f"{type(booster).__module__.partition('.')[0]}.Booster"
     held, complete = library.settings_of(booster)
     if params is None and not complete:
+        kind = type(library.classifier({})).__name__
         raise ValueError(
             f"this {name} does not hold the parameters that it was trained with (a file of XGBoost has none): expected "
-            f"those of {library.CLASSIFIER}, got {_listed(held)}. Pass params={{'max_depth': 6, 'learning_rate': 0.3}} "
-            "with the right values, {} if all are the defaults; on the command line, --params FILE. Or retrain the "
-            f"{library.CLASSIFIER} itself, or give a function (rows, seed) that trains"
+            f"those of {kind}, got {_listed(held)}. Pass params={{'max_depth': 6, 'learning_rate': 0.3}} with the "
+            "right values, {} if all are the defaults; on the command line, --params FILE. Or retrain the "
+            f"{kind} itself, or give a function (rows, seed) that trains"
         )
     given = {} if params is None else _checked(params, library)
     held = {name: value for name, value in held.items() if name not in given}
-    usual = "; the others are the defaults" if complete or params is not None else ""
     parts = {"given": _listed(given), "held by the booster": _listed(library.unusual(held))}
-    told = f"{name}: {'; '.join(f'{how}: {values}' for how, values in parts.items() if values)}{usual}"
-    LOG.info("parameters of the %s", told)
-    return library.classifier(held | given), told
+    told = [f"{how}: {values}" for how, values in parts.items() if values]
+    about = f"{name}: {'; '.join([*told, 'the others are the defaults'])}"
+    LOG.info("parameters of the %s", about)
+    return library.classifier(held | given), about
 
 
 def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
@@ -59,27 +60,29 @@ def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
 def adapter_for(adapter: Adapter, estimator: Any) -> Adapter:
     """How refits of a booster are asked: about the same columns, each output for the same class."""
     output = OutputSpec("probabilities", adapter.output.classes, adapter.output.places, settles=True)
-    call: Call = getattr(estimator, "predict_proba", _unfitted)
-    return replace(adapter, own=estimator, name=type(estimator).__name__, way="predict_proba", call=call, output=output)
-
-
-def _unfitted(rows: Any) -> Any:
-    raise ValueError("this estimator has not been fitted")
+    return replace(
+        adapter,
+        own=estimator,
+        name=type(estimator).__name__,
+        way="predict_proba",
+        call=estimator.predict_proba,
+        output=output,
+    )
 
 
 def _checked(params: Any, library: ModuleType) -> dict[str, Any]:
     """By the estimator's own names."""
+    kind = type(library.classifier({})).__name__
     if not isinstance(params, Mapping):
         raise TypeError(
-            f"params must be a dictionary such as {{'max_depth': 6}}, the parameters of {library.CLASSIFIER}, got "
+            f"params must be a dictionary such as {{'max_depth': 6}}, the parameters of {kind}, got "
             f"{type(params).__name__}"
         )
     given = {library.NAMES.get(name, name): value for name, value in params.items() if name not in library.NOT_GIVEN}
     known = library.parameter_names()
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known) or "; get_params() of one lists them"
-            raise ValueError(f"params names {name!r}, which is no parameter of {library.CLASSIFIER}{hint}")
+    for name in given.keys() - known:
+        hint = did_you_mean(name, known) or "; get_params() of one lists them"
+        raise ValueError(f"params names {name!r}, which is no parameter of {kind}{hint}")
     return given
 
 

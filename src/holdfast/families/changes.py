@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any
@@ -139,10 +139,7 @@ def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
     what shifts of the data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
     """
-    check_whole("column", column, least=0)
     check_number("strength", strength)
-    if not math.isfinite(strength):
-        raise ValueError(f"strength must be finite, got {strength}")
     return _drawn(n, start, base, kind="shift", tilt=(column, float(strength)))
 
 
@@ -241,9 +238,7 @@ def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) 
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
     changed weights are also what [Upadhyay et al. 2021](https://arxiv.org/abs/2102.13620) guard against.
     """
-    check_number("scale", scale)
-    if not 0 < scale < math.inf:
-        raise ValueError(f"scale must be above 0 and finite, got {scale}")
+    _check_above_0("scale", scale)
     return _drawn(n, start, base, kind="weight-noise", weight_noise=scale)
 
 
@@ -287,14 +282,11 @@ def fine_tune(
     """
     _check_share("share", share, whole=True)
     check_whole("epochs", epochs, least=1)
+    settings: tuple[tuple[str, float], ...] = (("epochs", epochs),)
     if learning_rate is not None:
-        check_number("learning_rate", learning_rate)
-        if not 0 < learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be above 0 and finite, got {learning_rate}")
-    settings: list[tuple[str, float]] = [("epochs", epochs)]
-    if learning_rate is not None:
-        settings.append(("learning_rate", learning_rate))
-    change: dict[str, Any] = {"continued": True, "top_only": top_only, "appended": share, "settings": tuple(settings)}
+        _check_above_0("learning_rate", learning_rate)
+        settings += (("learning_rate", learning_rate),)
+    change: dict[str, Any] = {"continued": True, "top_only": top_only, "appended": share, "settings": settings}
     members = _drawn(n, start, base, kind="fine-tune", **change)
     return [replace(member, order_seed=base.order_seed + 1 + member.data_seed) for member in members]
 
@@ -328,27 +320,18 @@ def hyperparameters(
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models keep the
     hyper-parameters of the base model (Section 2); Section 5.1 names others among the changes that it does not measure.
     """
-    if epochs is None and learning_rate is None and batch is None and weight_decay is None:
+    ranges = {"epochs": epochs, "learning_rate": learning_rate, "batch": batch, "weight_decay": weight_decay}
+    if all(given is None for given in ranges.values()):
         raise ValueError("name a setting to vary: epochs=(80, 120), learning_rate=(5e-4, 2e-3), batch=(16, 32), ...")
-    for name, limits in {"epochs": epochs, "learning_rate": learning_rate, "weight_decay": weight_decay}.items():
-        if limits is not None:
-            _check_range(name, limits, whole=name == "epochs")
-    if batch is not None:
-        _check_list("batch", batch, least=1)
-    members = []
-    for seed in _seeds(n, start):
-        draw = random.Random(seed)
-        settings: list[tuple[str, float]] = []
-        if epochs is not None:
-            settings.append(("epochs", draw.randint(*epochs)))
-        if learning_rate is not None:
-            settings.append(("learning_rate", _log_uniform(draw, *learning_rate)))
-        if batch is not None:
-            settings.append(("batch", draw.choice(list(batch))))
-        if weight_decay is not None:
-            settings.append(("weight_decay", _log_uniform(draw, *weight_decay)))
-        members.append(replace(base, settings=tuple(settings), kind="hyperparameters"))
-    return members
+    varied: dict[str, Sequence[float]] = {}
+    for name, given in ranges.items():
+        if given is not None and name == "batch":
+            _check_list(name, given, least=1)
+            varied[name] = list(given)
+        elif given is not None:
+            _check_range(name, given, whole=name == "epochs")
+            varied[name] = tuple(given) if name == "epochs" else tuple(map(float, given))
+    return _tuned(n, start, base, "hyperparameters", lambda draw: {"settings": _one_of_each(draw, varied)})
 
 
 def parameters(
@@ -381,14 +364,11 @@ def parameters(
         raise ValueError("name a parameter to vary: parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2))")
     for name, given in ranges.items():
         _check_choices(name, given)
-    _check_base(base)
-    members = []
-    for seed in _seeds(n, start):
-        draw = random.Random(seed)
-        drawn = tuple((name, _one_of(draw, given)) for name, given in ranges.items())
-        own = replace(base, init_seed=base.init_seed + 1 + seed, order_seed=base.order_seed + 1 + seed)
-        members.append(replace(own, parameters=drawn, kind="parameters"))
-    return members
+    return _tuned(n, start, base, "parameters", lambda draw: {"parameters": _one_of_each(draw, ranges)})
+
+
+def _one_of_each(draw: random.Random, ranges: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, _one_of(draw, given)) for name, given in ranges.items())
 
 
 def _one_of(draw: random.Random, given: Sequence[Any]) -> Any:
@@ -445,13 +425,12 @@ def architecture(
     depths = list(depths) or [1, 2, 3]
     if not list(widths) or min(widths) < 1 or min(depths) < 0:
         raise ValueError(f"widths must be 1 or more and depths 0 or more, got {list(widths)} and {depths}")
-    members = []
-    for seed in _seeds(n, start):
-        draw = random.Random(seed)
+
+    def drawn(draw: random.Random) -> dict[str, Any]:
         hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(depths))), reverse=True)
-        own = replace(base, init_seed=base.init_seed + 1 + seed, order_seed=base.order_seed + 1 + seed)
-        members.append(replace(own, settings=(("hidden", tuple(hidden)),), kind="architecture"))
-    return members
+        return {"settings": (("hidden", tuple(hidden)),)}
+
+    return _tuned(n, start, base, "architecture", drawn)
 
 
 def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retraining]:
@@ -493,11 +472,22 @@ def _drawn(n: int, start: int, base: Retraining, **change: Any) -> list[Retraini
     return [replace(base, data_seed=seed, **change) for seed in _seeds(n, start)]
 
 
+def _tuned(
+    n: int, start: int, base: Retraining, kind: str, change: Callable[[random.Random], dict[str, Any]]
+) -> list[Retraining]:
+    """Members of which each draws what it changes; but for hyperparameters, each has seeds of its own too."""
+    _check_base(base)
+    members = []
+    for seed in _seeds(n, start):
+        by = 0 if kind == "hyperparameters" else 1 + seed
+        own = replace(base, init_seed=base.init_seed + by, order_seed=base.order_seed + by, kind=kind)
+        members.append(replace(own, **change(random.Random(seed))))
+    return members
+
+
 def _seeds(n: int, start: int) -> range:
     _check_count(n)
-    check_whole("start", start)
-    if start < 0:
-        raise ValueError(f"start must be 0 or more, got {start}")
+    check_seed("start", start)
     return range(start, start + n)
 
 
@@ -507,6 +497,12 @@ def _check_count(n: int) -> None:
         raise ValueError(f"a family needs one member or more, got {n}")
     if n > MOST:
         raise ValueError(f"a family has {MOST} members at most, got {n}; audit several smaller ones")
+
+
+def _check_above_0(name: str, value: float) -> None:
+    check_number(name, value)
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be above 0 and finite, got {value}")
 
 
 def _check_share(name: str, value: float, whole: bool = False) -> None:

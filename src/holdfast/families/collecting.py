@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,16 +13,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
-from holdfast.families.recipe import Retraining
-from holdfast.families.training_data import Pool, rows_of
+from holdfast.families.recipe import Retraining, checked_changes
+from holdfast.families.training_data import Pool, check_material, rows_of
+from holdfast.models.model import check_callable
 from holdfast.utils.progress import bar
+from holdfast.utils.settings import check_whole
 from holdfast.utils.threads import cores, one_thread
 from holdfast.utils.workers import in_workers
 
 AnyTraining = Callable[[NDArray[np.int64], int], Any]  # rows to train on, seed -> a model, or the file of one
 Member = TypeVar("Member")
+STAYS = "it was trained, but cannot leave its process"
+CANNOT = "what the training returned cannot be asked: "
 
 
 @dataclass(frozen=True)
@@ -32,26 +37,75 @@ class Failure:
     details: str  # the whole traceback
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What came of the training of one member."""
+
+    place: int
+    made: Any = None
+    error: str = ""
+    details: str = ""
+
+
+Attempt = Callable[..., Outcome]
+Task = Callable[[int], tuple[Any, ...]]  # from a member's place to what an attempt needs
+
+
+def attempt(function: Callable[..., Any], place: int, *arguments: Any) -> Outcome:
+    """What a function makes of a member, or what it raises: anything, since it is somebody else's."""
+    try:
+        with one_thread():
+            return Outcome(place, function(*arguments))
+    except Exception as error:
+        return Outcome(place, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+
+
 class Collected(Generic[Member]):
     """The members that there are so far, and what went wrong with others, by their places."""
 
-    def __init__(self, changes: Sequence[Retraining], what: str = "trainings") -> None:
-        self.changes, self.what = tuple(changes), what
+    def __init__(
+        self, changes: Sequence[Retraining], read: Callable[[Any], Member], progress: bool, what: str = "trainings"
+    ) -> None:
+        self.changes, self.read, self.progress, self.what = tuple(changes), read, progress, what
         self.models: dict[int, Member] = {}
         self.failures: dict[int, Failure] = {}
 
-    def take(self, place: int, read: Callable[[], Member], told: str = "") -> bool:
+    def take(self, outcome: Outcome) -> None:
         """Add a member, or the reason why it cannot be one."""
-        try:
-            self.models[place] = read()
-        except Exception as error:  # whatever reading somebody's model raises
-            self.fail(place, f"{told}{type(error).__name__}: {error}", traceback.format_exc())
-        return place in self.models
+        told = "" if outcome.error or self.what != "trainings" else CANNOT
+        found = outcome if outcome.error else attempt(self.read, outcome.place, outcome.made)
+        if found.error:
+            self.failures[found.place] = Failure(self.changes[found.place], f"{told}{found.error}", found.details)
+        else:
+            self.models[found.place] = found.made
 
-    def fail(self, place: int, error: str, details: str) -> None:
-        self.failures[place] = Failure(self.changes[place], error, details)
+    def run(
+        self, call: Attempt, shared: tuple[Any, ...], task: Task, workers: int | None, patience: float = 0.0
+    ) -> None:
+        """Make all that are missing, ``call(*shared, *task(place))``: in worker processes.
 
-    def finished(self, stacklevel: int) -> tuple[list[Member], tuple[Retraining, ...], tuple[Failure, ...]]:
+        Here, as long as that takes fewer seconds than ``patience``, and what cannot leave its process.
+        """
+        count, most, started = len(self.changes), workers or cores(), time.perf_counter()
+        missing, again = deque(place for place in range(count) if place not in self.models), []
+        verb = "Training" if self.what == "trainings" else "Fitting"
+        with bar(f"{verb} {count} models", count, self.progress) as advance:
+            advance(count - len(missing))
+
+            def done(outcome: Outcome) -> None:
+                if outcome.error == STAYS:
+                    again.append(outcome.place)
+                    return
+                self.take(outcome)
+                advance(1)
+
+            while missing and (most == 1 or (workers is None and time.perf_counter() - started < patience)):
+                done(call(*shared, *task(missing.popleft())))
+            if missing:
+                in_workers(call, map(task, missing), min(most, len(missing)), done, shared)
+            in_workers(attempt, map(task, again), 1, done, shared)
+
+    def finished(self) -> tuple[list[Member], tuple[Retraining, ...], tuple[Failure, ...]]:
         """All of them in order; those that failed are told, and if all did, that is an error."""
         count, failed = len(self.changes), tuple(self.failures[place] for place in sorted(self.failures))
         if not self.models:
@@ -61,24 +115,13 @@ class Collected(Generic[Member]):
             warnings.warn(
                 f"{len(failed)} of {count} {self.what} failed and are left out, the first with: {failed[0].error}; "
                 "see .failures",
-                stacklevel=stacklevel + 1,
+                stacklevel=4,
             )
         kept = sorted(self.models)
         return [self.models[place] for place in kept], tuple(self.changes[place] for place in kept), failed
 
 
 # ---- a function that trains ----
-
-
-@dataclass(frozen=True)
-class _Trained:
-    """What came of one call."""
-
-    place: int
-    model: Any = None
-    error: str = ""
-    details: str = ""
-    stays: bool = False  # it was trained, but cannot leave its process
 
 
 def collect(
@@ -88,48 +131,32 @@ def collect(
     read: Callable[[Any], Member],
     workers: int | None,
     progress: bool,
-) -> Collected[Member]:
+) -> tuple[list[Member], tuple[Retraining, ...], tuple[Failure, ...]]:
     """What ``function(rows, seed)`` returns for every change, read by ``read``.
 
     The function runs in worker processes; here, where it or what it returns cannot be handed over.
     """
-    for change in changes:
-        _check_rows_only(change, rows)
+    check_callable(function, "function", "one that takes (rows, seed) and returns a model")
+    if workers is not None:
+        check_whole("workers", workers, least=1)
     pool = Pool(torch.empty(rows, 0), torch.empty(rows), rows, 2)
-    tasks = [(place, rows_of(change, pool).numpy(), change.init_seed) for place, change in enumerate(changes)]
-    members: Collected[Member] = Collected(changes)
-    again: list[tuple[Any, ...]] = []
-    with bar(f"Training {len(changes)} models", len(changes), progress) as advance:
+    changes = checked_changes(changes)
+    for change in changes:
+        _check_rows_only(change, pool)
+    members: Collected[Member] = Collected(changes, read, progress)
+    workers = workers if _travels(function) else 1
 
-        def done(trained: _Trained) -> None:
-            if trained.stays:
-                again.append(tasks[trained.place])
-                return
-            if trained.error:
-                members.fail(trained.place, trained.error, trained.details)
-            else:
-                told = "what the training returned cannot be asked: "
-                members.take(trained.place, lambda: read(trained.model), told)
-            advance(1)
+    def task(place: int) -> tuple[Any, ...]:
+        return place, rows_of(changes[place], pool).numpy(), changes[place].init_seed
 
-        most = min(workers or cores(), len(tasks)) if _travels(function) else 1
-        in_workers(_attempt if most == 1 else _attempt_elsewhere, tasks, most, done, shared=(function,))
-        in_workers(_attempt, again, 1, done, shared=(function,))
-    return members
+    call = attempt if min(workers or cores(), len(changes)) == 1 else _attempt_elsewhere
+    members.run(call, (function,), task, workers)
+    return members.finished()
 
 
-def _attempt(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> _Trained:
-    try:
-        with one_thread():
-            model = function(rows, seed)
-        return _Trained(place, model.eval() if isinstance(model, nn.Module) else model)
-    except Exception as error:  # whatever somebody's training raises
-        return _Trained(place, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
-
-
-def _attempt_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> _Trained:
-    trained = _attempt(function, place, rows, seed)
-    return trained if _travels(trained.model) else _Trained(place, stays=True)
+def _attempt_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
+    trained = attempt(function, place, rows, seed)
+    return trained if _travels(trained.made) else Outcome(place, error=STAYS)
 
 
 def _travels(value: Any) -> bool:
@@ -143,9 +170,8 @@ def _travels(value: Any) -> bool:
     return True
 
 
-def _check_rows_only(change: Retraining, rows: int) -> None:
+def _check_rows_only(change: Retraining, pool: Pool) -> None:
     tuned = change.settings or change.parameters
     if change.label_noise or change.weight_noise or change.tilt is not None or change.appended or tuned:
         raise ValueError(f"{change} changes more than rows and seeds; make that change inside your own function")
-    if change.left_out is not None and not 0 <= change.left_out < rows:
-        raise ValueError(f"{change} leaves out a row that is not there; there are {rows}")
+    check_material(change, pool)

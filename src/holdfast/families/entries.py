@@ -5,14 +5,16 @@ Loads without torch, so that `holdfast families list` answers at once.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from holdfast.utils.digests import digest
 from holdfast.utils.files import check_writable
@@ -40,6 +42,8 @@ class Entry:
 
     @classmethod
     def of(cls, store: str | Path, fingerprints: Sequence[str]) -> Entry:
+        if not isinstance(store, (str, Path)):
+            raise TypeError(f"store must be a folder, got {store!r}")
         return cls(Path(store).expanduser() / digest(list(fingerprints))[:20])
 
     @property
@@ -52,7 +56,11 @@ class Entry:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(_file_size(path) for path in self.folder.rglob("*"))
+        total = 0
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                total += path.lstat().st_size if path.is_file() else 0
+        return total
 
     def members_so_far(self) -> int:
         """How many members interrupted runs have finished, as the headers of their files say."""
@@ -71,13 +79,6 @@ class Entry:
             return
         (self.folder / "manifest.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder)
-
-
-def _file_size(path: Path) -> int:
-    try:
-        return path.lstat().st_size if path.is_file() else 0
-    except FileNotFoundError:  # removed meanwhile
-        return 0
 
 
 def default_store() -> Path:
@@ -178,14 +179,12 @@ def tensor_file(digest: str) -> str:
 def part_description(path: Path) -> dict[str, Any]:
     """What the header of a part's file says of it: its members and their checksum."""
     try:
-        with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(min(length, path.stat().st_size)))
-        about = unsealed(PART, header["__metadata__"]["holdfast"].encode(), str(path))
+        with safe_open(path, "numpy") as file:
+            about = unsealed(PART, file.metadata()["holdfast"].encode(), str(path))
         if not isinstance(about["members"], list) or not isinstance(about["sha256"], str):
             raise TypeError("members")
         return about
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise damaged_part(path, error) from error
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -28,10 +27,6 @@ NOT_OWN = ("kind", "settings", "parameters", "init_seed", "order_seed")  # parts
 
 
 # ---- rows and labels ----
-
-
-def is_fitted(estimator: Any) -> bool:
-    return hasattr(estimator, "classes_")
 
 
 def own_labels(adapter: Adapter | None, encoding: Encoding) -> NDArray[Any]:
@@ -59,7 +54,10 @@ def prepared(estimator: Any, retraining: Retraining) -> Any:
     own = clone(estimator)
     own.set_params(**dict(retraining.parameters))
     given = own.get_params(deep=True)
-    seeds = {name: _moved(given[name], retraining.init_seed) for name in seed_names(own)}
+    seeds = {}  # the deployed model's own, or 0 where it has none, and as much more as the member says
+    for name in seed_names(own):
+        seed = plain(given[name])
+        seeds[name] = ((seed if isinstance(seed, int) else 0) + retraining.init_seed) % 2**31
     return own.set_params(**seeds, **_on_one_core(own, given))
 
 
@@ -79,31 +77,18 @@ def seed_names(estimator: Any) -> list[str]:
     return [name for name in estimator.get_params(deep=True) if name.rpartition("__")[2] == "random_state"]
 
 
-def _moved(seed: Any, by: int) -> int:
-    """The deployed model's own seed, or 0 where it has none, and as much more as the member says."""
-    own = plain(seed)
-    return ((own if isinstance(own, int) else 0) + by) % 2**31
-
-
 # ---- the name of a training run ----
 
 
 def fingerprint_rows(rows: Rows, labels: NDArray[Any]) -> str:
     """Of all that an estimator is fitted on."""
-    hashed = hashlib.sha256()
-    for part in _parts(rows):
-        hashed.update(part)
+    hashed = hashlib.sha256(repr((type(rows).__name__, rows.shape)).encode())
+    for name, column in rows.items() if isinstance(rows, pd.DataFrame) else enumerate(rows.T):
+        values = np.asarray(column)
+        hashed.update(f"{name} {column.dtype}".encode())
+        hashed.update(values.tobytes() if values.dtype.kind in "biuf" else repr(values.tolist()).encode())
     hashed.update(repr([plain(label) for label in labels.tolist()]).encode())
     return hashed.hexdigest()
-
-
-def _parts(rows: Rows) -> Iterator[bytes]:
-    yield repr((type(rows).__name__, rows.shape)).encode()
-    columns = rows.items() if isinstance(rows, pd.DataFrame) else enumerate(rows.T)
-    for name, column in columns:
-        values = np.asarray(column)
-        yield f"{name} {column.dtype}".encode()
-        yield values.tobytes() if values.dtype.kind in "biuf" else repr(values.tolist()).encode()
 
 
 def fingerprint_run(data: str, estimator: Any, retraining: Retraining) -> str:

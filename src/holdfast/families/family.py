@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from operator import index
 from pathlib import Path
 from typing import Any, overload
@@ -13,18 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.families import external_models
-from holdfast.families.collecting import Failure
-from holdfast.families.external_models import Training
+from holdfast.families.collecting import AnyTraining, Failure, collect
+from holdfast.families.members import Members, Models, Stack, one_by_one, ready
 from holdfast.families.perceptron import Perceptron, layers
-from holdfast.families.recipe import Recipe, Retraining, checked_changes, counted
+from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.resemblance import Resemblance, resemblance
-from holdfast.families.stack import Members, Models, Stack
-from holdfast.families.table_models import TableModels
 from holdfast.models.abilities import able
 from holdfast.models.identity import identity
 from holdfast.models.merged import Groups, Merged, as_groups, merge_logits
-from holdfast.models.model import Model, check_callable, classes_of
+from holdfast.models.model import Model, classes_of
 from holdfast.models.parts import Part
 from holdfast.models.rows import check_rows
 from holdfast.utils.settings import check_whole
@@ -100,13 +98,18 @@ class Family:
             raise TypeError(f"expected a list of models, got {type(models).__name__}; give Family.from_models([model])")
         if not isinstance(kind, (str, Sequence)):
             raise TypeError(f"kind must be a word, or one for each model, got {kind!r}")
-        members, retrainings, _ = external_models.gather(models, kind, like)
-        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=_names(members))
+        own = [ready(model, like) for model in models]
+        kinds = [kind] * len(own) if isinstance(kind, str) else list(kind)
+        if not own or len(kinds) != len(own):
+            raise ValueError(
+                f"expected one model or more and a kind for each, got {len(own)} models, {len(kinds)} kinds"
+            )
+        return family_of(own, numbered(kinds))
 
     @classmethod
     def from_training(
         cls,
-        function: Training,
+        function: AnyTraining,
         changes: Sequence[Retraining],
         rows: int,
         workers: int | None = None,
@@ -124,10 +127,8 @@ class Family:
             workers: processes; by default one per core
             progress: True shows a bar
         """
-        _check_training(function, changes, rows, workers)
-        members, retrainings, failures = external_models.call(function, changes, rows, workers, progress)
-        names = _names(members)
-        return cls((members,), retrainings, tuple(range(len(members))), fingerprints=names, failures=failures)
+        check_whole("rows", rows, least=1)
+        return family_of(*collect(function, changes, rows, ready, workers, progress))
 
     def __len__(self) -> int:
         return len(self.retrainings)
@@ -179,21 +180,20 @@ class Family:
 
     def found(self, place: int) -> tuple[Members, int]:
         """Which stack a place is in, and where."""
-        for stack in self.stacks:
-            if place < len(stack):
-                return stack, place
-            place -= len(stack)
-        raise IndexError(f"no place {place}")
+        return next((stack, place - own.start) for stack, own in self._ranges if place in own)
+
+    @property
+    def _ranges(self) -> list[tuple[Members, range]]:
+        """The stacks, and the places that are in each."""
+        starts = accumulate(map(len, self.stacks), initial=0)
+        return [(stack, range(first, first + len(stack))) for stack, first in zip(self.stacks, starts, strict=False)]
 
     def chosen(self, members: Sequence[int]) -> Family:
         """The members at these places, in this order."""
         members = _checked_places(members, len(self), "members are chosen by whole numbers, chosen([0, 2])")
         kept = sorted(self.places[member] for member in members)
-        stacks, start = [], 0
-        for stack in self.stacks:
-            inside = [place - start for place in kept if start <= place < start + len(stack)]
-            stacks += [stack.chosen(inside)] if inside else []
-            start += len(stack)
+        inside = [(stack, [place - own.start for place in kept if place in own]) for stack, own in self._ranges]
+        stacks = [stack.chosen(places) for stack, places in inside if places]
         where = {place: number for number, place in enumerate(kept)}
         return replace(
             self,
@@ -217,25 +217,21 @@ class Family:
         """How many classes each member has; models made elsewhere are asked about a row of x."""
         counts: list[int] = []
         for stack in self.stacks:
-            own = [stack.classes] * len(stack) if stack.classes is not None else stack.asked_classes(x[:1])
-            counts += own
+            known = stack.classes
+            counts += [logits.shape[-1] for logits in stack.in_pieces(x[:1])] if known is None else [known] * len(stack)
         inner = [counts[place] for place in self.places]
         return tuple(inner if self.groups is None else [len(self.groups)] * len(inner))
 
     @property
     def external(self) -> tuple[int, ...]:
         """Members that were made elsewhere."""
-        own, start = set(), 0
-        for stack in self.stacks:
-            made = isinstance(stack, Models) or (isinstance(stack, TableModels) and not stack.refitted)
-            own |= set(range(start, start + len(stack))) if made else set()
-            start += len(stack)
-        return tuple(member for member, place in enumerate(self.places) if place in own)
+        made = [isinstance(stack, Models) and not stack.refitted for stack in self.stacks for _ in range(len(stack))]
+        return tuple(member for member, place in enumerate(self.places) if made[place])
 
     @property
     def refitted(self) -> bool:
         """Whether `refit` has made the members: retrainings of an estimator, which may well answer alike."""
-        return all(isinstance(stack, TableModels) and stack.refitted for stack in self.stacks)
+        return all(isinstance(stack, Models) and stack.refitted for stack in self.stacks)
 
     # ---- for a search that asks all members at once ----
 
@@ -281,14 +277,14 @@ class Family:
         """What one member says of each row, member ``members[i]`` of row i: (n, c). For gradients of chosen members."""
         check_rows(x, width=self.features, finite=False)
         places = torch.tensor(self.places, device=x.device)[members]
-        rows, answers, start = [], [], 0
-        for stack in self.stacks:
-            own = torch.nonzero((places >= start) & (places < start + len(stack))).flatten()
-            if len(own):
-                rows.append(own)
-                answers.append(stack.logits_of(x[own], places[own] - start))
-            start += len(stack)
-        logits = torch.cat(answers)[torch.cat(rows).argsort()]
+        stacks = self._ranges
+        which = torch.tensor([number for number, (stack, _) in enumerate(stacks) for _ in range(len(stack))])
+
+        def ask(number: int, own: Tensor) -> Tensor:
+            stack, inside = stacks[number]
+            return stack.logits_of(x[own], places[own] - inside.start)
+
+        logits = one_by_one(which.to(x.device)[places], ask)
         return logits if self.groups is None else merge_logits(logits, self.groups)
 
     def predict(self, x: Tensor) -> Tensor:
@@ -332,8 +328,17 @@ def _searched(stack: Members) -> Members:
     return stack if all(one is other for one, other in zip(fast, stack.helped, strict=True)) else Models(fast)
 
 
-def _names(members: Members) -> tuple[str, ...]:
-    return tuple(identity(members.model(place, Retraining(), None)) for place in range(len(members)))
+def numbered(kinds: Iterable[str]) -> tuple[Retraining, ...]:
+    """Of models that exist already, so that no two count as the same retraining."""
+    return tuple(Retraining(data_seed=place, kind=kind) for place, kind in enumerate(kinds))
+
+
+def family_of(
+    models: Sequence[Model], retrainings: tuple[Retraining, ...], failures: tuple[Failure, ...] = ()
+) -> Family:
+    """Models of any kind, asked one after another."""
+    names = tuple(map(identity, models))
+    return Family((Models.of(models),), retrainings, tuple(range(len(models))), fingerprints=names, failures=failures)
 
 
 def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
@@ -348,11 +353,3 @@ def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
     if missing:
         raise IndexError(f"there is no member {missing[0]}; the family has {count} members, from 0 to {count - 1}")
     return found
-
-
-def _check_training(function: Any, changes: Any, rows: Any, workers: Any) -> None:
-    check_callable(function, "function", "one that takes (rows, seed) and returns a model")
-    checked_changes(changes)
-    check_whole("rows", rows, least=1)
-    if workers is not None:
-        check_whole("workers", workers, least=1)

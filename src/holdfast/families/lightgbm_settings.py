@@ -6,7 +6,6 @@ from typing import Any
 
 from holdfast.models.files.lightgbm_settings import FLAGS, NUMBERS, WHOLE, WORDS, settings_in
 
-CLASSIFIER = "LGBMClassifier"
 # LightGBM draws these from `seed` where that is given; else they are these numbers.
 SEEDS = {
     "data_random_seed": 1, "feature_fraction_seed": 2, "bagging_seed": 3, "drop_seed": 4, "objective_seed": 5,
@@ -19,13 +18,10 @@ NAMES = {
     "lambda_l1": "reg_alpha", "lambda_l2": "reg_lambda", "min_gain_to_split": "min_split_gain",
     "bin_construct_sample_cnt": "subsample_for_bin", "num_iterations": "n_estimators", "seed": "random_state",
 }  # fmt: skip
-# What is said of a booster, unless it has this value.
+# What is said of a booster, unless it has this value or the one that LGBMClassifier has by default.
 OWN = {
-    "n_estimators": None, "random_state": None, "boosting_type": "gbdt", "learning_rate": 0.1, "num_leaves": 31,
-    "max_depth": -1, "min_child_samples": 20, "min_child_weight": 1e-3, "subsample": 1.0, "subsample_freq": 0,
-    "colsample_bytree": 1.0, "reg_alpha": 0.0, "reg_lambda": 0.0, "min_split_gain": 0.0, "max_bin": 255,
-    "scale_pos_weight": 1.0, "is_unbalance": False, "extra_trees": False, "path_smooth": 0.0, "max_delta_step": 0.0,
-    "monotone_constraints": None,
+    "n_estimators": None, "max_bin": 255, "scale_pos_weight": 1.0, "is_unbalance": False, "extra_trees": False,
+    "path_smooth": 0.0, "max_delta_step": 0.0, "monotone_constraints": None,
 }  # fmt: skip
 NOT_GIVEN = ("objective", "num_class", "categorical_feature")  # the booster's own; the labels and the columns say them
 
@@ -43,7 +39,8 @@ def parameter_names() -> set[str]:
 
 def unusual(values: dict[str, Any]) -> dict[str, Any]:
     """Those that are not the defaults, of the parameters that people set."""
-    return {name: value for name, value in values.items() if name in OWN and OWN[name] != value}
+    usual = classifier({}).get_params() | OWN | {"objective": values.get("objective")}
+    return {name: value for name, value in values.items() if name in usual and usual[name] != value}
 
 
 def settings_of(booster: Any) -> tuple[dict[str, Any], bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from holdfast.families.architecture import Backpropagation, State
+from holdfast.families.perceptron import Backpropagation, Perceptron, Shapes, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model, checked_logits
 from holdfast.utils.draws import usual_dtype
@@ -44,7 +44,11 @@ class TorchModule:
         plain = _seeded(build, 0).to(x).eval()
         _check_seeded(build, plain)
         sizes: list[int] = []
-        hooks = [part.register_forward_hook(_counting(sizes)) for part in plain.modules()]
+
+        def count(module: nn.Module, inputs: Any, output: Any) -> None:
+            sizes.append(output.numel() if isinstance(output, Tensor) else 0)
+
+        hooks = [part.register_forward_hook(count) for part in plain.modules()]
         rows = x[torch.arange(PROBED) % len(x)]
         try:
             with torch.no_grad():
@@ -72,7 +76,7 @@ class TorchModule:
         return "\n".join([repr(self.plain), *sorted(map(_source, own)), digest.hexdigest()])
 
     @property
-    def trained(self) -> Mapping[str, tuple[int, ...]]:
+    def trained(self) -> Shapes:
         return {name: tuple(p.shape) for name, p in self.plain.named_parameters() if p.requires_grad}
 
     @property
@@ -164,21 +168,20 @@ class TorchModule:
                 f"{self.name} cannot be stacked with torch.func.vmap: {why}; train it with Family.from_training. "
                 f"torch said: {str(error).splitlines()[0]}"
             ) from error
-        for name, plain in self._plain_gradient(rows, wanted).items():
-            if not torch.allclose(gradient[name][1], plain, rtol=1e-2, atol=1e-4):
+        alone = _with_own_dropout(copy.deepcopy(self.plain), 0).train()  # as it is before training
+        parameters = {name: parameter for name, parameter in alone.named_parameters() if name in self.trained}
+        with torch.enable_grad():
+            loss = nn.functional.cross_entropy(alone(rows), wanted)
+        plain = torch.autograd.grad(loss, tuple(parameters.values()), materialize_grads=True)
+        for name, known in zip(parameters, plain, strict=True):
+            if not torch.allclose(gradient[name][1], known, rtol=1e-2, atol=1e-4):
                 raise ValueError(
                     f"the gradient of {name} is lost when networks of {self.name} are stacked: does its forward pass "
                     "make new parameters, as slicing an nn.ParameterList does? Train it with Family.from_training"
                 )
 
-    def _plain_gradient(self, rows: Tensor, wanted: Tensor) -> dict[str, Tensor]:
-        """What autograd says of one module, as it is before training."""
-        module = _with_own_dropout(copy.deepcopy(self.plain), 0).train()
-        own = {name: parameter for name, parameter in module.named_parameters() if name in self.trained}
-        with torch.enable_grad():
-            loss = nn.functional.cross_entropy(module(rows), wanted)
-        gradients = torch.autograd.grad(loss, tuple(own.values()), materialize_grads=True)
-        return dict(zip(own, gradients, strict=True))
+
+Architecture = Perceptron | TorchModule
 
 
 class Dropout(nn.Module):
@@ -272,13 +275,6 @@ def _to(tensor: Tensor, like: Tensor) -> Tensor:
     return tensor.detach().to(
         like.device, like.dtype if tensor.is_floating_point() and like.is_floating_point() else None, copy=True
     )
-
-
-def _counting(sizes: list[int]) -> Callable[..., None]:
-    def count(module: nn.Module, inputs: Any, output: Any) -> None:
-        sizes.append(output.numel() if isinstance(output, Tensor) else 0)
-
-    return count
 
 
 def _source(kind: type) -> str:

@@ -1,23 +1,101 @@
-"""Retrain with a function of the user's that returns a model of any kind: an estimator, a booster, a module, a file."""
+"""Retrained models that are no refits of an estimator: given, trained by a function of the user, or by a recipe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
+from torch import nn
 
 from holdfast.families.collecting import AnyTraining, collect
-from holdfast.families.family import Family
-from holdfast.families.judging import compared_rows, judged, say_what_is_one_model
-from holdfast.families.reading_members import family_of, read_like
-from holdfast.families.recipe import Retraining, checked_changes
-from holdfast.models.identity import identities
-from holdfast.models.model import Model, check_callable
+from holdfast.families.family import Family, family_of, numbered
+from holdfast.families.members import read_perceptron
+from holdfast.families.recipe import Recipe, Retraining
+from holdfast.families.resemblance import judged
+from holdfast.families.training import train
+from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.seen import held
+from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
+from holdfast.models.deployed import Deployed
+from holdfast.models.files.networks import Layers
+from holdfast.models.files.reading import read_own, remember_file
+from holdfast.models.identity import identities, is_estimator
+from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
-from holdfast.utils.settings import check_whole
+
+
+def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
+    """Models that exist already as a family: objects of any framework, or files that `read_model` reads.
+
+    Each is asked as the deployed model is. One that is the deployed model, or that is there twice, raises: it would
+    agree with itself. A Family comes back as it is.
+    """
+    if isinstance(models, Family):
+        return models
+    if isinstance(models, (str, Path)) or not isinstance(models, Sequence):
+        raise TypeError(f"expected a list of models or of their files, got {type(models).__name__}; give [model, ...]")
+    if not len(models):
+        raise ValueError("there are no models in the list; give one or more, retrained as the deployed model was")
+    read = []
+    known = dict.fromkeys(identities(deployed), "the deployed model")
+    for place, given in enumerate(models):
+        name = f"models[{place}], {given if isinstance(given, (str, Path)) else type(given).__name__}"
+        try:
+            model = read_like(given, encoding, deployed)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
+        own = identities(model)
+        for one in own & known.keys():
+            raise ValueError(f"{name} is {known[one]} again; leave it out: a model always agrees with itself")
+        known |= dict.fromkeys(own, name)
+        read.append(model)
+    return family_of(read, numbered(["own"] * len(read)))
+
+
+def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
+    """A model, or that of a file, as a `Model` of encoded rows: asked as the deployed one, where it is of its kind."""
+    if isinstance(model, (str, Path)):
+        return _of_file(model, encoding, deployed)
+    if isinstance(model, Deployed) or is_ours(model):
+        return model  # type: ignore[no-any-return]
+    how, adapter = How(), deployed.ask if isinstance(deployed, Deployed) else None
+    if not isinstance(deployed, Deployed) and _is_in_torch(model):  # as the deployed model is, of encoded rows
+        return model  # type: ignore[no-any-return]
+    if isinstance(deployed, Deployed) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
+        if not is_estimator(deployed.own) or not is_estimator(model):
+            how = adapter.how
+        elif _same_columns(deployed.own, model):
+            if type(model) is type(deployed.own):
+                return unhelped(adapter_like(adapter, model))
+            how = How(takes=adapter.input.takes)  # another class may be asked for other outputs
+    return unhelped(adapter_of(model, encoding, how))
+
+
+def _is_in_torch(model: Any) -> bool:
+    """Whether it is a plain function."""
+    is_object = any(hasattr(model, word) for word in ("predict", "forward"))
+    return callable(model) and not is_object and not isinstance(model, type)
+
+
+def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
+    own = read_own(path)
+    if isinstance(own, Layers):
+        return read_perceptron(path)
+    read = read_like(own, encoding, deployed)
+    if isinstance(read, Deployed):
+        remember_file(read, path)
+    return read
+
+
+def _same_columns(own: Any, model: Any) -> bool:
+    """Whether an estimator has the same classes, and takes as many columns under the same names."""
+    names = ("classes_", "n_features_in_", "feature_names_in_")
+    pairs = [(held(own, name), held(model, name)) for name in names]
+    return all((one is None) == (other is None) and np.array_equal(one, other) for one, other in pairs)
 
 
 def train_by(
@@ -39,35 +117,68 @@ def train_by(
 
     If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    _check(function, changes, table, workers)
+    if isinstance(function, type):
+        raise TypeError(f"function must take (rows, seed) and return a model, got {function!r}")
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"table must be the one that the deployed model was trained on, got {type(table).__name__}")
+    one_row = encoding.decode(torch.zeros(1, encoding.width))  # to see that a model answers
 
     def read(given: Any) -> Model:
         if given is None:
             raise TypeError("the training returned nothing; it must return the model, or the name of its file")
+        if isinstance(given, nn.Module):
+            given.eval()
         model = read_like(given, encoding, deployed)
         if identities(model) & identities(deployed):
             raise ValueError("the training returned the deployed model itself; it must train another one")
-        model(encoding.encode(_one_row(encoding)))
+        model(encoding.encode(one_row))
         return model
 
-    models, kept, failures = collect(function, changes, len(table), read, workers, progress).finished(2)
-    family = replace(family_of(models, kept), failures=failures)
-    x, y, where = compared_rows(encoding, table, held_out)
-    say_what_is_one_model(family, x, "this training does not notice such a change")
-    return judged(family, deployed, x, y, where)
+    family = family_of(*collect(function, changes, len(table), read, workers, progress))
+    return judged(family, deployed, encoding, table, held_out, unnoticed="this training does not notice such a change")
 
 
-def _one_row(encoding: Encoding) -> pd.DataFrame:
-    """To see that a model answers."""
-    return encoding.decode(torch.zeros(1, encoding.width))
+def retrained_network(
+    deployed: Model,
+    recipe: Recipe,
+    encoding: Encoding,
+    table: pd.DataFrame,
+    changes: Sequence[Retraining],
+    *,
+    new: pd.DataFrame | None = None,
+    held_out: pd.DataFrame | None = None,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> Family:
+    """Networks trained by the recipe on the table that the deployed one was trained on, and judged beside it.
 
-
-def _check(function: Any, changes: Any, table: Any, workers: Any) -> None:
-    check_callable(function, "function", "one that takes (rows, seed) and returns a model")
-    if isinstance(function, type):
-        raise TypeError(f"function must take (rows, seed) and return a model, got {function!r}")
-    checked_changes(changes)
-    if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"table must be the one that the deployed model was trained on, got {type(table).__name__}")
-    if workers is not None:
-        check_whole("workers", workers, least=1)
+    The recipe says how the deployed network was trained: ``Recipe(network=module, epochs=..., batch=...)``. It trains
+    modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
+    see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
+    """
+    own = deployed.own if isinstance(deployed, Deployed) else deployed
+    if isinstance(own, nn.Module) and isinstance(deployed, Deployed) and isinstance(deployed.ask, Adapter):
+        given, output = deployed.ask.input, deployed.ask.output
+        as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
+        if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks
+            raise ValueError(
+                f"{deployed}: a recipe trains modules that take encoded rows and give one logit per class, in the "
+                "order of the schema; retrain this one with a function of your own that takes (rows, seed) and returns "
+                "the module"
+            )
+    members = tuple(changes)
+    family = train(
+        encoding.encode(table),
+        encoding.labels(table),
+        recipe,
+        members,
+        new=None if new is None else (encoding.encode(new), encoding.labels(new)),
+        base=own if any(change.continued for change in members) else None,
+        held_out=None if held_out is None else (encoding.encode(held_out), encoding.labels(held_out)),
+        store=store,
+        classes=len(encoding.schema.classes),
+        workers=workers,
+        progress=progress,
+    )
+    return judged(family, deployed, encoding, table, held_out)

@@ -84,10 +84,8 @@ def unpacked(kept: Packed) -> Any:
 
 def versions(models: Sequence[Any]) -> dict[str, str]:
     """Of the libraries that models and their parts come from: with another version one may be another model."""
-    found = {name for model in models for name in _libraries(model)}
+    parts = [*models]
+    for model in models:
+        parts += model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
+    found = {"numpy", *(type(part).__module__.partition(".")[0] for part in parts)}
     return {name: str(import_module(name).__version__) for name in sorted(found & set(LIBRARIES))}
-
-
-def _libraries(model: Any) -> set[str]:
-    own = model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
-    return {type(part).__module__.partition(".")[0] for part in (model, *own)} | {"numpy"}

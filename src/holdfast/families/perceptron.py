@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from holdfast.families.architecture import Backpropagation, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense
@@ -19,6 +20,10 @@ from holdfast.theory.layers import logits_of
 from holdfast.utils.draws import uniform
 
 WIDTH_STEP = 4  # numbers in 16 bytes of memory
+
+State = Mapping[str, Tensor]  # the tensors of one network by name, or of k networks with one more axis in front
+Shapes = Mapping[str, tuple[int, ...]]
+Backpropagation = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,10 +84,13 @@ class Network:
 
 @dataclass(frozen=True)
 class Perceptron:
-    """Rectified layers of these widths, inputs and logits included."""
+    """Rectified layers of these widths, inputs and logits included: the shape of a network and its arithmetic.
+
+    `TorchModule` says the same of any other network.
+    """
 
     sizes: tuple[int, ...]
-    exact = False
+    exact = False  # whether the rows of a batch touch one another, so that none may fill up a short batch
     smallest_batch = 1
 
     @classmethod
@@ -97,6 +105,7 @@ class Perceptron:
 
     @property
     def description(self) -> str:
+        """All that decides what a network of this kind is, as text that is the same on every machine."""
         return f"perceptron {self.name}"
 
     @property
@@ -109,20 +118,22 @@ class Perceptron:
 
     @property
     def width(self) -> int:
+        """How many numbers a row becomes on its way through."""
         return sum(self.sizes)
 
     @property
-    def trained(self) -> Mapping[str, tuple[int, ...]]:
-        """Hidden layers as wide as memory likes them, see `aligned`."""
+    def trained(self) -> Shapes:
+        """What training moves: hidden layers as wide as memory likes them, see `aligned`."""
         return _shapes(aligned(self.sizes))
 
     @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+    def shapes(self) -> Shapes:
         """What the tensors of one trained network look like."""
         return _shapes(self.sizes)
 
     @property
     def head(self) -> frozenset[str]:
+        """Those of the trained tensors that are the last layer's."""
         last = len(self.sizes) - 2
         return frozenset({f"weight.{last}", f"bias.{last}"})
 
@@ -143,20 +154,27 @@ class Perceptron:
         return {name: _filled_up(tensor, self.trained[name]) for name, tensor in state.items()}
 
     def check_base(self, base: Model) -> None:
+        """Raise if no network of this kind can continue from this one."""
         if not isinstance(base, Network) or [tuple(w.shape) for w in base.weights] != list(pairwise(self.sizes)):
             raise ValueError(f"base is {base}, but the recipe and the rows make networks of {self.name}")
 
     def loaded(self, base: Model, start: State) -> State:
+        """The start of a network that continues from a trained one."""
         assert isinstance(base, Network)  # check_base
         layers = {f"weight.{layer}": weight for layer, weight in enumerate(base.weights)}
         layers |= {f"bias.{layer}": bias for layer, bias in enumerate(base.biases)}
         return self._padded({name: layers[name].to(tensor) for name, tensor in start.items()})
 
     def backpropagation(self, stack: State, gradient: State, kept: State) -> Backpropagation:
+        """A function of a batch: rows (k, b, d), one-hot classes (k, b, c), weight of each row (k, b, 1).
+
+        It writes the gradient of each member's weighted cross-entropy. ``kept`` is what the network holds beside
+        trained tensors, such as running means.
+        """
         weights, biases = layers(stack, "weight"), [bias[:, None] for bias in layers(stack, "bias")]
         weight_gradients, bias_gradients = layers(gradient, "weight"), layers(gradient, "bias")
         last = len(weights) - 1
-        beside = _Beside(weights[0])
+        beside = torch.cuda.Stream(weights[0].device) if weights[0].is_cuda else None  # type: ignore[no-untyped-call]
         buffers: dict[int, tuple[list[Tensor], list[Tensor]]] = {}  # the same memory at every step
 
         def empty(x: Tensor) -> list[Tensor]:
@@ -173,17 +191,19 @@ class Perceptron:
             torch.softmax(outputs[last], -1, out=deltas[last]).sub_(wanted).mul_(weight)  # ∂loss/∂logits = p − onehot
             for layer in range(last, -1, -1):
                 below = outputs[layer - 1] if layer else x
-                with beside:
+                with _work_on(beside):  # beside what comes next
                     torch.bmm(below.transpose(1, 2), deltas[layer], out=weight_gradients[layer])
                     torch.sum(deltas[layer], 1, out=bias_gradients[layer])
                 if layer:  # relu passes a gradient on where its output is above 0
                     delta = torch.bmm(deltas[layer], weights[layer].transpose(1, 2), out=deltas[layer - 1])
                     torch.ops.aten.threshold_backward.grad_input(delta, below, 0, grad_input=delta)
-            beside.wait()
+            if beside is not None:
+                torch.cuda.current_stream().wait_stream(beside)
 
         return backpropagate
 
     def finished(self, state: State) -> State:
+        """What is kept of a trained stack."""
         if aligned(self.sizes) == self.sizes:
             return state
         return {
@@ -192,6 +212,7 @@ class Perceptron:
         }
 
     def logits(self, state: State, x: Tensor) -> Tensor:
+        """What k networks say of rows x (n, d), or each of rows of its own (k, n, d): (k, n, c)."""
         weights, biases = layers(state, "weight"), layers(state, "bias")
         hidden = x if x.ndim == 3 else x.expand(len(weights[0]), *x.shape)
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
@@ -199,6 +220,7 @@ class Perceptron:
         return torch.baddbmm(biases[-1][:, None], hidden, weights[-1])
 
     def dense(self, state: State) -> tuple[Dense, ...]:
+        """The layers of each network, where all of them are dense."""
         weights, biases = (tuple(part.detach().cpu() for part in layers(state, name)) for name in ("weight", "bias"))
         return tuple(
             Dense.of([weight[place] for weight in weights], [bias[place] for bias in biases])
@@ -219,7 +241,7 @@ def aligned(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (sizes[0], *(-(-width // WIDTH_STEP) * WIDTH_STEP for width in sizes[1:-1]), sizes[-1])
 
 
-def _shapes(sizes: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
+def _shapes(sizes: tuple[int, ...]) -> Shapes:
     weights = {f"weight.{layer}": pair for layer, pair in enumerate(pairwise(sizes))}
     return weights | {f"bias.{layer}": (outputs,) for layer, outputs in enumerate(sizes[1:])}
 
@@ -229,25 +251,12 @@ def _filled_up(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return torch.nn.functional.pad(tensor, [part for size in reversed(missing) for part in (0, size)])
 
 
-class _Beside:
-    """Work that a GPU may do beside what comes next, until it is waited for; on a CPU nothing of the kind."""
-
-    def __init__(self, like: Tensor) -> None:
-        self.stream = torch.cuda.Stream(like.device) if like.is_cuda else None  # type: ignore[no-untyped-call]
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            self.main = torch.cuda.current_stream()
-            self.stream.wait_stream(self.main)
-            torch.cuda.set_stream(self.stream)
-
-    def __exit__(self, *error: object) -> None:
-        if self.stream is not None:
-            torch.cuda.set_stream(self.main)
-
-    def wait(self) -> None:
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
+def _work_on(stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+    """A stream of a GPU, after all that was asked of it before; on a CPU nothing of the kind."""
+    if stream is None:
+        return nullcontext()
+    stream.wait_stream(torch.cuda.current_stream())
+    return torch.cuda.stream(stream)
 
 
 def layers(state: State, part: str) -> tuple[Tensor, ...]:

@@ -54,20 +54,17 @@ class Recipe:
     network: nn.Module | Callable[[], nn.Module] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.hidden, int):
-            raise TypeError(f"hidden is {self.hidden}; give one width a layer, ({self.hidden},)")
         if isinstance(self.hidden, str) or not isinstance(self.hidden, Iterable):
-            raise TypeError(f"hidden is {self.hidden!r}; give one width a layer, such as (64, 16)")
+            example = (self.hidden,) if isinstance(self.hidden, int) else (64, 16)
+            raise TypeError(f"hidden is {self.hidden!r}; give one width a layer, {example}")
         object.__setattr__(self, "hidden", tuple(plain(width) for width in self.hidden))
         for width in self.hidden:
-            check_whole("each width of hidden", width)
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need one unit or more each, got {self.hidden}")
+            check_whole("each width of hidden", width, least=1)
         for name in ("epochs", "batch", "learning_rate", "epsilon", "weight_decay"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-        check_settings(self, whole="epochs batch", numbers="learning_rate epsilon weight_decay")
-        if self.epochs < 1 or self.batch < 1:
-            raise ValueError(f"epochs and batch must be 1 or more, got {self.epochs} and {self.batch}")
+        check_settings(self, numbers="learning_rate epsilon weight_decay")
+        check_whole("epochs", self.epochs, least=1)
+        check_whole("batch", self.batch, least=1)
         if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf:
             raise ValueError(f"learning_rate must be above 0 and weight_decay 0 or more, both finite, got {self}")
         if not 0 < self.epsilon < math.inf or not _are_betas(self.betas):
@@ -161,7 +158,7 @@ class Retraining:
             )
         if not 0 <= self.weight_noise < math.inf:
             yield f"weight_noise must be 0 or more and finite, got {self.weight_noise}"
-        if self.window is not None and not (_are_whole(self.window, 2) and 0 <= self.window[0] < self.window[1]):
+        if self.window is not None and not _is_window(self.window):
             yield f"window must be the first row and the one after the last, such as (0, 100), got {self.window!r}"
         if self.tilt is not None and not _is_tilt(self.tilt):
             yield f"tilt must be a column and a finite strength, such as (2, 0.5), got {self.tilt!r}"
@@ -175,8 +172,7 @@ class Retraining:
 
     def recipe(self, base: Recipe) -> Recipe:
         """The recipe this member is trained by."""
-        settings = dict(self.settings)
-        return replace(base, **settings)
+        return replace(base, **dict(self.settings))
 
     @property
     def own_rates(self) -> bool:
@@ -187,35 +183,38 @@ class Retraining:
         return f"Retraining({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
 
 
-def _are_whole(values: Any, count: int) -> bool:
-    is_pair = isinstance(values, (tuple, list)) and len(values) == count
-    return is_pair and all(isinstance(value, Integral) and not isinstance(value, bool) for value in values)
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, (tuple, list)) and len(given) == 2
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_window(window: Any) -> bool:
+    return _is_pair(window) and all(map(_is_whole, window)) and 0 <= window[0] < window[1]
 
 
 def _are_betas(betas: Any) -> bool:
-    is_pair = isinstance(betas, (tuple, list)) and len(betas) == 2
-    return is_pair and all(isinstance(beta, Real) and 0 <= float(beta) < 1 for beta in betas)
+    return _is_pair(betas) and all(isinstance(beta, Real) and 0 <= float(beta) < 1 for beta in betas)
 
 
 def _is_tilt(tilt: Any) -> bool:
-    if not isinstance(tilt, (tuple, list)) or len(tilt) != 2 or not _are_whole(tilt[:1], 1):
-        return False
-    return tilt[0] >= 0 and isinstance(tilt[1], Real) and math.isfinite(tilt[1])
+    number = _is_pair(tilt) and _is_whole(tilt[0]) and isinstance(tilt[1], Real)
+    return number and tilt[0] >= 0 and math.isfinite(tilt[1])
+
+
+def _are_named(pairs: Any) -> bool:
+    several = isinstance(pairs, (tuple, list)) and all(map(_is_pair, pairs))
+    return several and all(isinstance(name, str) for name, _ in pairs)
 
 
 def _are_settings(settings: Any) -> bool:
-    known = {field.name for field in fields(Recipe)}
-    pairs = isinstance(settings, (tuple, list)) and all(isinstance(s, (tuple, list)) and len(s) == 2 for s in settings)
-    return pairs and all(isinstance(name, str) and name in known for name, _ in settings)
+    return _are_named(settings) and {name for name, _ in settings} <= {field.name for field in fields(Recipe)}
 
 
 def _are_parameters(parameters: Any) -> bool:
-    several = isinstance(parameters, (tuple, list))
-    pairs = several and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in parameters)
-    return pairs and all(
-        isinstance(name, str) and (value is None or isinstance(value, (bool, Integral, Real, str)))
-        for name, value in parameters
-    )
+    return _are_named(parameters) and all(value is None or isinstance(value, (Real, str)) for _, value in parameters)
 
 
 def counted(kinds: Sequence[str]) -> str:
@@ -223,13 +222,15 @@ def counted(kinds: Sequence[str]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
-def checked_changes(changes: Any) -> tuple[Retraining, ...]:
-    several = isinstance(changes, Sequence) and not isinstance(changes, str)
-    if not several or not all(isinstance(change, Retraining) for change in changes):
-        raise TypeError(f"changes must be a list of Retrainings, such as seeds(100), got {changes!r}")
-    if not changes:
-        raise ValueError("changes is empty, so there is nothing to train; try seeds(100)")
-    return tuple(changes)
+def checked_changes(changes: Any, name: str = "changes") -> tuple[Retraining, ...]:
+    if isinstance(changes, Retraining):
+        raise TypeError(f"{name} is one Retraining; give a list of them, [Retraining()]")
+    several = tuple(changes) if isinstance(changes, Iterable) else ()
+    if not isinstance(changes, Iterable) or not all(isinstance(change, Retraining) for change in several):
+        raise TypeError(f"{name} must be a list of Retrainings, such as seeds(100), got {changes!r}")
+    if not several:
+        raise ValueError(f"nothing to train: {name} is empty; try seeds(100)")
+    return several
 
 
 PAPER_RECIPES: dict[str, Recipe] = {

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import logging
-import time
-import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.families.boosters import adapter_for, check_params, estimator_of
-from holdfast.families.collecting import Collected
+from holdfast.families.collecting import Collected, Outcome, attempt
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.estimator_data import (
     Rows,
     fingerprint_rows,
     fingerprint_run,
-    is_fitted,
     own_labels,
     prepared,
     rows_for,
     seed_names,
 )
 from holdfast.families.family import Family
-from holdfast.families.judging import compared_rows, judged, rather, say_what_is_one_model
+from holdfast.families.members import Models, encoding_digest
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining, checked_changes
-from holdfast.families.store import add_members, finish_entry, finished_members, load_entry
-from holdfast.families.stored_models import as_bytes, as_tensor, remember_runs, state_of
-from holdfast.families.table_models import TableModels, encoding_digest
+from holdfast.families.resemblance import judged, rather
+from holdfast.families.store import (
+    add_members,
+    as_bytes,
+    as_tensor,
+    finish_entry,
+    finished_members,
+    load_entry,
+    remember_runs,
+    state_of,
+)
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapting import adapter_like, adapter_of, helped, unhelped
@@ -44,10 +49,7 @@ from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
-from holdfast.utils.progress import bar
 from holdfast.utils.settings import check_whole
-from holdfast.utils.threads import cores, one_thread
-from holdfast.utils.workers import in_workers
 
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
@@ -110,19 +112,24 @@ def refit(
     its Section 2 names.
     """
     job = _job(model, encoding, table, new, changes, params)
-    _check_options(held_out, store, workers, job)
-    fingerprints = job.fingerprints
+    if workers is not None:
+        check_whole("workers", workers, least=1)
+    if held_out is not None:
+        job.encoding.labels(_checked_table("held_out", held_out))
     entry = None if store is None else job.entry(store)
+    made = None
     if entry is not None and entry.complete:
-        LOG.info("found %d models in %s", len(fingerprints), entry.folder)
-        family = load_entry(entry, fingerprints, {}, None, job.encoding)
-        return _judged(replace(family, retrainings=job.retrainings, told=job.told), job, held_out)
-    if entry is not None:
-        check_room(entry.folder.parent, 0)
-    made = _Made(job, entry)
-    made.fit(workers, progress)
-    family = _judged(made.family(), job, held_out)
-    made.keep(family)
+        LOG.info("found %d models in %s", len(job.fingerprints), entry.folder)
+        family = load_entry(entry, job.fingerprints, encoding=job.encoding)
+        family = replace(family, retrainings=job.retrainings, told=job.told)
+    else:
+        made = _Made(job, entry, progress)
+        made.fit(workers)
+        family = made.family()
+    unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
+    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
+    if made is not None:
+        made.keep(family)
     return family
 
 
@@ -139,8 +146,7 @@ class _Job:
     rows: Rows  # old ones, then new ones
     labels: NDArray[Any]  # the estimator's own, one for each class of the schema
     pool: Pool
-    table: pd.DataFrame  # the old rows
-    told: str = ""  # how its parameters are known, where it is made of a booster
+    told: str  # how its parameters are known, where it is made of a booster
 
     @cached_property
     def data(self) -> str:
@@ -160,7 +166,7 @@ class _Job:
         whoever edits a schema and asks again must not be refused."""
         return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
 
-    def task(self, place: int, keep: bool) -> tuple[Any, ...]:
+    def task(self, keep: bool, place: int) -> tuple[Any, ...]:
         """What `_fit` gets beside the rows."""
         change = self.retrainings[place]
         labels = self.labels[labels_of(change, self.pool).numpy()]
@@ -174,33 +180,31 @@ def _job(
     own = model.own if isinstance(model, Deployed) else model
     encoding, deployed = _read(model, own, encoding)
     retrainings = checked_changes(changes)
-    for name, given in {"table": table, "new": new}.items():
-        if not isinstance(given, pd.DataFrame) and not (name == "new" and given is None):
-            raise TypeError(f"{name} must be a table with the columns of the schema, got {type(given).__name__}")
-    whole = table if new is None else pd.concat([table, new], ignore_index=True)
+    whole = _checked_table("table", table)
+    if new is not None:
+        whole = pd.concat([table, _checked_table("new", new)], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, adapter, told = _to_fit(own, deployed, params)
+    estimator, adapter, told = own, None if deployed is None else deployed.ask, ""
+    if adapter is not None and not isinstance(adapter, Adapter):
+        raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
+    if is_booster(own) and adapter is not None:
+        estimator, told = estimator_of(own, params)
+        adapter = adapter_for(adapter, estimator)
+    else:
+        check_params(own, params)
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
-    job = _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, table, told)
+    job = _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
     _say_what_seeds_do(job)
     return job
 
 
-def _to_fit(own: Any, deployed: Deployed | None, params: Any) -> tuple[Any, Adapter | None, str]:
-    """The estimator, how it is asked, and how its parameters are known where it is made of a booster."""
-    if not is_booster(own):
-        check_params(own, params)
-    if deployed is None:
-        return own, None, ""
-    if not isinstance(deployed.ask, Adapter):
-        raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
-    if not is_booster(own):
-        return own, deployed.ask, ""
-    estimator, told = estimator_of(own, params)
-    return estimator, adapter_for(deployed.ask, estimator), told
+def _checked_table(name: str, given: Any) -> pd.DataFrame:
+    if not isinstance(given, pd.DataFrame):
+        raise TypeError(f"{name} must be a table with the columns of the schema, got {type(given).__name__}")
+    return given
 
 
 def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
@@ -219,7 +223,7 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, De
             f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
             f"encoding=..., got {encoding!r}"
         )
-    fitted = is_booster(own) or is_fitted(own)
+    fitted = is_booster(own) or hasattr(own, "classes_")
     return encoding, helped(adapter_of(own, encoding, How())) if fitted else None
 
 
@@ -253,17 +257,6 @@ def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
     check_material(change, pool)
 
 
-def _check_options(held_out: Any, store: Any, workers: Any, job: _Job) -> None:
-    if workers is not None:
-        check_whole("workers", workers, least=1)
-    if store is not None and not isinstance(store, (str, Path)):
-        raise TypeError(f"store must be a folder, got {store!r}")
-    if held_out is not None:
-        if not isinstance(held_out, pd.DataFrame):
-            raise TypeError(f"held_out must be a table with its label, got {type(held_out).__name__}")
-        job.encoding.labels(held_out)
-
-
 def _say_what_seeds_do(job: _Job) -> None:
     same = [
         change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()
@@ -279,86 +272,75 @@ def _say_what_seeds_do(job: _Job) -> None:
 # ---- fitting ----
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """What came of one member."""
+class _Fit(NamedTuple):
+    """An estimator that was fitted."""
 
-    place: int
-    estimator: Any = None
-    contents: bytes = b""  # of its skops file, where it is to be kept
-    unkept: str = ""  # why it cannot be
-    error: str = ""
-    details: str = ""
-    warned: tuple[str, ...] = ()
+    estimator: Any
+    warned: tuple[str, ...]
+    kept: bytes | PackingError | None  # its skops file, where it is to be kept, or why it cannot be
 
 
-def _fit(
-    rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool
-) -> _Fitted:
+def _attempt(rows: Rows, place: int, *task: Any) -> Outcome:
+    return attempt(_fit, place, rows, place, *task)
+
+
+def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool) -> _Fit:
     from threadpoolctl import threadpool_limits
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        try:
-            own, wanted = labels[chosen], len(np.unique(labels))
-            if len(np.unique(own)) < wanted:
-                raise ValueError(f"its rows have {len(np.unique(own))} of {wanted} classes")
-            with one_thread(), threadpool_limits(1):
-                estimator.fit(rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen], own)
-        except Exception as error:  # whatever somebody's estimator raises
-            return _Fitted(place, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+        own, wanted = labels[chosen], len(np.unique(labels))
+        if len(np.unique(own)) < wanted:
+            raise ValueError(f"its rows have {len(np.unique(own))} of {wanted} classes")
+        with threadpool_limits(1):
+            estimator.fit(rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen], own)
     warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
-    if not keep:
-        return _Fitted(place, estimator, warned=warned)
     try:
-        return _Fitted(place, estimator, packed(estimator).contents, warned=warned)
+        return _Fit(estimator, warned, packed(estimator).contents if keep else None)
     except PackingError as error:
-        return _Fitted(place, estimator, unkept=str(error), warned=warned)
+        return _Fit(estimator, warned, error)
 
 
 class _Made(Collected[Deployed]):
     """Members as they come in, from the store or newly fitted."""
 
-    def __init__(self, job: _Job, entry: Entry | None) -> None:
-        super().__init__(job.retrainings, "fits")
-        self.job, self.entry = job, entry
+    def __init__(self, job: _Job, entry: Entry | None, progress: bool) -> None:
+        super().__init__(job.retrainings, lambda fit: self._asked(fit.estimator), progress, "fits")
+        self.job, self.entry, self.adapter = job, entry, job.adapter
         self.contents: dict[int, bytes] = {}
         self.warned: dict[int, str] = {}
         self.unkept = ""  # why it is not put into the store
-        self.adapter = job.adapter
-        known: Mapping[str, Any] = {} if entry is None else finished_members(entry)
+        known: Mapping[str, Any] = {}
+        if entry is not None:
+            check_room(entry.folder.parent, 0)
+            known = finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
                 self.contents[place] = as_bytes(known[name]["skops"])
                 self.models[place] = self._asked(unpacked(Packed("skops", self.contents[place])))
 
-    def fit(self, workers: int | None, progress: bool) -> None:
-        count = len(self.changes)
-        missing = [place for place in range(count) if place not in self.models]
-        LOG.info("fitting %d of %d models", len(missing), count)
-        with bar(f"Fitting {count} models", count, progress) as advance:
-            advance(count - len(missing))
+    def fit(self, workers: int | None) -> None:
+        """Those that are missing: here while that takes no longer than starting processes would."""
+        count, keep = len(self.changes), self.entry is not None
+        LOG.info("fitting %d of %d models", count - len(self.models), count)
+        task = partial(self.job.task, keep)
+        self.run(_attempt, (self.job.rows,), task, workers, patience=SMALL)
 
-            def done(fitted: _Fitted) -> None:
-                self._take(fitted)
-                advance(1)
-
-            _fit_all(self.job, missing, workers, self.entry is not None, done)
-
-    def _take(self, fitted: _Fitted) -> None:
-        if fitted.estimator is None:
-            self.fail(fitted.place, fitted.error, fitted.details)
+    def take(self, outcome: Outcome) -> None:
+        super().take(outcome)
+        place, fit = outcome.place, outcome.made
+        if fit is None:
             return
-        if fitted.warned:
-            self.warned[fitted.place] = fitted.warned[0]
-        if fitted.unkept and self.entry is not None:
-            self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fitted.unkept}"
+        if fit.warned:
+            self.warned[place] = fit.warned[0]
+        if self.entry is not None and isinstance(fit.kept, PackingError):
+            self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fit.kept}"
             self.entry = None
-        if self.take(fitted.place, lambda: self._asked(fitted.estimator)) and self.entry is not None:
+        if self.entry is not None and place in self.models:
             if not self.contents:
-                check_room(self.entry.folder.parent, 2 * len(fitted.contents) * len(self.changes))
-            self.contents[fitted.place] = fitted.contents
-            add_members(self.entry, [self.job.fingerprints[fitted.place]], {"skops": as_tensor(fitted.contents)[None]})
+                check_room(self.entry.folder.parent, 2 * len(fit.kept) * len(self.changes))
+            self.contents[place] = fit.kept
+            add_members(self.entry, [self.job.fingerprints[place]], {"skops": as_tensor(fit.kept)[None]})
 
     def _asked(self, estimator: Any) -> Deployed:
         if self.adapter is None:  # what was not fitted is asked as its first refit can be
@@ -368,7 +350,7 @@ class _Made(Collected[Deployed]):
     def family(self) -> Family:
         if self.unkept:
             warnings.warn(self.unkept, stacklevel=3)
-        models, retrainings, failures = self.finished(3)
+        models, retrainings, failures = self.finished()
         if self.warned:
             warnings.warn(
                 f"{len(self.warned)} of {len(self.changes)} members warned while they were fitted, the first with: "
@@ -376,7 +358,7 @@ class _Made(Collected[Deployed]):
                 stacklevel=3,
             )
         family = Family(
-            (TableModels(tuple(models), self.job.encoding, refitted=True),),
+            (Models(tuple(models), self.job.encoding, refitted=True),),
             retrainings,
             tuple(range(len(models))),
             fingerprints=tuple(self.job.fingerprints[place] for place in sorted(self.models)),
@@ -392,27 +374,3 @@ class _Made(Collected[Deployed]):
         if self.entry is not None and not self.failures:
             files = (Packed("skops", self.contents[place]) for place in sorted(self.models))
             finish_entry(self.entry, family, [state_of(files)])
-
-
-def _fit_all(
-    job: _Job, places: Sequence[int], workers: int | None, keep: bool, done: Callable[[_Fitted], None]
-) -> None:
-    """Every one of these members, as they come: here while that takes no longer than starting processes would."""
-    rest = list(places)
-    most = workers or cores()
-    started = time.perf_counter()
-    while rest and (most == 1 or (workers is None and time.perf_counter() - started < SMALL)):
-        done(_fit(job.rows, *job.task(rest.pop(0), keep)))
-    if rest:
-        tasks = (job.task(place, keep) for place in rest)
-        in_workers(_fit, tasks, min(most, len(rest)), done, shared=(job.rows,))
-
-
-# ---- are they like the deployed model? ----
-
-
-def _judged(family: Family, job: _Job, held_out: pd.DataFrame | None) -> Family:
-    x, y, where = compared_rows(job.encoding, job.table, held_out)
-    if seed_names(job.estimator):  # else it has been said what seeds do
-        say_what_is_one_model(family, x, UNNOTICED)
-    return judged(family, job.deployed, x, y, where, job.told)

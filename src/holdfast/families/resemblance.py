@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.model import Model, predict_or_none
+from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
     from holdfast.families.family import Family
+
 
 Floats = NDArray[np.float64]
 APART = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
@@ -60,12 +64,9 @@ class Resemblance:
 
     def _worse(self, who: str) -> str:
         own = self.accuracy[self.central] if self.central.any() else self.accuracy
-        if np.isnan(self.deployed_accuracy) or not len(own):
-            return ""
-        beyond = WORSE + 2 * self._error(self.deployed_accuracy)
-        low, high = float(own.min()), float(own.max())
+        low, high, beyond = float(own.min()), float(own.max()), WORSE + 2 * self._error(self.deployed_accuracy)
         wrong = self.deployed_accuracy < low - beyond if who == "deployed" else self.deployed_accuracy > high + beyond
-        if not wrong:
+        if not wrong:  # nor where it is not known
             return ""
         return (
             f"the deployed model is right for {self.deployed_accuracy:.1%} of {self.rows} rows, its retrainings for "
@@ -90,7 +91,8 @@ def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) ->
         raise ValueError(f"expected one row and one member or more, got {len(x)} rows and {family}")
     own, theirs = predict_or_none(deployed, x).cpu(), family.predict(x).cpu()
     differs = (theirs != own).numpy()
-    right, all_right = (np.nan, np.full(len(family), np.nan)) if y is None else _shares(own, theirs, y.cpu())
+    said = torch.cat([own[None], theirs])
+    right = np.full(len(said), np.nan) if y is None else (said == y.cpu()).double().mean(1).numpy()
     return Resemblance(
         rows=len(x),
         kinds=family.kinds,
@@ -98,13 +100,9 @@ def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) ->
         among=_among(theirs, family.kinds),
         same=np.asarray(~differs.any(1)),
         central=np.array([_is_central(retraining) for retraining in family.retrainings]),
-        deployed_accuracy=float(right),
-        accuracy=all_right,
+        deployed_accuracy=float(right[0]),
+        accuracy=right[1:],
     )
-
-
-def _shares(own: Tensor, theirs: Tensor, y: Tensor) -> tuple[float, Floats]:
-    return float((own == y).double().mean()), (theirs == y).double().mean(1).numpy()
 
 
 def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:
@@ -133,3 +131,72 @@ def _is_central(retraining: Any) -> bool:
     moved = (retraining.appended, retraining.label_noise, retraining.weight_noise, retraining.continued)
     tuned = retraining.settings or retraining.parameters
     return not (any(moved) or tuned or retraining.tilt is not None or retraining.window is not None)
+
+
+COMPARED = 1000  # rows on which the members are compared with the deployed model
+FEW = 200  # rows that tell whether two members are one model
+
+
+def compared_rows(encoding: Encoding, table: pd.DataFrame, held_out: pd.DataFrame | None) -> tuple[Tensor, Tensor, str]:
+    """Encoded rows, their labels, and where they are from."""
+    if held_out is not None:
+        return encoding.encode(held_out), encoding.labels(held_out), "held-out rows"
+    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED)).round().long().numpy()
+    some = table.iloc[chosen]
+    return encoding.encode(some), encoding.labels(some), "rows of the table that they were fitted on"
+
+
+def judged(
+    family: Family,
+    deployed: Model | None,
+    encoding: Encoding,
+    table: pd.DataFrame,
+    held_out: pd.DataFrame | None = None,
+    *,
+    unnoticed: str = "",
+) -> Family:
+    """With the accuracy of each member, and whether the members resemble the deployed model.
+
+    ``unnoticed`` says why members may be one model, where that is to be told.
+    """
+    x, y, where = compared_rows(encoding, table, held_out)
+    if unnoticed:
+        _say_what_is_one_model(family, x, unnoticed)
+    if deployed is None:
+        return replace(family, accuracy=tuple((family.predict(x) == y).double().mean(1).tolist()), surrogates="")
+    found = family.resemblance(deployed, x, y)
+    if found.deployed_is_worse:
+        warnings.warn(
+            f"{found.reason} ({where}): the deployed model may get wrong columns, columns that are scaled twice, or "
+            "may come from other data; check what as_model says of it",
+            stacklevel=3,
+        )
+    elif found.reason:
+        warnings.warn(
+            f"the members are surrogates: {found.reason} ({where}); fit them on the data and with the parameters of "
+            "the deployed model. Every audit with them says so",
+            stacklevel=3,
+        )
+    known = f"; its parameters are known so: {family.told}" if found.reason and family.told else ""
+    return replace(family, accuracy=tuple(found.accuracy.tolist()), surrogates=f"{found.reason}{known}")
+
+
+def _say_what_is_one_model(family: Family, x: Tensor, why: str) -> None:
+    """That some members answer alike is a result; where all of a kind do, nothing is learned from them."""
+    for kind in dict.fromkeys(family.kinds):
+        members = family.chosen([place for place, name in enumerate(family.kinds) if name == kind])
+        if len(members) > 1 and are_one(members, x):
+            warnings.warn(
+                f"all {len(members)} refits of kind '{kind}' are one model: {why}; {rather(len(members))}",
+                stacklevel=4,
+            )
+
+
+def rather(count: int) -> str:
+    return f"change the rows as well: changes.bootstrap({count}), or --retrain bootstrap:{count} on the command line"
+
+
+def are_one(members: Family, x: Tensor) -> bool:
+    """Whether all answer alike, to the bit. Two are asked before all are."""
+    x = x[:FEW]
+    return all(bool((logits == logits[:1]).all()) for logits in (some.logits(x) for some in (members[:2], members)))

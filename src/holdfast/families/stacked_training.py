@@ -17,8 +17,10 @@ from itertools import repeat
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
-from holdfast.families.architecture import Architecture, Shapes, State
+from holdfast.families.module import Architecture
+from holdfast.families.perceptron import Shapes, State
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.model import Model
@@ -52,7 +54,7 @@ def train_stack(
         def steps() -> None:
             for place, number in enumerate(block):
                 chosen, weight = plan[place, :, : sizes[number]], share[number, :, : sizes[number]]
-                backpropagate(_looked_up(x, chosen), wanted(chosen), weight)
+                backpropagate(embedding(chosen, x), wanted(chosen), weight)
                 update.step()
 
         return steps
@@ -201,17 +203,12 @@ def batch_sizes(architecture: Architecture, rows: int, batch: int) -> list[int]:
     return [size for size in [batch] * full + [rest] if size >= architecture.smallest_batch]
 
 
-def _looked_up(rows: Tensor, chosen: Tensor) -> Tensor:
-    """Rows (n, d) by their numbers (k, b): (k, b, d). Faster than rows[chosen]."""
-    return rows.index_select(0, chosen.reshape(-1)).view(*chosen.shape, rows.shape[1])
-
-
 def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
     """From a batch of rows (k, b) to the one-hot classes its members should say: (k, b, c)."""
     onehot = torch.eye(pool.classes, dtype=pool.x.dtype, device=pool.x.device)
     if not any(retraining.label_noise for retraining in retrainings):
         shared = onehot[pool.y]  # (n, c)
-        return lambda chosen: _looked_up(shared, chosen)
+        return lambda chosen: embedding(chosen, shared)
     own = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
     return lambda chosen: onehot[own.gather(1, chosen)]
 
@@ -249,23 +246,18 @@ def _orders(keys: list[tuple[int, int]], full: int, total: int, ahead: bool) -> 
         for epoch in orders[:, place, :rows]:
             torch.randperm(rows, generator=draws[place], out=epoch)
 
+    def drawn(epochs: int, each: Callable[..., Iterator[None]] = map) -> Tensor:
+        orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=ahead)
+        list(each(draw, repeat(orders), range(len(keys))))
+        return orders
+
     if not ahead:
-        for epochs in blocks:
-            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32)
-            for place in range(len(keys)):
-                draw(orders, place)
-            yield orders
+        yield from map(drawn, blocks)
         return
     with ThreadPoolExecutor(DRAWING) as several, ThreadPoolExecutor(1) as next_block:
-
-        def drawn(epochs: int) -> Tensor:
-            orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=True)
-            list(several.map(draw, repeat(orders), range(len(keys))))
-            return orders
-
-        following = next_block.submit(drawn, blocks[0])
+        following = next_block.submit(drawn, blocks[0], several.map)
         for epochs in [*blocks[1:], 0]:  # nothing follows the last
-            orders, following = following.result(), next_block.submit(drawn, epochs)
+            orders, following = following.result(), next_block.submit(drawn, epochs, several.map)
             yield orders
 
 

@@ -15,7 +15,8 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from holdfast.families.architecture import Architecture, State
 from holdfast.families.entries import (
     ALGORITHM,
     FAMILY,
@@ -40,15 +40,15 @@ from holdfast.families.entries import (
     tensor_file,
 )
 from holdfast.families.family import Family
-from holdfast.families.module import TorchModule
-from holdfast.families.packing import PackingError, packed
-from holdfast.families.perceptron import Network, Perceptron, aligned
+from holdfast.families.members import Members, Models, Stack, encoding_digest
+from holdfast.families.module import Architecture, TorchModule
+from holdfast.families.packing import Packed, PackingError, packed, unpacked, versions
+from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Members, Stack
-from holdfast.families.stored_models import described, read_models, remember_runs, state_of
-from holdfast.families.table_models import TableModels
 from holdfast.families.training_data import Pool
-from holdfast.models.identity import OBJECT
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapting import read_adapter, unhelped
+from holdfast.models.identity import OBJECT, remember_run
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
@@ -67,7 +67,10 @@ PADDED = 3  # the algorithm's number for perceptrons that are trained with wider
 def fingerprint_data(pool: Pool, base: Model | None = None) -> str:
     """Of all rows there are, and of the network that some members continue from."""
     hashed = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
-    for tensor in (pool.x, pool.y, *_tensors_of(base)):
+    own: Iterable[Tensor] = base.state_dict().values() if isinstance(base, nn.Module) else ()
+    if isinstance(base, Network):
+        own = (*base.weights, *base.biases)
+    for tensor in (pool.x, pool.y, *own):
         hashed.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return hashed.hexdigest()
 
@@ -82,12 +85,6 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
     sizes = (0, *recipe.hidden, 0)
     algorithm = ALGORITHM if network is not None or aligned(sizes) == sizes else PADDED
     return digest([algorithm, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
-
-
-def _tensors_of(base: Model | None) -> list[Tensor]:
-    if isinstance(base, Network):
-        return [*base.weights, *base.biases]
-    return list(base.state_dict().values()) if isinstance(base, nn.Module) else []
 
 
 def _plain(recipe: Recipe) -> dict[str, Any]:
@@ -134,7 +131,7 @@ def _tensors(family: Family, stack: Members) -> State:
     """What is kept of some members: the tensors of networks, the files of other models as bytes."""
     if isinstance(stack, Stack):
         return stack.state
-    if not isinstance(stack, TableModels):
+    if stack.encoding is None:
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     try:
         return state_of(packed(model.own) for model in stack.models)
@@ -145,39 +142,37 @@ def _tensors(family: Family, stack: Members) -> State:
 def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
     named = {f"{place}/{name}": tensor for place, state in enumerate(states) for name, tensor in state.items()}
     contents = safetensors.torch.save(_on_cpu(named))
-    manifest = _manifest(family, hashlib.sha256(contents).hexdigest())
-    with only_writer(folder / "manifest.json", wait=True):
-        sweep(folder, "family-*", age=0)
-        with appearing(folder / manifest["file"]) as file:
-            file.write(contents)
-        write_text(folder / "manifest.json", json.dumps(sealed(FAMILY, manifest), indent=1) + "\n")
-        for path in [*folder.glob("family-*.safetensors"), folder / "family.safetensors"]:
-            if path.name != manifest["file"] and re.fullmatch(r"family(-[0-9a-f]{20})?\.safetensors", path.name):
-                path.unlink(missing_ok=True)
-    return folder
-
-
-def _manifest(family: Family, digest: str) -> dict[str, Any]:
-    own = {"models": [described(stack) for stack in family.stacks if isinstance(stack, TableModels)]}
-    return {
+    digest = hashlib.sha256(contents).hexdigest()
+    manifest = {
         "algorithm": ALGORITHM,
         "torch": torch.__version__,
         "file": tensor_file(digest),
         "sha256": digest,
         "recipe": None if family.recipe is None else _plain(family.recipe),
         "data": family.data,
-        "networks": [_description(stack) for stack in family.stacks],
+        "networks": [
+            stack.architecture.description if isinstance(stack, Stack) else f"{MODELS}: {stack.name}"
+            for stack in family.stacks
+        ],
         "places": list(family.places),
         "members": [
             {"fingerprint": fingerprint, **_settings(retraining)}
             for fingerprint, retraining in zip(_padded(family), family.retrainings, strict=True)
         ],
         "accuracy": None if family.accuracy is None else list(family.accuracy),
-    } | ({**own, "surrogates": family.surrogates, "told": family.told} if own["models"] else {})
-
-
-def _description(stack: Members) -> str:
-    return stack.architecture.description if isinstance(stack, Stack) else f"{MODELS}: {stack.name}"
+    }
+    models = [described(stack) for stack in family.stacks if isinstance(stack, Models)]
+    if models:
+        manifest |= {"models": models, "surrogates": family.surrogates, "told": family.told}
+    with only_writer(folder / "manifest.json", wait=True):
+        sweep(folder, "family-*", age=0)
+        with appearing(folder / tensor_file(digest)) as file:
+            file.write(contents)
+        write_text(folder / "manifest.json", json.dumps(sealed(FAMILY, manifest), indent=1) + "\n")
+        for path in [*folder.glob("family-*.safetensors"), folder / "family.safetensors"]:
+            if path.name != tensor_file(digest) and re.fullmatch(r"family(-[0-9a-f]{20})?\.safetensors", path.name):
+                path.unlink(missing_ok=True)
+    return folder
 
 
 def load_family(
@@ -210,21 +205,19 @@ def load_family(
     [safetensors](https://github.com/huggingface/safetensors).
     """
     folder = as_path(folder, "a folder that save_family has written")
-    architectures = None
-    if network is not None:
-        if like is None:
-            raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
-        architectures = {(): TorchModule.of(network, like)}
+    if network is not None and like is None:
+        raise ValueError("to read a family of modules give some of its rows as well: load_family(..., like=x)")
     if encoding is not None and not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    return _read(folder, architectures or {}, like, encoding)
+    known = [] if network is None or like is None else [TorchModule.of(network, like)]
+    return _read(folder, known, like, encoding)
 
 
 def _read(
-    folder: Path, architectures: Mapping[Any, Architecture], like: Tensor | None, encoding: Encoding | None = None
+    folder: Path, architectures: Iterable[Architecture], like: Tensor | None, encoding: Encoding | None
 ) -> Family:
     LOG.info("reading the networks of %s", folder)
-    manifest = read_manifest(folder)
+    manifest = _untangled(read_manifest(folder))
     path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
@@ -232,53 +225,42 @@ def _read(
             f"{path} is not the file that its manifest describes (changed or cut short); copy the whole folder again, "
             "or save the family again"
         )
-    known = {architecture.description: architecture for architecture in architectures.values()}
+    if "estimators" in manifest:  # format 1, which kept one way of asking for all
+        raise StoreError(
+            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
+            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
+        )
+    known = {architecture.description: architecture for architecture in architectures}
     try:
-        return _family(folder, manifest, safetensors.torch.load(contents), known, like, encoding)
+        states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
+        for name, tensor in safetensors.torch.load(contents).items():
+            place, _, own = name.partition("/")
+            states[int(place)][own] = tensor if like is None else tensor.to(like.device)
+        abouts = iter(manifest.get("models", ()))
+        stacks = tuple(
+            read_models(folder, next(abouts), state, encoding)
+            if description.startswith(MODELS)
+            else Stack(_architecture(folder, description, known, state), state)
+            for description, state in zip(manifest["networks"], states, strict=True)
+        )
+        fingerprints = tuple(member.pop("fingerprint") for member in manifest["members"])
+        family = Family(
+            stacks,
+            retrainings=tuple(Retraining(**member) for member in manifest["members"]),
+            places=manifest["places"],
+            fingerprints=() if None in fingerprints else fingerprints,
+            accuracy=manifest["accuracy"],
+            recipe=None if manifest["recipe"] is None else Recipe(**manifest["recipe"]),
+            data=manifest["data"],
+            surrogates=manifest.get("surrogates", ""),
+            told=manifest.get("told", ""),
+        )
     except StoreError:
         raise
     except (SafetensorError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise StoreError(
             f"{folder / 'manifest.json'} describes a family that this version cannot build ({error}); {NAME_ANOTHER}"
         ) from error
-
-
-def _family(
-    folder: Path,
-    manifest: dict[str, Any],
-    tensors: Mapping[str, Tensor],
-    known: Mapping[str, Architecture],
-    like: Tensor | None,
-    encoding: Encoding | None,
-) -> Family:
-    if "estimators" in manifest:  # format 1, which kept one way of asking for all
-        raise StoreError(
-            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
-            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
-        )
-    states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
-    for name, tensor in tensors.items():
-        place, _, own = name.partition("/")
-        states[int(place)][own] = tensor if like is None else tensor.to(like.device)
-    abouts = iter(manifest.get("models", ()))
-    stacks = tuple(
-        read_models(folder, next(abouts), state, encoding)
-        if description.startswith(MODELS)
-        else Stack(_architecture(folder, description, known, state), state)
-        for description, state in zip(manifest["networks"], states, strict=True)
-    )
-    fingerprints = tuple(member["fingerprint"] for member in manifest["members"])
-    family = Family(
-        stacks,
-        retrainings=tuple(_retraining(member) for member in manifest["members"]),
-        places=tuple(manifest["places"]),
-        fingerprints=() if None in fingerprints else fingerprints,
-        accuracy=None if manifest["accuracy"] is None else tuple(manifest["accuracy"]),
-        recipe=None if manifest["recipe"] is None else Recipe(**_untangled(manifest["recipe"])),
-        data=manifest["data"],
-        surrogates=manifest.get("surrogates", ""),
-        told=manifest.get("told", ""),
-    )
     remember_runs(family)
     return family
 
@@ -300,8 +282,8 @@ def _architecture(folder: Path, description: str, known: Mapping[str, Architectu
 def load_entry(
     entry: Entry,
     fingerprints: Sequence[str],
-    architectures: Mapping[Any, Architecture],
-    like: Tensor | None,
+    architectures: Iterable[Architecture] = (),
+    like: Tensor | None = None,
     encoding: Encoding | None = None,
 ) -> Family:
     """The finished family of an entry, if it is the one asked for."""
@@ -320,11 +302,8 @@ def finished_members(entry: Entry) -> dict[str, State]:
     sweep(entry.folder / "parts")
     found: dict[str, State] = {}
     for path in entry.part_files():
-        try:
+        with suppress(FileNotFoundError):  # another process has finished the family meanwhile
             found |= _read_part(path)
-        except StoreError:
-            if path.exists():
-                raise  # else another process has finished the family meanwhile
     return found
 
 
@@ -357,19 +336,15 @@ def _drop_parts(entry: Entry) -> None:
 
 
 def _read_part(path: Path) -> dict[str, State]:
+    about = part_description(path)
     try:
-        contents, about = file_bytes(path), part_description(path)
-        tensors = safetensors.torch.load(contents)
+        tensors = safetensors.torch.load(path.read_bytes())
         if _tensor_digest(tensors) != about["sha256"]:
             raise ValueError("checksum")
         return {
             member: {name: tensor[place] for name, tensor in tensors.items()}
             for place, member in enumerate(about["members"])
         }
-    except FileNotFoundError as error:
-        raise StoreError(f"there is no {path} any more") from error
-    except StoreError:
-        raise
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged_part(path, error) from error
 
@@ -391,20 +366,73 @@ def _settings(retraining: Retraining) -> dict[str, Any]:
     return {name: value for name, value in asdict(retraining).items() if value != base[name] or name == "kind"}
 
 
-def _retraining(member: dict[str, Any]) -> Retraining:
-    return Retraining(**_untangled({name: value for name, value in member.items() if name != "fingerprint"}))
-
-
-def _untangled(settings: dict[str, Any]) -> dict[str, Any]:
+def _untangled(value: Any) -> Any:
     """JSON has lists where our values have tuples."""
-    return {name: _as_tuple(value) for name, value in settings.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return {name: _untangled(part) for name, part in value.items()}
+    return tuple(map(_untangled, value)) if isinstance(value, list) else value
 
 
 def _padded(family: Family) -> Sequence[str | None]:
     """Fingerprints, where they mean something in another process."""
     kept = [None if name.startswith(OBJECT) else name for name in family.fingerprints]
     return kept or (None,) * len(family)
+
+
+# ---- models of other libraries: a file each, and how it is asked ----
+
+
+def as_tensor(contents: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(contents), dtype=torch.uint8)
+
+
+def as_bytes(tensor: Tensor) -> bytes:
+    return tensor.numpy().tobytes()
+
+
+def state_of(files: Iterable[Packed]) -> State:
+    """Files as tensors, each under its number and the end of a file's name: 3.skops."""
+    return {f"{place}.{file.format}": as_tensor(file.contents) for place, file in enumerate(files)}
+
+
+def files_of(state: State) -> list[Packed]:
+    names = sorted(state, key=lambda name: int(name.partition(".")[0]))
+    return [Packed(name.partition(".")[2], as_bytes(state[name])) for name in names]
+
+
+def described(stack: Models) -> dict[str, Any]:
+    """What a manifest says of them: how each is asked, for which encoding, and by which versions they were fitted."""
+    for ask in (model.ask for model in stack.models):
+        if not isinstance(ask, Adapter):
+            raise PackingError(f"how a model is asked cannot be written down: {ask!r}")
+    return {
+        "asked": [model.ask.written for model in stack.models],
+        "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
+        "refitted": stack.refitted,
+        "versions": versions([model.own for model in stack.models]),
+    }
+
+
+def read_models(folder: Path, about: dict[str, Any], state: State, encoding: Encoding | None) -> Models:
+    """The members again, each asked as it was, through an encoding like the one that they were made with."""
+    if encoding is None:
+        raise StoreError(
+            f"{folder} holds models that are asked about tables in the user's units; pass the encoding that they "
+            "were made with: load_family(folder, encoding=encoding)"
+        )
+    if encoding_digest(encoding) != about["encoding"]:
+        raise StoreError(
+            f"{folder} holds models that were made with another encoding; fit it to the same table and schema, or "
+            "make the family again"
+        )
+    models = map(unpacked, files_of(state))
+    adapters = [read_adapter(written, own, encoding) for written, own in zip(about["asked"], models, strict=True)]
+    return Models(tuple(map(unhelped, adapters)), encoding, about["refitted"])
+
+
+def remember_runs(family: Family) -> None:
+    """So that a member which becomes the deployed model is known for what it is."""
+    for member, fingerprint in enumerate(family.fingerprints):
+        stack, place = family.found(family.places[member])
+        if isinstance(stack, Models) and stack.encoding is not None:
+            remember_run(stack.models[place].own, fingerprint)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +12,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.families.architecture import Architecture, State
 from holdfast.families.entries import Entry, check_room
 from holdfast.families.family import Family
-from holdfast.families.module import TorchModule
-from holdfast.families.perceptron import Perceptron
-from holdfast.families.recipe import Recipe, Retraining
-from holdfast.families.stack import Stack
+from holdfast.families.members import Stack
+from holdfast.families.module import Architecture, TorchModule
+from holdfast.families.perceptron import Perceptron, State
+from holdfast.families.recipe import Recipe, Retraining, checked_changes
 from holdfast.families.stacked_training import batch_sizes, train_stack
 from holdfast.families.store import (
     add_members,
@@ -97,15 +94,10 @@ def train(
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Methodology) and Appendix B.4: a base
     model, and 100 more for each kind of change.
     """
-    if isinstance(retrainings, Retraining):
-        raise TypeError("retrainings is one Retraining; give a list of them, [Retraining()]")
-    if isinstance(retrainings, str) or not isinstance(retrainings, Iterable):
-        raise TypeError(f"retrainings must be a list, such as changes.seeds(100), got {retrainings!r}")
+    members = checked_changes(retrainings, "retrainings")
     if workers is not None:
         check_whole("workers", workers, least=1)
-    if store is not None and not isinstance(store, (str, Path)):
-        raise TypeError(f"store must be a folder, got {store!r}")
-    job = _job(x, y, recipe, tuple(retrainings), new, base, classes)
+    job = _job(_pool(x, y, new, classes), recipe, members, base, classes)
     if held_out is not None:
         _check_held_out(held_out, job.pool)
     fingerprints = job.fingerprints()
@@ -113,10 +105,12 @@ def train(
     if entry is not None and entry.complete:
         LOG.info("found %d networks in %s", len(fingerprints), entry.folder)
         family = replace(
-            load_entry(entry, fingerprints, job.architectures, x), retrainings=job.retrainings, recipe=recipe
+            load_entry(entry, fingerprints, job.architectures.values(), x), retrainings=job.retrainings, recipe=recipe
         )
     else:
-        _check_memory(job)
+        if not x.is_cuda:  # those gathered, and those in the making
+            what = f"a family of {len(job.retrainings)} networks of {job.architecture(0).name}"
+            check_memory(what, 2 * _bytes(job), "train fewer members at a time")
         if entry is not None:
             check_room(entry.folder.parent, 2 * _bytes(job))  # its parts, and the whole beside them
         family = _all_members(job, fingerprints, entry, workers, progress)
@@ -132,61 +126,57 @@ def _all_members(
     job: _Job, fingerprints: tuple[str, ...], entry: Entry | None, workers: int | None, progress: bool
 ) -> Family:
     """Every member: from the store what is there, the rest trained and put there."""
-    gathered = _Gathered(job)
     known = {} if entry is None else finished_members(entry)
-    for member, name in enumerate(fingerprints):
-        if name in known:
-            gathered.put([member], {part: tensor[None] for part, tensor in known[name].items()})
-    workers = _worker_count(job, workers)
+    trained = [
+        ([member], {part: own[None] for part, own in known[name].items()})
+        for member, name in enumerate(fingerprints)
+        if name in known
+    ]
+    count = len(fingerprints)
+    here = job.pool.x.device.type != "cpu" or (workers is None and _operations(job, 0) * count < SMALL)
+    workers = 1 if here else min(workers or cores(), count)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
     LOG.info("training %d of %d networks, workers: %d", sum(map(len, chunks)), len(fingerprints), workers)
     with bar(f"Training {len(fingerprints)} networks", len(fingerprints), progress) as advance:
-        advance(len(fingerprints) - sum(map(len, chunks)))
+        advance(len(trained))
 
-        def take(chunk: list[int], state: State) -> None:
-            state = _finished(job, chunk, state)
+        def take(done: tuple[list[int], State]) -> None:
+            chunk, state = done[0], _finished(job, *done)
             if entry is not None:
                 add_members(entry, [fingerprints[member] for member in chunk], state)
-            gathered.put(chunk, state)
+            trained.append((chunk, dict(state)))
             advance(len(chunk))
 
-        (_in_workers if workers > 1 else _in_this_process)(job, chunks, workers, take)
+        x, y = job.pool.x, job.pool.y  # of a view, all that it is a view of would travel
+        pool = job.pool if workers == 1 else replace(job.pool, x=x.clone(), y=y.clone())
+        own = ([job.retrainings[member] for member in chunk] for chunk in chunks)
+        tasks = ((job.architecture(chunk[0]), chunk, changes) for chunk, changes in zip(chunks, own, strict=True))
+        in_workers(_train_chunk, tasks, workers, take, shared=(pool, job.recipe, job.base))
     LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
-    return gathered.family(fingerprints)
+    return _family(job, trained, fingerprints)
 
 
-class _Gathered:
-    """Members as they come in, networks of one shape into one stack, in the order in which the shapes come first."""
-
-    def __init__(self, job: _Job) -> None:
-        self.job = job
-        self.members: dict[Shape, list[int]] = {shape: [] for shape in job.architectures}
-        for member in range(len(job.rows)):
-            self.members[job.shape(member)].append(member)
-        self.states: dict[Shape, dict[str, Tensor]] = {shape: {} for shape in job.architectures}
-
-    def put(self, chunk: list[int], state: State) -> None:
-        """Straight to their places, so that nothing is ever held twice but one chunk."""
-        shape = self.job.shape(chunk[0])
-        places = [bisect_left(self.members[shape], member) for member in chunk]
-        for name, tensor in state.items():
-            if name not in self.states[shape]:
-                whole = (len(self.members[shape]), *tensor.shape[1:])
-                self.states[shape][name] = torch.empty(whole, dtype=tensor.dtype, device=self.job.pool.x.device)
-            self.states[shape][name][places] = tensor.to(self.job.pool.x.device)
-
-    def family(self, fingerprints: tuple[str, ...]) -> Family:
-        job = self.job
-        order = {member: place for place, member in enumerate(m for own in self.members.values() for m in own)}
-        return Family(
-            tuple(Stack(job.architectures[shape], state) for shape, state in self.states.items()),
-            job.retrainings,
-            tuple(order[member] for member in range(len(job.rows))),
-            fingerprints=fingerprints,
-            recipe=job.recipe,
-            data=job.data_fingerprint,
-        )
+def _family(job: _Job, trained: list[tuple[list[int], dict[str, Tensor]]], fingerprints: tuple[str, ...]) -> Family:
+    """Networks of one shape as one stack, in the order in which the shapes come first."""
+    stacks, members = [], []
+    for shape, architecture in job.architectures.items():
+        own = [(chunk, state) for chunk, state in trained if job.shape(chunk[0]) == shape]
+        inside = [member for chunk, _ in own for member in chunk]
+        order = torch.tensor(inside).argsort().to(job.pool.x.device)
+        stacked = {  # each tensor goes as it is taken, so that no more than one is held twice
+            name: torch.cat([state.pop(name).to(job.pool.x.device) for _, state in own])[order] for name in [*own[0][1]]
+        }
+        stacks.append(Stack(architecture, stacked))
+        members += sorted(inside)
+    return Family(
+        tuple(stacks),
+        job.retrainings,
+        tuple(torch.tensor(members).argsort().tolist()),
+        fingerprints=fingerprints,
+        recipe=job.recipe,
+        data=job.data_fingerprint,
+    )
 
 
 def _finished(job: _Job, chunk: list[int], state: State) -> State:
@@ -195,7 +185,7 @@ def _finished(job: _Job, chunk: list[int], state: State) -> State:
     if not finite.all():
         lost = job.retrainings[chunk[int(finite.int().argmin())]]
         raise ValueError(f"training diverged for {lost}: its weights are not finite; lower the learning rate")
-    retrainings = _members(job, chunk)
+    retrainings = [job.retrainings[member] for member in chunk]
     if not any(retraining.weight_noise for retraining in retrainings):
         return state
     members = [
@@ -258,32 +248,37 @@ class _Job:
 
 
 def _job(
-    x: Tensor,
-    y: Tensor,
-    recipe: Recipe,
-    retrainings: tuple[Retraining, ...],
-    new: tuple[Tensor, Tensor] | None,
-    base: Model | None,
-    classes: int | None,
+    pool: Pool, recipe: Recipe, retrainings: tuple[Retraining, ...], base: Model | None, classes: int | None
 ) -> _Job:
     """All that training needs, if it can be done."""
-    pool = _pool(x, y, new, classes)
     if not isinstance(recipe, Recipe):
         raise TypeError(f"recipe must be a Recipe, such as Recipe((64, 16), epochs=50), got {recipe!r}")
-    if not all(isinstance(retraining, Retraining) for retraining in retrainings):
-        raise TypeError(f"retrainings must be a list of Retrainings, such as changes.seeds(100), got {retrainings!r}")
     if base is not None:
         check_callable(base, "base")
-    if not retrainings:
-        raise ValueError("nothing to train: retrainings is empty; try changes.seeds(100)")
     rows = tuple(check_material(retraining, pool) for retraining in retrainings)
     architectures = _architectures(pool, recipe, retrainings)
     says = next(iter(architectures.values())).classes
     if says < pool.classes or (classes is not None and says != classes):
         raise ValueError(f"the recipe's network gives {says} logits a row, but there are {pool.classes} classes")
     job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures, rows)
-    for member in range(len(retrainings)):
-        _check_member(job, member)
+    for member, retraining in enumerate(retrainings):
+        own, architecture = job.own_recipe(member), job.architecture(member)
+        if retraining.parameters:
+            raise ValueError(
+                f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
+                "changes.hyperparameters"
+            )
+        if retraining.continued and base is None:
+            raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
+        if retraining.continued and base is not None:
+            architecture.check_base(base)
+        if retraining.top_only and own.weight_decay:
+            raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
+        if not batch_sizes(architecture, rows[member], own.batch):
+            raise ValueError(
+                f"{architecture.name} normalises over batches, and {retraining} has batches of "
+                f"{min(rows[member], own.batch)} row; choose a batch of two or more"
+            )
     return job
 
 
@@ -297,26 +292,6 @@ def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]
     return dict.fromkeys(shapes, TorchModule.of(recipe.network, pool.x))
 
 
-def _check_member(job: _Job, member: int) -> None:
-    retraining, recipe, architecture = job.retrainings[member], job.own_recipe(member), job.architecture(member)
-    if retraining.parameters:
-        raise ValueError(
-            f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
-            "changes.hyperparameters"
-        )
-    if retraining.continued and job.base is None:
-        raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
-    if retraining.continued and job.base is not None:
-        architecture.check_base(job.base)
-    if retraining.top_only and recipe.weight_decay:
-        raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
-    if not batch_sizes(architecture, job.rows[member], recipe.batch):
-        raise ValueError(
-            f"{architecture.name} normalises over batches, and {retraining} has batches of "
-            f"{min(job.rows[member], recipe.batch)} row; choose a batch of two or more"
-        )
-
-
 def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int | None) -> Pool:
     """Old and new rows in one, if they are what training needs."""
     old = _checked_rows(x, y)
@@ -324,10 +299,8 @@ def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int 
     if classes is not None:
         check_whole("classes", classes)
     if new is not None:
-        _checked_rows(*_pair("new", new))
-        if new[0].shape[1] != x.shape[1]:
-            raise ValueError(f"new rows have {new[0].shape[1]} columns, the old ones {x.shape[1]}; use one encoding")
-        x, y = torch.cat([x, new[0].detach().to(x)]), torch.cat([y, new[1].to(y)])
+        x_new, y_new = _pair("new", new, x, "the old ones")
+        x, y = torch.cat([x, x_new.detach().to(x)]), torch.cat([y, y_new.to(y)])
     seen = int(y.max()) + 1
     if int(y.min()) < 0 or (classes is not None and classes < seen):
         allowed = "0 and up" if classes is None else f"0 to {classes - 1}, as classes={classes} says"
@@ -337,10 +310,7 @@ def _pool(x: Tensor, y: Tensor, new: tuple[Tensor, Tensor] | None, classes: int 
 
 def _check_held_out(held_out: Any, pool: Pool) -> None:
     """Before hours of training, not after them."""
-    rows, labels = _pair("held_out", held_out)
-    _checked_rows(rows, labels)
-    if rows.shape[1] != pool.x.shape[1]:
-        raise ValueError(f"held_out rows have {rows.shape[1]} columns, the others {pool.x.shape[1]}; use one encoding")
+    _, labels = _pair("held_out", held_out, pool.x, "the others")
     if not 0 <= int(labels.min()) <= int(labels.max()) < pool.classes:
         raise ValueError(
             f"labels of held_out go from {int(labels.min())} to {int(labels.max())}; expected class indices 0 to "
@@ -348,19 +318,24 @@ def _check_held_out(held_out: Any, pool: Pool) -> None:
         )
 
 
-def _pair(name: str, given: Any) -> tuple[Tensor, Tensor]:
+def _pair(name: str, given: Any, beside: Tensor, others: str) -> tuple[Tensor, Tensor]:
+    """Rows and their labels, if they can stand beside other rows."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise TypeError(f"{name} must be rows and their labels, {name}=(x, y), got {type(given).__name__}")
-    return given[0], given[1]
+    x, y = given
+    _checked_rows(x, y)
+    if x.shape[1] != beside.shape[1]:
+        raise ValueError(f"{name} rows have {x.shape[1]} columns, {others} {beside.shape[1]}; use one encoding")
+    return x, y
 
 
 def _checked_rows(x: Tensor, y: Tensor) -> int:
     for name, value in {"x": x, "y": y}.items():
         check_tensor(name, value, "use encoding.encode and encoding.labels")
-    if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
-        raise ValueError(f"expected x (n, d) and y (n,) with n of 1 or more, got {tuple(x.shape)} and {tuple(y.shape)}")
-    if not x.shape[1]:
-        raise ValueError(f"x has no columns, got {tuple(x.shape)}; encode the table, which makes them")
+    if x.ndim != 2 or y.shape != x.shape[:1] or not x.numel():
+        raise ValueError(
+            f"expected x (n, d) and y (n,) with n of 1 or more, and d too, got {tuple(x.shape)} and {tuple(y.shape)}"
+        )
     if y.dtype != torch.int64 or x.dtype not in DTYPES:
         raise ValueError(
             f"x must hold floating-point numbers and y class indices as int64, got {x.dtype} and {y.dtype}; "
@@ -372,17 +347,6 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
 
 
 # ---- who trains what ----
-
-ChunkDone = Callable[[list[int], State], None]  # gets the members of a chunk, and their networks
-
-
-def _worker_count(job: _Job, asked: int | None) -> int:
-    if asked is not None and asked < 1:
-        raise ValueError(f"workers must be 1 or more, got {asked}")
-    members = len(job.retrainings)
-    if job.pool.x.device.type != "cpu" or (asked is None and _operations(job, 0) * members < SMALL):
-        return 1
-    return min(asked or cores(), members)
 
 
 def _members_at_once(job: _Job, member: int) -> int:
@@ -414,56 +378,22 @@ def _chunks(job: _Job, workers: int) -> list[list[int]]:
     return chunks
 
 
-def _in_this_process(job: _Job, chunks: Iterable[list[int]], workers: int, take: ChunkDone) -> None:
-    for chunk in chunks:
-        with one_thread():
-            state = train_stack(job.architecture(chunk[0]), job.pool, job.recipe, job.base, _members(job, chunk))
-        take(chunk, state)
-
-
-def _in_workers(job: _Job, chunks: Iterable[list[int]], workers: int, take: ChunkDone) -> None:
-    pool = job.pool
-    shared = (pool.x.numpy(), pool.y.numpy(), pool.old, pool.classes, job.recipe, job.base)
-    tasks = ((job.architecture(chunk[0]), chunk, _members(job, chunk)) for chunk in chunks)
-
-    def done(trained: tuple[list[int], dict[str, NDArray[np.float32]]]) -> None:
-        chunk, state = trained
-        take(chunk, {name: torch.from_numpy(array) for name, array in state.items()})
-
-    in_workers(_train_chunk, tasks, workers, done, shared)
-
-
 def _train_chunk(
-    rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    old: int,
-    classes: int,
+    pool: Pool,
     recipe: Recipe,
     base: Model | None,
     architecture: Architecture,
     chunk: list[int],
     retrainings: list[Retraining],
-) -> tuple[list[int], dict[str, NDArray[np.float32]]]:
-    torch.set_num_threads(1)
-    pool = Pool(torch.from_numpy(rows), torch.from_numpy(labels), old, classes)
-    state = train_stack(architecture, pool, recipe, base, retrainings)
-    return chunk, {name: tensor.numpy() for name, tensor in state.items()}
-
-
-def _members(job: _Job, chunk: list[int]) -> list[Retraining]:
-    return [job.retrainings[member] for member in chunk]
+) -> tuple[list[int], State]:
+    with one_thread():
+        state = train_stack(architecture, pool, recipe, base, retrainings)
+    return chunk, {name: tensor if tensor.is_cuda else tensor.clone() for name, tensor in state.items()}
 
 
 def _operations(job: _Job, member: int) -> float:
     """About how many floating-point operations a member's training takes."""
     return 6.0 * _parameters(job.architecture(member)) * job.rows[member] * job.own_recipe(member).epochs
-
-
-def _check_memory(job: _Job) -> None:
-    """A family that does not fit is refused before hours of training."""
-    what = f"a family of {len(job.retrainings)} networks of {job.architecture(0).name}"
-    if not job.pool.x.is_cuda:
-        check_memory(what, 2 * _bytes(job), "train fewer members at a time")  # those gathered, and those in the making
 
 
 def _bytes(job: _Job) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holdfast.families.architecture import State
+from holdfast.families.perceptron import State
 from holdfast.families.recipe import Retraining
 from holdfast.utils.draws import normal, uniform
 

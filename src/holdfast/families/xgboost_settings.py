@@ -1,7 +1,7 @@
 """The parameters of a training that a bare booster of XGBoost holds.
 
-In memory it holds them all. A file has its trees, and of the parameters only those that are needed to answer; the
-configuration of a booster that was read from one is that of the defaults.
+A file has its trees, and of the parameters only those that are needed to answer. In memory a booster holds them all:
+what it holds beyond its file is how its configuration differs from that of a copy that was read back.
 """
 
 from __future__ import annotations
@@ -14,22 +14,13 @@ import numpy as np
 
 from holdfast.models.frameworks.xgboost_trees import SEVERAL
 
-CLASSIFIER = "XGBClassifier"
 # XGBClassifier's names of parameters that it has itself: given by both names, one of them would be ignored.
 NAMES = {
     "eta": "learning_rate", "lambda": "reg_lambda", "alpha": "reg_alpha", "min_split_loss": "gamma",
     "seed": "random_state", "nthread": "n_jobs", "num_boost_round": "n_estimators",
 }  # fmt: skip
 NOT_GIVEN = ("objective", "num_class")  # the booster's own
-# XGBClassifier's name of what a booster's configuration holds, and the value of a booster that was read from a file.
-TREE = {
-    "learning_rate": 0.3, "max_depth": 6, "min_child_weight": 1.0, "gamma": 0.0, "reg_alpha": 0.0, "reg_lambda": 1.0,
-    "max_delta_step": 0.0, "subsample": 1.0, "sampling_method": "uniform", "colsample_bytree": 1.0,
-    "colsample_bylevel": 1.0, "colsample_bynode": 1.0, "grow_policy": "depthwise", "max_leaves": 0, "max_bin": 256,
-    "max_cat_to_onehot": 4, "max_cat_threshold": 64, "monotone_constraints": "()", "interaction_constraints": "",
-}  # fmt: skip
-DART = {"rate_drop": 0.0, "skip_drop": 0.0, "one_drop": 0, "sample_type": "uniform", "normalize_type": "tree"}
-DEFAULTS = TREE | DART | {"tree_method": "auto", "random_state": 0}
+DART = ("rate_drop", "skip_drop", "one_drop", "sample_type", "normalize_type")
 
 
 def classifier(values: dict[str, Any]) -> Any:
@@ -39,12 +30,12 @@ def classifier(values: dict[str, Any]) -> Any:
 
 
 def parameter_names() -> set[str]:
-    return {*classifier({}).get_params(), *DEFAULTS}
+    return {*classifier({}).get_params(), *DART}
 
 
 def unusual(values: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not the defaults."""
-    return {name: value for name, value in values.items() if DEFAULTS.get(name) != value}
+    """Those that are not the defaults: all that `settings_of` finds."""
+    return values
 
 
 def settings_of(booster: Any) -> tuple[dict[str, Any], bool]:
@@ -58,11 +49,12 @@ def settings_of(booster: Any) -> tuple[dict[str, Any], bool]:
         )
     model = learner["gradient_booster"].get("gbtree", learner["gradient_booster"])["model"]
     held = _of_answers(learner, kind, model)
-    trained = _configured(booster)
-    deep = trained["max_depth"] and _depth(model["trees"]) > trained["max_depth"]
-    if deep or not unusual(trained):
+    usual = _configured(type(booster)(model_file=booster.save_raw("ubj")))
+    trained = {name: value for name, value in _configured(booster).items() if usual[name] != value}
+    most = trained.get("max_depth", usual["max_depth"])
+    if not trained or 0 < most < max(line.count("\t") for tree in booster.get_dump() for line in tree.splitlines()):
         return held, False
-    return held | {name: value for name, value in trained.items() if value not in ("", "()")}, True
+    return held | trained, True
 
 
 def _of_answers(learner: dict[str, Any], kind: str, model: dict[str, Any]) -> dict[str, Any]:
@@ -92,31 +84,18 @@ def _of_answers(learner: dict[str, Any], kind: str, model: dict[str, Any]) -> di
 
 
 def _configured(booster: Any) -> dict[str, Any]:
+    """How a booster would be trained further."""
     learner = json.loads(booster.save_config())["learner"]
     boosted = learner["gradient_booster"]
-    inner = boosted.get("gbtree", boosted)
-    given = _typed(inner["tree_train_param"], TREE) | _typed(boosted.get("dart_train_param", {}), DART)
-    seed = int(learner["generic_param"]["seed"])
-    return given | {"tree_method": inner["gbtree_train_param"]["tree_method"], "random_state": seed}
+    inner, known = boosted.get("gbtree", boosted), parameter_names()
+    parts = (inner["tree_train_param"], inner["gbtree_train_param"], boosted.get("dart_train_param", {}))
+    seed = {"random_state": learner["generic_param"]["seed"]}
+    return {name: _plain(text) for part in (*parts, seed) for name, text in part.items() if name in known}
 
 
-def _typed(given: dict[str, str], known: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of a configuration, which are text that has been through float32."""
-    found: dict[str, Any] = {}
-    for name, default in known.items():
-        if name in given:
-            text = given[name]
-            found[name] = text if isinstance(default, str) else type(default)(float(f"{float(text):.7g}"))
-    return found
-
-
-def _depth(trees: list[dict[str, Any]]) -> int:
-    """Of the deepest tree. XGBoost numbers a parent before its children."""
-    deepest = 0
-    for tree in trees:
-        depth = [0] * len(tree["left_children"])
-        for node, (left, right) in enumerate(zip(tree["left_children"], tree["right_children"], strict=True)):
-            if left >= 0:
-                depth[left] = depth[right] = depth[node] + 1
-        deepest = max(deepest, *depth)
-    return deepest
+def _plain(text: str) -> Any:
+    """Numbers are text that has been through float32."""
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(f"{float(text):.7g}")
+    except ValueError:
+        return text
