@@ -77,14 +77,14 @@ def _xgboost(model: Any) -> tuple[str, int, float]:
 
 
 def _lightgbm(model: Any) -> tuple[str, int, float]:
-    objective, settings = lightgbm_trees.objective_of(model.dump_model(num_iteration=1))
+    objective, scale = lightgbm_trees.objective_of(model)
     if objective not in lightgbm_trees.OBJECTIVES:
         raise ValueError(
             f"this lightgbm.Booster has the objective {objective!r}, of which the classes are not known; expected "
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
         )
     outputs = model.num_model_per_iteration()
-    return "raw scores", outputs, float(settings.get("sigmoid", 1)) if outputs == 1 else 1.0
+    return "raw scores", outputs, scale
 
 
 def _input(booster: Any, encoding: Encoding, encoded: bool | None) -> InputSpec:

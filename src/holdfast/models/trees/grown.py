@@ -39,12 +39,54 @@ class Grown:
     value: Floats  # (m, o)
     roots: Ints  # (t,)
     base: Floats  # (o,)
-    link: Link
-    below: Compare  # whether numbers go left at thresholds
+    link: Link = "logit"
+    below: Compare = np.less_equal  # whether numbers go left at thresholds
     sets: Mapping[int, Ints] = field(default_factory=dict)  # node -> the codes of categories it singles out
     sets_left: bool = True  # whether those go left; the others go the other way
     numbers: Callable[[Any], Floats] = numbers  # what the library is given -> its matrix
     rounding: float = 0.0  # how far its own sums may be from exact ones
+
+    @classmethod
+    def of(
+        cls,
+        inner: Any,
+        column: Any,
+        threshold: Any,
+        missing_left: Any,
+        left: Any,
+        right: Any,
+        value: Floats,
+        **own: Any,
+    ) -> Grown:
+        """One tree: ``inner`` says which nodes are splits; what the arrays have at leaves does not count. They may be
+        as short as the splits, which then come first."""
+        count = len(inner)
+
+        def at_splits(values: Any, at_leaves: Any) -> Any:
+            there = np.asarray(values)
+            return np.where(inner, np.pad(there, (0, count - len(there))), at_leaves)
+
+        return cls(
+            column=at_splits(column, -1).astype(np.int64),
+            threshold=at_splits(threshold, 0).astype(np.float64),
+            missing_left=at_splits(missing_left, 0).astype(bool),
+            left=at_splits(left, 0).astype(np.int64),
+            right=at_splits(right, 0).astype(np.int64),
+            value=value,
+            roots=np.zeros(1, dtype=np.int64),
+            base=np.zeros(value.shape[1]),
+            **own,
+        )
+
+
+def of_output(values: Floats, output: int, outputs: int) -> Floats:
+    """Values of nodes (m,) as those of one of several outputs: (m, outputs)."""
+    return np.outer(values, np.arange(outputs) == output)
+
+
+def bits_of(words: Any) -> Ints:
+    """The numbers whose bits are set in words of 32: a set of categories, as libraries write it."""
+    return np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little"))
 
 
 def joined(trees: list[Grown], base: Floats) -> Grown:
