@@ -88,7 +88,7 @@ def helped(adapter: Adapter) -> Deployed:
 
 def unhelped(adapter: Adapter) -> Deployed:
     """The model as it can be asked, and nothing more: what helps a search takes long to make."""
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", lean=True)
+    return Deployed.of(adapter, lean=True)
 
 
 def adapter_like(adapter: Adapter, model: Any) -> Adapter:

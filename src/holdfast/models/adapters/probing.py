@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.adapters.adapter import Ask
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
@@ -69,14 +69,12 @@ def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
 
 
-def says_the_same(
-    exact: Model, ask: Ask, encoding: Encoding, rows: pd.DataFrame, dtype: torch.dtype = torch.float32
-) -> bool:
+def says_the_same(exact: Model, adapter: Adapter, rows: pd.DataFrame, dtype: torch.dtype = torch.float32) -> bool:
     """Whether a translation, given encoded rows of this dtype, agrees with the model about them."""
-    theirs = torch.from_numpy(ask(rows)).softmax(1)
+    theirs = torch.from_numpy(adapter.scores(rows)).softmax(1)
     try:
         with torch.no_grad():
-            ours = exact(encoding.encode(rows, dtype)).double().cpu().softmax(1)
+            ours = exact(adapter.encoding.encode(rows, dtype)).double().cpu().softmax(1)
     except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
         return False
     return bool(((theirs - ours).abs() <= SAME).all())

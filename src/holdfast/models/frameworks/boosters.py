@@ -43,8 +43,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 def helped(adapter: Adapter) -> Deployed:
     """The booster with its trees, where they can be read."""
     ensemble = ensemble_of_model(adapter)
-    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}, {way}", ensemble=ensemble)
+    trees = "a black box" if ensemble is None else f"{len(ensemble.roots)} trees"
+    return Deployed.of(adapter, f", searched as {trees}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:

@@ -81,13 +81,12 @@ def first_that_answers(
 
 def helped(adapter: Adapter) -> Deployed:
     """The model with whatever helps a search."""
-    about = f"{adapter.name}, {adapter}"
     exact = exact_of(adapter)
     if exact is not None:
-        return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; searched by its gradient", exact=exact)
+        return Deployed.of(adapter, "; searched by its gradient", exact=exact)
     ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
     told = "a black box" if ensemble is None else f"searched as {ensemble}"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; {told}", ensemble=ensemble)
+    return Deployed.of(adapter, f"; {told}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:

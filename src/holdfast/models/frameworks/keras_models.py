@@ -43,8 +43,7 @@ def helped(adapter: Adapter) -> Deployed:
     """With the torch backend the model is searched itself; with another one, its layers in torch, where they are layers
     that are known here."""
     if isinstance(adapter.own, nn.Module):
-        exact = exact_of(adapter, partial(adapter.own, training=False))
-        return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", exact=exact)
+        return Deployed.of(adapter, exact=exact_of(adapter, partial(adapter.own, training=False)))
     return with_translation(adapter, translated(adapter.own))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.adapters.adapter import Adapter
-from holdfast.models.frameworks.torch_modules import agrees
-from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.adapters.probing import SAME
+from holdfast.models.trees.grown import Grown, UnreadableError
 
 LOG = logging.getLogger(__name__)
 Attributes = Mapping[str, Any]
@@ -188,23 +188,9 @@ def prefix(graph: Any, name: str) -> Any:
     return part
 
 
-def ensemble_of_node(node: Any, see: Callable[[Any], Any], adapter: Adapter) -> Ensemble | None:
-    """The trees of a node that sees ``see(table)``, if they say what the model says."""
-    from holdfast.models.trees.grown import ensemble_of
-
-    try:
-        ensemble = ensemble_of(_grown(node, list(adapter.output.places)), see, adapter.encoding)
-        same = agrees(ensemble, adapter, adapter.encoding)
-    except Exception as error:  # somebody's graph: whatever it holds, it can still be asked
-        LOG.info("the ONNX model is searched as a black box: %s", error)
-        return None
-    return ensemble if same else None
-
-
-def _grown(node: Any, order: list[int]) -> Any:
+def trees_of(node: Any) -> Grown:
+    """The trees of a node; outputs are in the order of its classes."""
     from onnx import helper
-
-    from holdfast.models.trees.grown import Grown, UnreadableError
 
     how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     modes = set(how["nodes_modes"]) - {b"LEAF"}
@@ -212,40 +198,31 @@ def _grown(node: Any, order: list[int]) -> Any:
     if len(modes) > 1 or not modes <= set(MODES) or transform not in (b"NONE", b"LOGISTIC", b"SOFTMAX"):
         raise UnreadableError(f"its nodes are {modes}, its last step {transform!r}")
     below = MODES[next(iter(modes), b"BRANCH_LEQ")]
-    trees, nodes = np.array(how["nodes_treeids"]), np.array(how["nodes_nodeids"])
-    place = {pair: number for number, pair in enumerate(zip(trees.tolist(), nodes.tolist(), strict=True))}
     inner = np.array([mode != b"LEAF" for mode in how["nodes_modes"]])
-
-    def children(name: str) -> NDArray[np.int64]:
-        own = zip(trees.tolist(), how[name], inner.tolist(), strict=True)
-        return np.array([place[tree, child] if is_inner else 0 for tree, child, is_inner in own], dtype=np.int64)
-
+    trees = how["nodes_treeids"]
+    place = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
+    left, right = (
+        [place[tree, child] if is_inner else 0 for tree, child, is_inner in zip(trees, how[name], inner, strict=True)]
+        for name in ("nodes_truenodeids", "nodes_falsenodeids")
+    )
     classes = len(how.get("classlabels_strings", [])) or len(how.get("classlabels_int64s", []))
-    ids = np.array(how["class_ids"])
-    single = classes == 2 and len(np.unique(ids)) == 1
-    outputs = 1 if single else classes
-    value = np.zeros((len(trees), outputs))
+    single = classes == 2 and len(set(how["class_ids"])) == 1
+    value = np.zeros((len(trees), 1 if single else classes))
     leaves = [place[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
-    for leaf, output, weight in zip(leaves, ids.tolist(), how["class_weights"], strict=True):
-        value[leaf, 0 if single else output] += weight
-    base = np.zeros(outputs)
-    given = np.array(how.get("base_values", ()), dtype=np.float64)
-    base[: len(given)] = given[:outputs]
-    tracks = np.array(how.get("nodes_missing_value_tracks_true") or np.zeros(len(trees)), dtype=bool)
-    if single and order != [0, 1]:
-        value, base = -value, (1.0 if transform == b"NONE" else 0.0) - base
-    elif not single:
-        value, base = value[:, order], base[order]
-    roots = [place[tree, nodes[trees == tree][0].item()] for tree in dict.fromkeys(trees.tolist())]
-    return Grown(
-        column=np.where(inner, how["nodes_featureids"], -1).astype(np.int64),
-        threshold=np.array(how["nodes_values"], dtype=np.float64),
-        missing_left=tracks,
-        left=children("nodes_truenodeids"),
-        right=children("nodes_falsenodeids"),
-        value=value,
-        roots=np.array(roots, dtype=np.int64),
-        base=base,
+    np.add.at(value, (leaves, 0 if single else how["class_ids"]), how["class_weights"])
+    base = np.zeros(value.shape[1])
+    given = how.get("base_values", ())[: len(base)]
+    base[: len(given)] = given
+    made = Grown.of(
+        inner,
+        how["nodes_featureids"],
+        how["nodes_values"],
+        how.get("nodes_missing_value_tracks_true") or np.zeros(len(trees)),
+        left,
+        right,
+        value,
         link="probability" if transform == b"NONE" else "logit",
         below=lambda numbers, thresholds: below(numbers.astype(np.float32), thresholds.astype(np.float32)),
+        rounding=SAME,
     )
+    return replace(made, roots=np.unique(trees, return_index=True)[1], base=base)

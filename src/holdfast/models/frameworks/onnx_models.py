@@ -15,9 +15,12 @@ from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
+from holdfast.models.adapters.seen import See
 from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
+from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
 from holdfast.models.frameworks.torch_modules import Network, with_translation
+from holdfast.models.trees.grown import Grown
+from holdfast.models.trees.reading import checked_ensemble
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {
@@ -45,10 +48,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 def helped(adapter: Adapter) -> Deployed:
     own = _opened(adapter.own)
     read = with_translation(adapter, own.in_torch())
-    ensemble = None if read.exact is not None else _trees(own, adapter)
-    if ensemble is None:
-        return read
-    return replace(read, about=f"ONNX model, {adapter}; searched as {ensemble}", ensemble=ensemble)
+    ensemble = None if read.exact is not None else checked_ensemble(adapter, lambda: _trees(own, adapter))
+    return read if ensemble is None else Deployed.of(adapter, f"; searched as {ensemble}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:
@@ -202,8 +203,8 @@ def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
     return replace(how, classes=tuple(classes[places.index(place)] for place in range(len(classes))))
 
 
-def _trees(own: Opened, adapter: Adapter) -> Any:
-    """The trees of the graph, whatever steps lie before them; None where there are none, or they say otherwise."""
+def _trees(own: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
+    """The trees of the graph and what they see, whatever steps lie before them; None where there are none."""
     node = None if own.graph is None else tree_node(own.graph)
     if node is None:
         return None
@@ -214,4 +215,4 @@ def _trees(own: Opened, adapter: Adapter) -> Any:
         rows = own.fed(adapter.rows(table))
         return next(iter(rows.values())) if session is None else session.run([node.input[0]], rows)[0]
 
-    return ensemble_of_node(node, see, adapter)
+    return see, trees_of(node)

@@ -101,6 +101,8 @@ def _hist_tree(tree: Any, place: int, outputs: int) -> Grown:
     nodes = tree.nodes
     inner = nodes["is_leaf"] == 0
     by_category = np.flatnonzero(inner & (nodes["is_categorical"] > 0)).tolist()
-    parts = (nodes[name] for name in ("feature_idx", "num_threshold", "missing_go_to_left", "left", "right"))
+    names = ("feature_idx", "num_threshold", "missing_go_to_left", "left", "right")
+    column, threshold, missing_left, left, right = (nodes[name] for name in names)
     sets = {node: bits_of(tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]]) for node in by_category}
-    return Grown.of(inner, *parts, of_output(nodes["value"], place, outputs), sets=sets)
+    value = of_output(nodes["value"], place, outputs)
+    return Grown.of(inner, column, threshold, missing_left, left, right, value, sets=sets)

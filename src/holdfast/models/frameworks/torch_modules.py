@@ -37,8 +37,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> Deployed:
-    exact = exact_of(adapter, adapter.own)
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", exact=exact)
+    return Deployed.of(adapter, exact=exact_of(adapter, adapter.own))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:
@@ -135,14 +134,9 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
 def with_translation(adapter: Adapter, translation: nn.Module | None) -> Deployed:
     """A network that is not in torch, and the same in torch, which is used if it says the same."""
     exact = None if translation is None else exact_of(adapter, translation)
-    exact = exact if exact is not None and agrees(exact, adapter, adapter.encoding) else None
-    searched = "a black box" if exact is None else "searched as the same network in torch"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}; {searched}", exact=exact)
-
-
-def agrees(exact: Model, ask: Ask, encoding: Encoding) -> bool:
-    """Whether a translation agrees with the model: on known rows, and on as many with their columns shuffled apart."""
-    return says_the_same(exact, ask, encoding, rows_to_compare(encoding))
+    if exact is None or not says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
+        return Deployed.of(adapter, "; a black box")
+    return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
 
 
 # ---- what its outputs mean ----

@@ -55,7 +55,7 @@ def exact_of(adapter: Adapter) -> Model | None:
         found = Translation(columns, *network, link, output.places)
         some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
         rows = (table.iloc[some], table)
-        if all(says_the_same(found, adapter.scores, encoding, each, torch.float64) for each in rows):
+        if all(says_the_same(found, adapter, each, torch.float64) for each in rows):
             return found
     return None
 

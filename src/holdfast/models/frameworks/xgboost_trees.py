@@ -71,13 +71,15 @@ def _tree(tree: Any, weight: float, output: int, outputs: int) -> Grown:
         raise UnreadableError("its leaves give several values at once")
     inner = np.array(tree["left_children"]) >= 0
     numbers_ = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    parts = (tree[name] for name in ("default_left", "left_children", "right_children"))
+    missing_left, left, right = (tree[name] for name in ("default_left", "left_children", "right_children"))
     places = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
     return Grown.of(
         inner,
         tree["split_indices"],
         numbers_,
-        *parts,
+        missing_left,
+        left,
+        right,
         of_output(np.where(inner, 0, numbers_ * weight), output, outputs),
         below=_below_in_float32,
         sets={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Ask
-from holdfast.models.adapters.seen import as_fitted, seen
+from holdfast.models.adapters.seen import See, as_fitted, seen
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
-from holdfast.models.trees import grown as growing
 from holdfast.models.trees.ensemble import Ensemble, Floats
-from holdfast.models.trees.grown import Grown, UnreadableError
+from holdfast.models.trees.grown import Grown, UnreadableError, ensemble_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 from holdfast.utils.messages import plain
@@ -28,36 +27,37 @@ TOLERANCE = 1e-6  # in a probability
 
 
 def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
-    """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why.
+    """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why."""
+    return checked_ensemble(adapter, lambda: _trees(adapter))
+
+
+def _trees(adapter: Adapter) -> tuple[See, Grown] | None:
+    see, final = seen(adapter.own, adapter.rows)
+    library = next((library for library in LIBRARIES if library.reads(final)), None)
+    return None if library is None else (see, library.grown_of(final))
+
+
+def checked_ensemble(adapter: Adapter, read: Callable[[], tuple[See, Grown] | None]) -> Ensemble | None:
+    """The trees of a model over cells, from what they see of a table and themselves; None where they cannot be read.
 
     What is read is compared with what the model itself says of ROWS rows.
     """
-    name = type(adapter.own).__name__
     try:
-        ensemble = _read(adapter)
+        found = read()
+        if found is None:
+            return None
+        see, trees = found
+        if adapter.encoding.known is None:
+            raise UnreadableError(
+                "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
+                "that has its label column, and not plausible=None"
+            )
+        ensemble = ensemble_of(_ordered(trees, list(adapter.output.places)), see, adapter.encoding)
+        _check(ensemble, adapter.scores, trees.rounding)
     except Exception as error:  # other people's objects: whatever happens, they can still be asked
-        LOG.info("%s is searched as a black box: %s", name, error)
+        LOG.info("%s is searched as a black box: %s", adapter.name, error)
         return None
-    if ensemble is not None:
-        LOG.info("%s is searched as %r", name, ensemble)
-    return ensemble
-
-
-def _read(adapter: Adapter) -> Ensemble | None:
-    encoding = adapter.encoding
-    see, final = seen(adapter.own, adapter.rows)
-    library = next((library for library in LIBRARIES if library.reads(final)), None)
-    if library is None:
-        return None
-    if encoding.known is None:
-        raise UnreadableError(
-            "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
-            "that has its label column, and not plausible=None"
-        )
-    trees = library.grown_of(final)
-    trees = _ordered(trees, list(adapter.output.places))
-    ensemble = growing.ensemble_of(trees, see, encoding)
-    _check(ensemble, adapter.scores, trees.rounding)
+    LOG.info("%s is searched as %r", adapter.name, ensemble)
     return ensemble
 
 
