@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -202,8 +203,7 @@ class Inputs:
         """
         if encoding.known is None or not len(encoding.known):
             return None
-        people, tried = _people(encoding), _Tried.of(encoding)
-        depends = np.concatenate([part.depends(transform, people, encoding) for part in tried.parts(encoding.width)])
+        depends = _depends(transform, encoding)
         if (depends.sum(axis=0) > 1).any():
             return None
         return cls(transform, encoding, np.where(depends.any(axis=0), depends.argmax(axis=0), -1))
@@ -256,53 +256,26 @@ def _people(encoding: Encoding) -> pd.DataFrame:
     return pd.concat([some, as_fitted(bare, encoding)], ignore_index=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """Values that some features are given in turn."""
-
-    values: dict[int, list[Any]]
-
-    @classmethod
-    def of(cls, encoding: Encoding) -> _Tried:
-        assert encoding.known is not None
-        known = encoding.known
-        features = enumerate(encoding.schema.features)
-        return cls(
-            {place: _some_numbers(known[own.name], own) if own.is_numeric else _values(own) for place, own in features}
-        )
-
-    def parts(self, width: int) -> list[_Tried]:
-        """The same in parts that can be tried at once."""
-        sizes = np.cumsum([len(own) * PEOPLE * (width + 1) for own in self.values.values()]) // LARGE
-        return [
-            _Tried({place: own for (place, own), size in zip(self.values.items(), sizes, strict=True) if size == part})
-            for part in np.unique(sizes)
-        ]
-
-    def depends(self, transform: Transform, people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
-        """Which columns change with each of the features: (number of features, m)."""
-        counts = [len(own) for own in self.values.values()]
-        most = max(1, LARGE // (sum(counts) * (encoding.width + 1)))
-        people = people.iloc[-most:]
-        who = np.tile(np.arange(len(people)), sum(counts))
-        what = np.repeat(np.arange(len(counts)), np.array(counts) * len(people))
+def _depends(transform: Transform, encoding: Encoding) -> NDArray[np.bool_]:
+    """Which columns change when each of the features is given other values in turn: (number of features, m)."""
+    assert encoding.known is not None
+    people, known, features = _people(encoding), encoding.known, encoding.schema.features
+    tried = [_some_numbers(known[one.name], one) if one.is_numeric else _values(one) for one in features]
+    who = np.repeat(np.arange(len(features)), [len(values) for values in tried])  # the feature of each value tried
+    what = np.array([*chain(*tried), None], dtype=object)[:-1]
+    most, depends = max(1, LARGE // (len(people) * (encoding.width + 1))), []
+    for start in range(0, len(who), most):
+        place, value = (part[start : start + most].repeat(len(people)) for part in (who, what))
         columns = {}
-        for place, feature in enumerate(encoding.schema.features):
-            column = people[feature.name].to_numpy(dtype=object)[who]
-            if place in self.values:
-                changed = what == list(self.values).index(place)
-                column[changed] = np.repeat(np.array([*self.values[place], None], dtype=object)[:-1], len(people))
-            columns[feature.name] = _column(feature, column)
+        for number, feature in enumerate(features):
+            own = people[feature.name].to_numpy(dtype=object)
+            changed = np.where(place == number, value, np.tile(own, len(place) // len(people)))
+            columns[feature.name] = _column(feature, np.concatenate([own, changed]))
         out = transform(pd.DataFrame(columns))
-        ends = np.cumsum(np.array(counts) * len(people))[:-1]
-        return np.stack([_changes(part.reshape(-1, len(people), out.shape[1])) for part in np.split(out, ends)])
-
-
-def _changes(out: Matrix) -> NDArray[np.bool_]:
-    """Which columns of (values, people, m) are not the same for all values."""
-    same = (out == out[:1]) | (np.isnan(out) & np.isnan(out[:1]))
-    changed: NDArray[np.bool_] = ~same.all(axis=(0, 1))
-    return changed
+        home, out = out[: len(people)], out[len(people) :].reshape(-1, len(people), out.shape[1])
+        depends.append(~((out == home) | (np.isnan(out) & np.isnan(home))).all(axis=1))
+    found = np.concatenate(depends)  # (values tried, m)
+    return np.stack([found[who == number].any(axis=0) for number in range(len(features))])
 
 
 def _values(feature: Feature) -> list[Any]:
