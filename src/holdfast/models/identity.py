@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
 from holdfast.models.least_sure import LeastSure, Rehearsals
+from holdfast.models.model import is_network
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -82,8 +83,7 @@ def _unwrapped(model: Any) -> Any:
 
 
 def _is_network(part: Any) -> bool:
-    layers = [getattr(part, name, None) for name in ("weights", "biases")]
-    return isinstance(part, nn.Module) or all(isinstance(each, (tuple, list)) and each for each in layers)
+    return isinstance(part, nn.Module) or is_network(part)
 
 
 def _weights(network: Any) -> Iterator[Tensor]:

@@ -120,6 +120,12 @@ def first_weight(model: Any) -> Tensor | None:
     return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
 
 
+def is_network(model: Any) -> bool:
+    """Whether it shows its dense layers, as networks of `train` do."""
+    layers = [getattr(model, name, None) for name in ("weights", "biases")]
+    return all(isinstance(each, (tuple, list)) and each and isinstance(each[0], Tensor) for each in layers)
+
+
 def checked_logits(logits: Tensor, rows: int) -> Tensor:
     """What a model said, if it is one row of two logits or more for each row asked."""
     shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__

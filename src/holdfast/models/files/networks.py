@@ -31,8 +31,8 @@ class Layers:
 
     weights: tuple[Tensor, ...]  # (in, out) each
     biases: tuple[Tensor, ...]  # (out,) each
-    fingerprint: str | None  # of the training that made them, where the file says
-    retraining: Mapping[str, Any] | None  # what set that training apart, where the file says
+    fingerprint: str | None = None  # of the training that made them, where the file says
+    retraining: Mapping[str, Any] | None = None  # what set that training apart, where the file says
 
     def __call__(self, x: Tensor) -> Tensor:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):

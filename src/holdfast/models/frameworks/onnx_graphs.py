@@ -53,10 +53,10 @@ def translated(graph: Any, given: str, output: str) -> nn.Module | None:
             return None
         steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
         known.add(name)
-    return _Steps(steps, constants, given, output).eval()
+    return Steps(steps, constants, given, output).eval()
 
 
-class _Steps(nn.Module):
+class Steps(nn.Module):
     """A graph, run step by step."""
 
     def __init__(
@@ -144,6 +144,7 @@ STEPS: dict[tuple[str, int], Step] = {
     ("Dropout", 0): lambda how, x, *rest: x,
     ("Elu", 0): lambda how, x: nn.functional.elu(x, how.get("alpha", 1.0)),
     ("Flatten", 0): _flatten,
+    ("Gelu", 0): lambda how, x: nn.functional.gelu(x, approximate=how.get("approximate", b"none").decode()),
     ("Gemm", 0): _gemm,
     ("Identity", 0): lambda how, x: x,
     ("LeakyRelu", 0): lambda how, x: nn.functional.leaky_relu(x, how.get("alpha", 0.01)),
@@ -160,7 +161,9 @@ STEPS: dict[tuple[str, int], Step] = {
     ("Sigmoid", 0): lambda how, x: torch.sigmoid(x),
     ("Softmax", 0): lambda how, x: torch.softmax(x, how.get("axis", -1)),
     ("Softplus", 0): lambda how, x: nn.functional.softplus(x),
+    ("Softsign", 0): lambda how, x: nn.functional.softsign(x),
     ("Sub", 0): lambda how, a, b: a - b,
+    ("Swish", 0): lambda how, x: x * torch.sigmoid(how.get("alpha", 1.0) * x),
     ("Tanh", 0): lambda how, x: x.tanh(),
 }
 

@@ -18,7 +18,7 @@ from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
 from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing
 from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
 from holdfast.models.deployed import Deployed
-from holdfast.models.model import Model, check_steady, first_weight
+from holdfast.models.model import Model, check_steady, first_weight, is_network
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
@@ -26,8 +26,7 @@ WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the 
 
 def knows(model: Any) -> bool:
     """A module, or layers such as `train` gives them."""
-    layers = (getattr(model, name, None) for name in ("weights", "biases"))
-    return isinstance(model, nn.Module) or all(isinstance(each, tuple) and each for each in layers)
+    return isinstance(model, nn.Module) or is_network(model)
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
