@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.adapters.one_hot import one_hot
 from holdfast.tabular.encoding import Encoding, Matrix
 from holdfast.tabular.feature import Feature
 
@@ -139,8 +138,8 @@ def _is_text(dtype: Any) -> bool:
 
 def columns_of(own: Any) -> list[str] | None:
     """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
-    for name in ("feature_names_in_", "feature_names", "feature_name"):
-        names = getattr(own, name, None)
+    for name in ("feature_names_in_", *(("feature_names", "feature_name") if takes_categories(own) else ())):
+        names = held(own, name)
         if names is not None:
             return [str(each) for each in (names() if callable(names) else names)]
     return None
@@ -148,17 +147,11 @@ def columns_of(own: Any) -> list[str] | None:
 
 def width_of(own: Any) -> int | None:
     """How many columns it was fitted on."""
-    for name in ("n_features_in_", "num_features", "num_feature"):
-        width = getattr(own, name, None)
+    for name in ("n_features_in_", *(("num_features", "num_feature") if takes_categories(own) else ())):
+        width = held(own, name)
         if width is not None:
             return int(width() if callable(width) else width)
     return None
-
-
-def is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
-    if names is not None and (set(names) <= set(encoding.schema.names) or one_hot(names, encoding) is not None):
-        return False
-    return width_of(own) == encoding.width != len(encoding.schema.features)
 
 
 def numbers(rows: Any, absent: float = 0.0) -> Matrix:

@@ -199,18 +199,12 @@ def _check_xgboost(path: Path, node: Mapping[str, Any], files: dict[str, bytes])
     """The booster inside, written anew by XGBoost itself from what was checked."""
     import xgboost
 
-    from holdfast.models.files.ubjson import from_ubjson, to_ubjson
-
     handle = node["content"]["content"].get("handle")
     if handle is None or (handle.get("__loader__") == "JsonNode" and _value(handle) is None):
         return
     if handle.get("__loader__") != "BytearrayNode":
         raise damaged(path, ValueError("its booster is no booster"))
-    try:
-        model = from_ubjson(files[handle["file"]])["Model"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(path, error) from None
-    booster = xgboost.Booster(model_file=checked_xgboost(path, to_ubjson(model)))
+    booster = xgboost.Booster(model_file=checked_xgboost(path, files[handle["file"]], within="Model"))
     files[handle["file"]] = bytes(booster.__getstate__()["handle"])
 
 

@@ -23,23 +23,25 @@ from holdfast.models.files.checking import (
     whole_numbers,
     without_repeats,
 )
-from holdfast.models.files.ubjson import from_ubjson, to_ubjson
+from holdfast.models.files.ubjson import from_ubjson
 from holdfast.models.files.untrusted import check_json, damaged
 
 MOST_CATEGORIES = 1 << 16  # XGBoost makes a table as long as the largest code
 PROBABILITIES = ("binary:logistic", "binary:logitraw", "reg:logistic")  # whose base_score is one
 
 
-def checked_xgboost(path: Path, contents: bytes) -> bytearray:
-    """The bytes of a model of XGBoost, written anew as UBJSON, if its trees are trees."""
+def checked_xgboost(path: Path, contents: bytes, within: str | None = None) -> bytearray:
+    """The bytes of a model of XGBoost, written anew as JSON, if its trees are trees; ``within`` names the part of the
+    file that is the model."""
     try:
         if contents[1:2] in (b'"', b" ", b"\n", b"\r", b"\t", b"}"):
             check_json(path, contents)
             model = json.loads(contents, object_pairs_hook=without_repeats)
         else:
             model = from_ubjson(contents)
+        model = model if within is None else model[within]
         check_learner(model["learner"])
-        return bytearray(to_ubjson(model))
+        return bytearray(json.dumps(model, ensure_ascii=False, default=np.ndarray.tolist).encode())
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
         raise damaged(path, error) from None
 

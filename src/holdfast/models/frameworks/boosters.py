@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
-from holdfast.models.adapters.input_spec import InputSpec, one_hot_input, table_input
+from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.output_spec import OutputSpec
-from holdfast.models.adapters.seen import columns_of, is_of_encoded_rows, names_in_schema, width_of
+from holdfast.models.adapters.seen import columns_of, width_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
+from holdfast.models.frameworks.estimators import by_position, inputs_of
 from holdfast.models.trees.reading import ensemble_of_model, places_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import some
@@ -36,7 +36,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
         )
     places = tuple(places_of(how.classes, encoding))
     output = OutputSpec("logits", tuple(range(len(places))), places, scale=scale)
-    given = _input(model, encoding, None if how.takes is None else how.takes == "encoded")
+    given = _input(model, encoding, how, name)
     return Adapter(model, encoding, name, way, call_of(model, way), given, output)
 
 
@@ -87,30 +87,17 @@ def _lightgbm(model: Any) -> tuple[str, int, float]:
     return "raw scores", outputs, scale
 
 
-def _input(booster: Any, encoding: Encoding, encoded: bool | None) -> InputSpec:
-    """The columns that it was trained on, in their order; ``encoded`` says of which rows where they do not."""
-    names = columns_of(booster)
-    if encoded is None:
-        encoded = is_of_encoded_rows(booster, names, encoding)
-    if encoded:
-        return table_input(encoding, "encoded", "frame" if names == list(encoding.columns) else "array")
-    order = None if names is None else names_in_schema(names, encoding)
-    if order is not None:
-        return table_input(encoding, "table", "frame", order, categories=True)
-    hot = None if names is None else one_hot_input(encoding, names, categories=True)
-    if hot is None:
-        _check_width(booster, names, encoding)
-    return hot or table_input(encoding, "table", "array")
-
-
-def _check_width(booster: Any, names: Sequence[str] | None, encoding: Encoding) -> None:
-    """Raise where a booster has more or fewer columns than the table: then none can be given by position."""
-    width, features = width_of(booster), encoding.schema.names
-    if width is None or width == len(features):
-        return
-    unknown = [name for name in names or () if name not in features]
-    raise ValueError(
-        f"the booster was trained on {width} columns, of which the schema does not have {some(unknown)}; the schema "
-        f"has {len(features)} features, {some(features)}. Train it on the table's columns (text as categories), or on "
-        "columns that are one-hot by name, such as pandas.get_dummies makes: 'housing_own'"
-    )
+def _input(booster: Any, encoding: Encoding, how: How, name: str) -> InputSpec:
+    """The columns that it was trained on, in their order; by position where their names are others."""
+    features, names, width = encoding.schema.names, columns_of(booster), width_of(booster)
+    try:
+        return next(inputs_of(booster, encoding, how, name))
+    except ValueError as error:
+        if width in (len(features), encoding.width):
+            return next(by_position(width, encoding, how, name))
+        unknown = [one for one in names or () if one not in features]
+        raise ValueError(
+            f"the booster was trained on {width} columns, of which the schema does not have {some(unknown)}; the "
+            f"schema has {len(features)} features, {some(features)}. Train it on the table's columns (text as "
+            "categories), or on columns that are one-hot by name, such as pandas.get_dummies makes: 'housing_own'"
+        ) from error

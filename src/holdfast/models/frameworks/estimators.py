@@ -22,7 +22,7 @@ from holdfast.models.adapters.output_spec import (
     matched_classes,
 )
 from holdfast.models.adapters.probing import sample, shuffled_apart
-from holdfast.models.adapters.seen import held, names_in_schema, takes_categories
+from holdfast.models.adapters.seen import columns_of, held, names_in_schema, takes_categories, width_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.translation import exact_of
 from holdfast.models.suspicions import check_order
@@ -109,11 +109,16 @@ def name_of(model: Any) -> str:
 
 def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What the model may be given, the likeliest first."""
-    names, count = _names(model), held(model, "n_features_in_")
-    features, width = len(encoding.schema.names), encoding.width
+    names = _names(model)
     if names is not None:
         yield _named(names, encoding, how, name, takes_categories(model))
-        return
+    else:
+        yield from by_position(width_of(model), encoding, how, name)
+
+
+def by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
+    """What a model of so many columns without names may be given."""
+    features, width = len(encoding.schema.names), encoding.width
     fits = [takes for takes, wide in (("table", features), ("encoded", width)) if count in (None, wide)]
     if how.takes is not None:
         fits = [how.takes]
@@ -157,10 +162,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
 
 def _names(model: Any) -> tuple[str, ...] | None:
     """The columns that it was fitted to; None where it knows of none."""
-    names = held(model, "feature_names_in_")
-    if names is None or not len(names) or all(_NUMBERED.fullmatch(str(column)) for column in names):
-        return None
-    return tuple(str(column) for column in names)
+    names = columns_of(model)
+    return None if not names or all(map(_NUMBERED.fullmatch, names)) else tuple(names)
 
 
 # ---- what it answers ----
