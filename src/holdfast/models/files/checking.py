@@ -24,6 +24,16 @@ def check_is_tree(children: NDArray[np.int64], size: int, what: str = "the child
     expect(size > 0, "the number of nodes")
 
 
+def splits_of(left: NDArray[Any], right: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Which nodes of a tree are splits, if every one has two children in their places and a leaf has −1 for both."""
+    left, right = left.astype(np.int64), right.astype(np.int64)
+    inner: NDArray[np.bool_] = left >= 0
+    expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
+    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
+    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    return inner
+
+
 def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
     """Whole numbers that are given as numbers."""
     if isinstance(values, list):

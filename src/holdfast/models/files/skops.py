@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, expect, inside
 from holdfast.models.files.fitted_parts import check_fitted
 from holdfast.models.files.lightgbm import checked_lightgbm
-from holdfast.models.files.untrusted import LITTLE, MOST_TIMES, RefusedError, check_json, damaged
+from holdfast.models.files.untrusted import RefusedError, check_json, check_size, damaged
 from holdfast.models.files.xgboost import checked_xgboost
 
 SCHEMA, KNOWN = "schema.json", Path(__file__).with_name("known_types.json")
@@ -71,7 +71,9 @@ def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
         nodes = list(_nodes(schema))
         names = sorted({_known_name(path, node) for node in nodes})
         files = {name: archive.read(name) for name in dict.fromkeys(_files(nodes))}
-    _check_weight(path, contents, files, nodes)
+    check_size(
+        path, sum(len(files[name]) for name in _files(nodes)), len(contents)
+    )  # skops reads one as often as named
     for name, inner in files.items():
         _check_array(path, name, inner)
     for node in nodes:
@@ -111,13 +113,6 @@ def _files(nodes: list[dict[str, Any]]) -> Iterator[str]:
     yield from (node["file"] for node in nodes if "file" in node)
 
 
-def _check_weight(path: Path, contents: bytes, files: Mapping[str, bytes], nodes: list[dict[str, Any]]) -> None:
-    """skops reads a file as often as it is named."""
-    size = sum(len(files[name]) for name in _files(nodes))
-    if size > max(LITTLE, MOST_TIMES * len(contents)):
-        raise RefusedError(f"{path} has {len(contents)} bytes and would unpack to {size}; a model does not")
-
-
 def _check_array(path: Path, name: str, contents: bytes) -> None:
     """Raise where an array announces more numbers than it holds, or others than numbers and text."""
     try:
@@ -125,10 +120,11 @@ def _check_array(path: Path, name: str, contents: bytes) -> None:
             _check_npy(contents)
         elif name.endswith(".npz"):
             with zipfile.ZipFile(BytesIO(contents)) as archive:
-                if sum(part.file_size for part in archive.infolist()) > max(LITTLE, MOST_TIMES * len(contents)):
-                    raise ValueError("a sparse matrix unpacks without end")
+                check_size(path, sum(part.file_size for part in archive.infolist()), len(contents))
                 for part in archive.infolist():
                     _check_npy(archive.read(part))
+    except RefusedError:
+        raise
     except (ValueError, zipfile.BadZipFile, EOFError, SyntaxError) as error:
         raise damaged(path, error) from None
 

@@ -16,10 +16,10 @@ import numpy as np
 from holdfast.models.files.checking import (
     MOST_CLASSES,
     MOST_COLUMNS,
-    check_is_tree,
     expect,
     inside,
     rises,
+    splits_of,
     whole_numbers,
     without_repeats,
 )
@@ -88,10 +88,7 @@ def _check_tree(tree: Any, columns: int, classes: int) -> None:
         expect(len(tree[name]) == size, f"the length of {name}")
     for name in ("split_conditions", "base_weights"):
         expect(len(tree[name]) in (size, size * leaf), f"the length of {name}")
-    inner = left >= 0
-    expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
-    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
-    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    inner = splits_of(left, right, size)
     parents, nodes = whole_numbers(tree["parents"]), np.flatnonzero(inner)
     expect(bool((parents[left[inner]] == nodes).all() and (parents[right[inner]] == nodes).all()), "the parents")
     expect(parents[0] in (-1, 2**31 - 1), "the parents")

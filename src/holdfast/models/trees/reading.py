@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.probing import rows_to_compare
 from holdfast.models.adapters.seen import See, as_fitted, seen
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
 from holdfast.models.trees.ensemble import Ensemble, Floats
@@ -110,23 +111,14 @@ def _shares(logits: Floats) -> Floats:
 
 
 def _compared(ensemble: Ensemble) -> pd.DataFrame:
-    """Known rows; rows whose values come from different people; rows of any level and of numbers next to an edge."""
-    known = ensemble.encoding.known
-    assert known is not None
+    """Known rows; the same with their features shuffled apart; rows of any level and of numbers next to an edge."""
     draw = np.random.default_rng(0)
-    people = known.iloc[draw.permutation(len(known))[: ROWS * 2 // 5]]
-    mixed, odd = (ROWS - len(people)) // 2, (ROWS - len(people) + 1) // 2
-    columns = {}
-    for feature, edges in zip(ensemble.features, ensemble.edges, strict=True):
-        own = known[feature.name].to_numpy(dtype=object)
-        columns[feature.name] = np.concatenate(
-            [
-                people[feature.name].to_numpy(dtype=object),
-                own[draw.integers(0, len(own), mixed)],
-                draw.choice(_odd(feature, edges, own), odd),
-            ]
-        )
-    return pd.DataFrame({name: pd.Series(values).infer_objects() for name, values in columns.items()})
+    known = rows_to_compare(ensemble.encoding, ROWS * 3 // 4)
+    odd = {
+        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), ROWS // 4)
+        for feature, edges in zip(ensemble.features, ensemble.edges, strict=True)
+    }
+    return pd.concat([known.astype(object), pd.DataFrame(odd)], ignore_index=True).infer_objects()
 
 
 def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
@@ -139,6 +131,5 @@ def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
         there = known[~pd.isna(known)].astype(np.float64)
         between = np.random.default_rng(0).uniform(there.min(), there.max(), 3 * len(edges))
         odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), *between]
-    values = np.empty(len(odd) + feature.missing, dtype=object)
-    values[: len(odd)] = odd
+    values = np.array([*odd, None, None], dtype=object)[: len(odd) + feature.missing]
     return values if len(values) else known
