@@ -49,7 +49,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    return frozenset(names | (objects or {_token(_unwrapped(model))}))
+    return frozenset(names | (objects or {_token(model.own if isinstance(model, Deployed) else model)}))
 
 
 def identity(model: Any) -> str:
@@ -75,11 +75,6 @@ def is_estimator(part: Any) -> bool:
     """Whether it is fitted, and predicts, by the conventions of scikit-learn."""
     needed = ("fit", "predict", "get_params")
     return not isinstance(part, (type, Tensor)) and all(callable(getattr(part, name, None)) for name in needed)
-
-
-def _unwrapped(model: Any) -> Any:
-    """The user's object; two wrappers around one are one model."""
-    return model.own if isinstance(model, Deployed) else model
 
 
 def _is_network(part: Any) -> bool:
@@ -110,7 +105,9 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, types.FunctionType):
-        yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):  # an empty cell
+                yield cell.cell_contents
         yield from value.__defaults__ or ()
         named = (step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL")
         yield from (value.__globals__[name] for name in dict.fromkeys(named) if name in value.__globals__)
@@ -120,14 +117,6 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.__self__, value.__func__)
     elif not isinstance(value, (type, types.ModuleType, Tensor)) and hasattr(value, "__dict__"):
         yield from vars(value).values()
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  (an empty cell raises)
-    except ValueError:
-        return False
-    return True
 
 
 def _code(held: list[Any]) -> str:

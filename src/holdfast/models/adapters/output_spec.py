@@ -120,20 +120,22 @@ class OutputSpec:
             logits[rows] = _agreeing(logits[rows], predict(rows))
         return logits
 
-    def in_torch(self, output: Tensor, before: Before | None = None) -> Tensor:
-        """The same with a gradient: (n, c). ``before`` is what the last sigmoid or softmax was given."""
-        single = output.ndim == 1 or output.shape[1] == 1
+    def in_torch(self, output: Tensor, before: Tensor | None = None) -> Tensor:
+        """The same with a gradient: (n, c). ``before`` are the logits of the output, where they are known."""
+        single, values = is_single(output), output if before is None else before
         if self.kind == "probabilities" and before is None:
             share = output.double()
             share = torch.stack([1 - share.reshape(-1), share.reshape(-1)], 1) if single else share
             return share.clamp_min(LEAST_PROBABILITY).log()[:, list(self.places)]
-        if self.kind == "probabilities" and before is not None and not single:
-            return before.logarithms(output)[:, list(self.places)]
-        scores = output if before is None else before.given
         if single:
-            half = scores.reshape(len(output)) / 2
-            scores = torch.stack([-half, half], 1)
-        return scores[:, list(self.places)]
+            half = values.reshape(len(output)) / 2
+            values = torch.stack([-half, half], 1)
+        return values[:, list(self.places)]
+
+
+def is_single(output: Tensor) -> bool:
+    """Whether there is one number for each row."""
+    return output.ndim == 1 or output.shape[-1] == 1
 
 
 def shown(values: Sequence[Any]) -> str:
@@ -249,23 +251,9 @@ def _mismatch(theirs: Sequence[Any], ours: Sequence[Any], name: str) -> str:
 # ---- what the last sigmoid or softmax was given ----
 
 
-@dataclass(frozen=True)
-class Before:
-    """What the last sigmoid or softmax was given: of saturated probabilities, more than their logarithms say."""
-
-    given: Tensor
-    softmax: bool
-
-    def logarithms(self, output: Tensor) -> Tensor:
-        """Of the probabilities, up to one number added to all of a row."""
-        given = self.given.reshape(output.shape)
-        return given if self.softmax else torch.nn.functional.logsigmoid(given)
-
-
 class Squashing(TorchFunctionMode):
-    """Keeps what the last sigmoid or softmax of a forward pass was given: the exact logits of what it gave."""
-
-    NAMES = frozenset({"sigmoid", "special_expit", "softmax"})
+    """Keeps what the last sigmoid or softmax of a forward pass was given: of saturated probabilities, that says more
+    than their logarithms."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,14 +262,17 @@ class Squashing(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        if name in self.NAMES and args and isinstance(args[0], Tensor):
+        if name in ("sigmoid", "special_expit", "softmax") and args and isinstance(args[0], Tensor):
             self._last = args[0], output, name == "softmax"
         return output
 
-    def before(self, output: Any) -> Before | None:
-        """What was given for these outputs, if they are the last ones of a sigmoid or softmax, reshaped at most."""
+    def logits(self, output: Any) -> Tensor | None:
+        """Of probabilities, up to one number added to all of a row, or the log-odds of one; None unless they are the
+        last ones of a sigmoid or softmax, reshaped at most."""
         if self._last is None or not isinstance(output, Tensor) or output.numel() != self._last[1].numel():
             return None
         given, squashed, softmax = self._last
-        same = torch.equal(output.detach().flatten(), squashed.detach().flatten())
-        return Before(given, softmax) if same else None
+        if not torch.equal(output.detach().flatten(), squashed.detach().flatten()):
+            return None
+        given = given.reshape(output.shape)
+        return given if softmax or is_single(output) else torch.nn.functional.logsigmoid(given)

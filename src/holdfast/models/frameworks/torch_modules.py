@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
-from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing
+from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing, is_single
 from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
 from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, check_steady, first_weight, is_network
@@ -98,7 +98,7 @@ class Network:
             return False
         try:
             with torch.no_grad(), Squashing() as squashing:
-                return squashing.before(self.in_torch(rows)) is not None
+                return squashing.logits(self.in_torch(rows)) is not None
         except Exception:  # it may be no translation, which is found out later
             return False
 
@@ -125,7 +125,7 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
             return adapter.output.in_torch(in_torch(rows)).to(x)
         with Squashing() as squashing:
             output = in_torch(rows)
-        return adapter.output.in_torch(output, squashing.before(output)).to(x)
+        return adapter.output.in_torch(output, squashing.logits(output)).to(x)
 
     return logits
 
@@ -161,7 +161,7 @@ def _read_outputs(
     given, names = output.detach(), classes if how.classes is None else tuple(how.classes)
     if len(names) != len(classes) or set(names) != set(classes):
         raise ValueError(f"classes must be those of the schema in the order of the outputs, {classes}, got {names}")
-    single = given.ndim == 1 or given.shape[-1] == 1
+    single = is_single(given)
     kind = _kind(given, single, len(classes), how.outputs)
     places = tuple(names.index(label) for label in classes)
     if single and kind == "probabilities" and how.outputs is None and not squashed:
