@@ -68,8 +68,10 @@ def as_model(
     _check_how(how)
     adapter = adapter_of(model, encoding, how)
     read = helped(adapter)
-    others = getattr(_reader(model), "others", None)  # ways to ask the model otherwise, where its reader knows some
-    suspicions.warn_of(read, others and partial(others, adapter, how))
+    others, reader = None, _reader(model)
+    if hasattr(reader, "network_of") and (adapter.input.form == "tensor" or adapter.way != "onnx"):
+        others = partial(reader.network_of(model).fed_otherwise, adapter, how)
+    suspicions.warn_of(read, others)
     return read
 
 

@@ -90,7 +90,9 @@ class OutputSpec:
         count = len(self.places)
         by_width = scores.ndim == 2 and count > 3 and scores.shape[1] == count * (count - 1) // 2
         if self.pairs or by_width:
-            scores = _from_pairs(scores, count)
+            from sklearn.utils.multiclass import _ovr_decision_function
+
+            scores = _ovr_decision_function(scores <= 0, -scores, count)  # votes, and less than one for how clear
         own = self._widened(scores, name, lambda z: np.stack([-z, z], axis=1) / 2)
         return np.nan_to_num(own, nan=np.nan)[:, list(self.places)]
 
@@ -172,22 +174,6 @@ def _numbers_from(answer: Any, rows: int, name: str, what: str, check: bool) -> 
             "answer for every row that the schema allows"
         )
     return array
-
-
-def _from_pairs(scores: Floats, count: int) -> Floats:
-    """Of every two classes, which one a model prefers -> the votes of each class, and how clear they are: (n, c).
-
-    How clear they are adds less than a vote: it decides between classes that have as many.
-    """
-    votes, clear = np.zeros((len(scores), count)), np.zeros((len(scores), count))
-    pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
-    for column, (one, other) in enumerate(pairs):
-        votes[:, one] += scores[:, column] > 0
-        votes[:, other] += scores[:, column] <= 0
-        clear[:, one] += scores[:, column]
-        clear[:, other] -= scores[:, column]
-    found: Floats = votes + clear / (3 * (np.abs(clear) + 1))
-    return found
 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:

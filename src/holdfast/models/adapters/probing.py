@@ -20,22 +20,14 @@ COMPARED = 10_000  # rows on which a translation must say the same,
 SAME = 1e-5  # up to so much of a probability
 
 
-def known_rows(encoding: Encoding, most: int, seed: int = 0) -> pd.DataFrame | None:
+def known_rows(encoding: Encoding, most: int) -> pd.DataFrame | None:
     """Rows that the encoding knows, some of them if there are many; None where it knows none."""
     known = encoding.known
     if known is None or not len(known):
         return None
     if len(known) <= most:
         return known
-    return known.iloc[np.sort(np.random.RandomState(seed).permutation(len(known))[:most])]
-
-
-def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
-    """The same as `decode` writes them, and their classes."""
-    known = known_rows(encoding, most, seed)
-    if known is None:
-        return None
-    return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
+    return known.iloc[np.sort(np.random.RandomState(0).permutation(len(known))[:most])]
 
 
 def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
@@ -50,8 +42,10 @@ def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
 
 def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
-    real = real_rows(encoding, most)
-    return (encoding.decode(random_rows(encoding, most)), None) if real is None else real
+    known = known_rows(encoding, most)
+    if known is None:
+        return encoding.decode(random_rows(encoding, most)), None
+    return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
 
 
 def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,3 +67,15 @@ def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         expect(key not in found, f"{key[:40]!r}: it is there twice")
         found[key] = value
     return found
+
+
+def dictionaries(value: Any) -> Iterator[dict[str, Any]]:
+    """Every dictionary in a value of JSON."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            yield one
+            left += one.values()
+        elif isinstance(one, list):
+            left += one

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, expect, inside
+from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, dictionaries, expect, inside
 from holdfast.models.files.fitted_parts import check_fitted
 from holdfast.models.files.lightgbm import checked_lightgbm
 from holdfast.models.files.untrusted import RefusedError, check_json, check_size, damaged
@@ -84,16 +84,10 @@ def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     """Every part of a description. Each stands for itself: two with one number would be one to skops, whichever it saw
     first, so the numbers go."""
-    left = [schema]
-    while left:
-        value = left.pop()
-        if isinstance(value, dict):
-            value.pop("__id__", None)
-            if "__loader__" in value or "__class__" in value:
-                yield value
-            left += value.values()
-        elif isinstance(value, list):
-            left += value
+    for value in dictionaries(schema):
+        value.pop("__id__", None)
+        if "__loader__" in value or "__class__" in value:
+            yield value
 
 
 @cache

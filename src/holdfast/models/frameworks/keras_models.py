@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import nn
 
-from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import torch_modules
 from holdfast.models.frameworks.onnx_graphs import STEPS, Attributes, Step, Steps
@@ -39,7 +39,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
     check_steady(model)
     name = f"{type(model).__name__} of Keras on {keras.backend.backend()}"
-    return _network(model).adapter(encoding, how, name)
+    return network_of(model).adapter(encoding, how, name)
 
 
 def helped(adapter: Adapter) -> Deployed:
@@ -55,11 +55,7 @@ def call_of(model: Any, way: str = "keras") -> Call:
     return torch_modules.call_of(partial(model, training=False)) if in_torch else partial(asked_by_keras, model)
 
 
-def others(adapter: Adapter, how: How) -> dict[str, Ask]:
-    return _network(adapter.own).fed_otherwise(adapter, how)
-
-
-def _network(model: Any) -> Network:
+def network_of(model: Any) -> Network:
     if isinstance(model, nn.Module):
         return Network(model, "keras", call_of(model), first_weight(model), partial(model, training=False))
     return Network(model, "keras", call_of(model), None, translated(model))

@@ -27,33 +27,23 @@ def translated(graph: Any, given: str, output: str) -> nn.Module | None:
     from onnx import helper, numpy_helper
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.graph.initializer}
-    makers = {name: node for node in graph.graph.node for name in node.output}
     steps: list[tuple[Step, Attributes, list[str], str]] = []
-    wanted, known = [output], {given, *constants}
-    while wanted:  # the steps that a value needs come before it
-        name = wanted[-1]
-        node = makers.get(name)
-        if name in known:
-            wanted.pop()
-            continue
-        if node is None or len(wanted) > len(makers) + 1:
-            return None
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        if node.op_type == "Constant" and "value" in attributes:
-            constants[name] = numpy_helper.to_array(attributes["value"])
-            known.add(name)
-            continue
-        missing = [one for one in node.input if one and one not in known]
-        if missing:
-            wanted += missing
-            continue
-        place = list(node.output).index(name)
-        if (node.op_type, place) not in STEPS:
-            LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
-            return None
-        steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
-        known.add(name)
-    return Steps(steps, constants, given, output).eval()
+    wanted, made = {output}, {given, ""}
+    for node in reversed(graph.graph.node):  # which lie in the order in which they can be run
+        for place, name in enumerate(node.output):
+            if name not in wanted:
+                continue
+            attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+            if node.op_type == "Constant" and "value" in attributes:
+                constants[name] = numpy_helper.to_array(attributes["value"])
+                continue
+            if (node.op_type, place) not in STEPS:
+                LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
+                return None
+            steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
+            wanted |= set(node.input)
+            made.add(name)
+    return None if wanted - made - constants.keys() else Steps(steps[::-1], constants, given, output).eval()
 
 
 class Steps(nn.Module):

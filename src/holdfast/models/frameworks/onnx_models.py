@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
 from holdfast.models.adapters.seen import See
 from holdfast.models.deployed import Deployed
@@ -42,7 +42,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     how = _in_their_order(own, encoding, how)
     if own.takes_table(encoding):
         how = replace(how, takes="table")
-    return _network(model, own).adapter(encoding, how, "ONNX model")
+    return network_of(model, own).adapter(encoding, how, "ONNX model")
 
 
 def helped(adapter: Adapter) -> Deployed:
@@ -56,12 +56,8 @@ def call_of(model: Any, way: str = "onnx") -> Call:
     return _opened(model).call
 
 
-def others(adapter: Adapter, how: How) -> dict[str, Ask]:
-    own = _opened(adapter.own)
-    return {} if own.takes_table(adapter.encoding) else _network(adapter.own, own).fed_otherwise(adapter, how)
-
-
-def _network(model: Any, own: Opened) -> Network:
+def network_of(model: Any, opened: Opened | None = None) -> Network:
+    own = _opened(model) if opened is None else opened
     return Network(model, "onnx", own.call, own.like, own.in_torch())
 
 

@@ -49,10 +49,6 @@ def _answer(model: Any, given: Any) -> Any:
         return model(given)
 
 
-def others(adapter: Adapter, how: How) -> dict[str, Ask]:
-    return network_of(adapter.own).fed_otherwise(adapter, how)
-
-
 def network_of(model: Any) -> Network:
     return Network(model, "torch", call_of(model), first_weight(model), model)
 

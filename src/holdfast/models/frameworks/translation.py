@@ -32,7 +32,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "logistic": torch.sigmoid,
 }
-Links = dict[str, Callable[[Tensor], Tensor]]  # scores (n, k) -> (n, c) logits
 
 
 def exact_of(adapter: Adapter) -> Model | None:
@@ -51,8 +50,8 @@ def exact_of(adapter: Adapter) -> Model | None:
     if columns is None:
         return None
     table = rows_to_compare(encoding)
-    for link in _links(len(output.places)):
-        found = Translation(columns, *network, link, output.places)
+    for one_each in (False,) if len(output.places) == 2 else (False, True):
+        found = Translation(columns, *network, one_each, output.places)
         some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
         rows = (table.iloc[some], table)
         if all(says_the_same(found, adapter, each, torch.float64) for each in rows):
@@ -90,7 +89,7 @@ class Translation:
     weights: tuple[Tensor, ...]  # (in, out) each
     biases: tuple[Tensor, ...]
     activation: str
-    link: str
+    one_each: bool  # of several classes: probabilities of each against the rest, divided by their sum
     places: tuple[int, ...]  # the output of each of the schema's classes
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -100,7 +99,9 @@ class Translation:
             values = values @ weight.to(x.device) + bias.to(x.device)
             if place < len(self.weights) - 1:
                 values = ACTIVATIONS[self.activation](values)
-        return _LINKS[self.link](values)[:, list(self.places)]
+        if values.shape[1] == 1:  # the log-odds of the second of two classes
+            values = torch.cat([-values, values], 1) / 2
+        return (torch.nn.functional.logsigmoid(values) if self.one_each else values)[:, list(self.places)]
 
     @property
     def parts(self) -> tuple[Dense, ...]:
@@ -113,29 +114,10 @@ class Translation:
             for column, rows in columns.ordered
         }
         classes = [self.places.index(place) for place in range(len(self.places))]
-        one_each = self.link == "one against the rest"
-        own = Dense.of(weights, biases, self.activation, log_sigmoid=one_each, classes=classes, tables=tables)
-        return (own,)
+        return (Dense.of(weights, biases, self.activation, classes, self.one_each, tables),)
 
     def __repr__(self) -> str:
-        return f"Translation({len(self.weights)} layers, {self.link})"
-
-
-def _of_the_second(z: Tensor) -> Tensor:
-    """Of one score, the log-odds of the second of two classes."""
-    return torch.cat([-z, z], 1) / 2
-
-
-def _shared_out(z: Tensor) -> Tensor:
-    """Of a score of each class against the rest: probabilities that are divided by their sum, as logits."""
-    return torch.nn.functional.logsigmoid(z)
-
-
-_LINKS: Links = {"two classes": _of_the_second, "softmax": lambda z: z, "one against the rest": _shared_out}
-
-
-def _links(classes: int) -> list[str]:
-    return ["two classes"] if classes == 2 else ["softmax", "one against the rest"]
+        return f"Translation({len(self.weights)} layers)"
 
 
 # ---- the last step ----

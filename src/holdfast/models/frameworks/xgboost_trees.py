@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,8 @@ def grown_of(final: Any) -> Grown:
     """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
     booster = final if is_booster(final) else final.get_booster()
     missing = np.nan if is_booster(final) else final.missing
+    best = None if is_booster(final) else booster.attributes().get("best_iteration")
+    booster = booster if best is None else booster[: int(best) + 1]  # rounds that its classifier asks
     saved = json.loads(booster.save_raw("json"))["learner"]
     objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
     if objective not in (*BINARY, *SEVERAL):
@@ -43,20 +44,11 @@ def grown_of(final: Any) -> Grown:
     model = boosted.get("gbtree", boosted)["model"]
     weights = boosted.get("weight_drop") or [1.0] * len(model["trees"])
     parts = zip(model["trees"], weights, model["tree_info"], strict=True)
-    trees = [_tree(*part, outputs) for part in islice(parts, _used(final, booster, model))]
+    trees = [_tree(*part, outputs) for part in parts]
     base = _base(saved["learner_model_param"]["base_score"], objective, outputs)
     largest = float(abs(base).max() + sum(abs(tree.value).max() for tree in trees))  # what their sum can reach
     rounding = len(trees) * HALF_STEP * largest
     return replace(joined(trees, base), numbers=partial(_numbers, missing=missing), rounding=rounding)
-
-
-def _used(final: Any, booster: Any, model: Any) -> int:
-    """How many trees answer: a classifier that stopped early leaves out those after its best round."""
-    best = None if is_booster(final) else booster.attributes().get("best_iteration")
-    if best is None:
-        return len(model["trees"])
-    per_round = len(model["trees"]) // (len(model["iteration_indptr"]) - 1)
-    return (int(best) + 1) * per_round
 
 
 def _base(written: str, objective: str, outputs: int) -> Floats:
