@@ -176,9 +176,6 @@ def differentiable_logits(model: Model, x: Tensor) -> Tensor:
 
 def check_steady(model: Any) -> None:
     """Raise where a module would answer differently each time, or after other rows."""
-    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
+    fickle = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+    if isinstance(model, nn.Module) and model.training and any(isinstance(part, fickle) for part in model.modules()):
         raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
-
-
-def _is_fickle(module: nn.Module) -> bool:
-    return isinstance(module, (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm))

@@ -227,10 +227,11 @@ class Inputs:
         return {place: rows[: len(own)] for place, own in values.items()}
 
     @cached_property
-    def of_missing(self) -> dict[int, Matrix]:
-        """For every number that may be missing, the columns where it is: (m,)."""
+    def of_missing(self) -> Matrix:
+        """The columns where every number is missing that may be: (m,)."""
         values = {place: [None] for place, feature in self._features if feature.is_numeric and feature.missing}
-        return dict.fromkeys(values, self.at(values)[0]) if values else {}
+        found: Matrix = (self.at(values) if values else self.transform(self.typical))[0]
+        return found
 
     @property
     def _features(self) -> list[tuple[int, Feature]]:

@@ -172,27 +172,22 @@ def _names(model: Any) -> tuple[str, ...] | None:
 def _answering(model: Any, encoding: Encoding, how: How, name: str, given: InputSpec, table: pd.DataFrame) -> Adapter:
     """The first of its methods that answers, and whether `predict` agrees with it."""
     classes = _classes(model, encoding, how, name)
-    if how.outputs is not None:
-        if not hasattr(model, ASKED[how.outputs]):
-            raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
-        way = ASKED[how.outputs]
-        adapter = Adapter(model, encoding, name, way, call_of(model, way), given, OutputSpec(how.outputs, *classes))
-        adapter.scores(table)
-        return adapter
+    if how.outputs is not None and not hasattr(model, ASKED[how.outputs]):
+        raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
     failures = []
     for outputs, way in ASKED.items():
-        if not hasattr(model, way):
+        if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
-        output = OutputSpec(outputs, *classes, settles=outputs != "labels" and hasattr(model, "predict"))
+        settles = how.outputs is None and outputs != "labels" and hasattr(model, "predict")
+        output = OutputSpec(outputs, *classes, settles=settles)
         try:
             adapter = _matched(Adapter(model, encoding, name, way, call_of(model, way), given, output), table)
             adapter(table)
+            return adapter
         except ValueError as error:
             failures.append(error)
             if not isinstance(error.__cause__, (NotImplementedError, AttributeError)):
                 break
-            continue
-        return adapter
     raise failures[0]
 
 
@@ -202,34 +197,30 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
         return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    given = adapter.rows(table)
+    given, final = adapter.rows(table), held(adapter.own, "_final_estimator") or adapter.own
     logits, found = adapter.scored(given), adapter.predicted(given)
-    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(adapter.own):
+    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(final):
         adapter = replace(adapter, output=replace(adapter.output, pairs=True))
         logits = adapter.scored(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
-    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(adapter.own):
+    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
     return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
 
 
-def _is_pairwise(model: Any) -> bool:
+def _is_pairwise(final: Any) -> bool:
     """Whether a decision function of three numbers is of three pairs rather than of three classes."""
-    final = held(model, "_final_estimator")
-    return bool(held(model if final is None else final, "decision_function_shape") == "ovo")
+    return bool(held(final, "decision_function_shape") == "ovo")
 
 
-def _two_minds(model: Any) -> bool:
+def _two_minds(final: Any) -> bool:
     """Whether its scores come from elsewhere than its classes: those of a support vector machine, whose classes are
     what most pairs vote for, and whose probabilities come from a calibration.
     """
-    final = held(model, "_final_estimator")
-    own = model if final is None else final
-    if type(own).__name__ not in ("SVC", "NuSVC"):
-        return False
-    return len(own.classes_) > 2 or bool(own.probability is True)
+    of_pairs = type(final).__name__ in ("SVC", "NuSVC")
+    return of_pairs and (len(final.classes_) > 2 or bool(final.probability is True))
 
 
 def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:

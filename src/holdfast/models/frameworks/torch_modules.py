@@ -117,11 +117,10 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
 
     def logits(x: Tensor) -> Tensor:
         rows = adapter.input.encoded_rows(x, adapter.encoding)
-        if adapter.output.kind != "probabilities":
-            return adapter.output.in_torch(in_torch(rows)).to(x)
         with Squashing() as squashing:
             output = in_torch(rows)
-        return adapter.output.in_torch(output, squashing.logits(output)).to(x)
+        before = squashing.logits(output) if adapter.output.kind == "probabilities" else None
+        return adapter.output.in_torch(output, before).to(x)
 
     return logits
 

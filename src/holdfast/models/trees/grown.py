@@ -20,7 +20,6 @@ from holdfast.models.trees.cuts import Bools, Compare, Cuts, Ints
 from holdfast.models.trees.ensemble import Ensemble, Floats, Link
 from holdfast.models.trees.unfolding import Rough, unfolded
 from holdfast.tabular.encoding import Encoding
-from holdfast.tabular.feature import Feature
 
 
 class UnreadableError(ValueError):
@@ -122,7 +121,7 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
             nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels[place])
     number = np.array([feature.is_numeric for feature in features])
     own = np.flatnonzero(inner & (source >= 0) & number[source])
-    edges = nodes.by_number(own, source, inputs)
+    edges = nodes.by_number(own, inputs)
     return nodes.ensemble(source, edges, encoding)
 
 
@@ -177,14 +176,13 @@ class _Nodes:
         _, first, which = np.unique(np.stack(test, axis=1), axis=0, return_index=True, return_inverse=True)
         return nodes[first], which.reshape(-1)
 
-    def by_number(self, nodes: Ints, source: Ints, inputs: Inputs) -> tuple[Floats, ...]:
+    def by_number(self, nodes: Ints, inputs: Inputs) -> tuple[Floats, ...]:
         """Nodes of all numeric features; gives the edges of every feature."""
         if np.isin(nodes, list(self.grown.sets)).any():
             raise UnreadableError(
                 "it splits a column of numbers by categories; make that column categorical in the schema"
             )
-        features = inputs.encoding.schema.features
-        edges: list[Floats] = [np.zeros(0) for _ in features]
+        edges: list[Floats] = [np.zeros(0) for _ in inputs.encoding.schema.features]
         if not len(nodes):
             return tuple(edges)
         some, which = self._alike(nodes)
@@ -199,34 +197,22 @@ class _Nodes:
         changes = np.bincount(own, minlength=len(some))
         split = np.zeros(len(some), dtype=np.int64)
         split[own] = cell
-        self._fill(nodes, first[which], changes[which], split[which], [len(each) for each in edges], source, inputs)
+        self._fill(nodes, first[which], changes[which], split[which], np.array([len(each) for each in edges]), inputs)
         for node in nodes[changes[which] > 1].tolist():
             this = which[np.searchsorted(nodes, node)]
             self.rough[node] = bool(first[this]), cell[own == this]
         return tuple(edges)
 
-    def _fill(
-        self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: list[int], source: Ints, inputs: Inputs
-    ) -> None:
+    def _fill(self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: Ints, inputs: Inputs) -> None:
         """Nodes at which the smallest number goes left or not, and the side changes so many times, last at a split."""
-        features = inputs.encoding.schema.features
-        same, swapped = changes == 0, ~first & (changes == 1)
+        column = self.grown.column[nodes]
+        source, same, swapped = inputs.source[column], changes == 0, ~first & (changes == 1)
+        may_miss = np.array([feature.missing for feature in inputs.encoding.schema.features])[source]
         self.swapped[nodes] = swapped
-        self.missing_left[nodes] = self._missing(nodes, source, inputs, features) ^ swapped
-        self.split[nodes] = np.where(same, np.where(first, np.array(counts)[source[nodes]], -1), split)
-        may_miss = np.array([feature.missing for feature in features])[source[nodes]]
+        self.missing_left[nodes] = may_miss & self.left_of(nodes, inputs.of_missing[None, column])[0] ^ swapped
+        self.split[nodes] = np.where(same, np.where(first, counts[source], -1), split)
         fixed = same & (~may_miss | (self.missing_left[nodes] == first))
         self.goes[nodes] = np.where(fixed, np.where(first, 1, -1), 0)
-
-    def _missing(self, nodes: Ints, source: Ints, inputs: Inputs, features: tuple[Feature, ...]) -> Bools:
-        """Where a missing value of a number goes at its nodes."""
-        left = np.zeros(len(nodes), dtype=bool)
-        for place in np.unique(source[nodes]).tolist():
-            if features[place].missing:
-                own = source[nodes] == place
-                row = inputs.of_missing[place][None]
-                left[own] = self.left_of(nodes[own], row[:, self.grown.column[nodes[own]]])[0]
-        return left
 
     def ensemble(self, source: Ints, edges: tuple[Floats, ...], encoding: Encoding) -> Ensemble:
         """Without the nodes at which every row goes the same way."""
