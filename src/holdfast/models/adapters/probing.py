@@ -69,6 +69,6 @@ def says_the_same(exact: Model, adapter: Adapter, rows: pd.DataFrame, dtype: tor
     try:
         with torch.no_grad():
             ours = exact(adapter.encoding.encode(rows, dtype)).double().cpu().softmax(1)
-    except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
+    except Exception:  # not the shapes or the steps it was taken for
         return False
     return bool(((theirs - ours).abs() <= SAME).all())

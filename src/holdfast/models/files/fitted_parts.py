@@ -136,10 +136,6 @@ def _check_one_hot(encoder: Any) -> None:
         expect(group is None or (len(group) == len(levels) and inside(group, 0, count + 1)), "the rare categories")
 
 
-def _check_sparse(matrix: Any) -> None:
-    matrix.check_format(full_check=True)
-
-
 def _check_spline(spline: Any) -> None:
     knots, degree = np.asarray(spline.t), spline.k
     expect(type(degree) is int and 0 <= degree <= 20 and knots.ndim == 1, "the knots of a spline")
@@ -159,7 +155,7 @@ CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "sklearn.NeighborsBase": ("_fit_X", _check_neighbours),
     "sklearn.BaseLibSVM": ("_n_support", _check_support_vectors),
     "sklearn.OneHotEncoder": ("_n_features_outs", _check_one_hot),
-    "scipy.sparray": ("check_format", _check_sparse),
-    "scipy.spmatrix": ("check_format", _check_sparse),
+    "scipy.sparray": ("check_format", lambda matrix: matrix.check_format(full_check=True)),
+    "scipy.spmatrix": ("check_format", lambda matrix: matrix.check_format(full_check=True)),
     "scipy.BSpline": ("", _check_spline),
 }

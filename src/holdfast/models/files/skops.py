@@ -70,10 +70,9 @@ def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
         schema = json.loads(described)
         nodes = list(_nodes(schema))
         names = sorted({_known_name(path, node) for node in nodes})
-        files = {name: archive.read(name) for name in dict.fromkeys(_files(nodes))}
-    check_size(
-        path, sum(len(files[name]) for name in _files(nodes)), len(contents)
-    )  # skops reads one as often as named
+        named = [node["file"] for node in nodes if "file" in node]
+        files = {name: archive.read(name) for name in dict.fromkeys(named)}
+    check_size(path, sum(len(files[name]) for name in named), len(contents))  # skops reads one as often as named
     for name, inner in files.items():
         _check_array(path, name, inner)
     for node in nodes:
@@ -101,10 +100,6 @@ def _known_name(path: Path, node: Mapping[str, Any]) -> str:
     if not isinstance(loader, str) or name not in known_types().get(loader, ()):
         raise UnknownTypeError(path, name)
     return name
-
-
-def _files(nodes: list[dict[str, Any]]) -> Iterator[str]:
-    yield from (node["file"] for node in nodes if "file" in node)
 
 
 def _check_array(path: Path, name: str, contents: bytes) -> None:

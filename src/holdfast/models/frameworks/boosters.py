@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.input_spec import InputSpec
-from holdfast.models.adapters.output_spec import OutputSpec
+from holdfast.models.adapters.output_spec import OutputSpec, matched_classes
 from holdfast.models.adapters.seen import columns_of, width_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
 from holdfast.models.frameworks.estimators import by_position, inputs_of
-from holdfast.models.trees.reading import ensemble_of_model, places_of
+from holdfast.models.trees.reading import ensemble_of_model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import some
 
@@ -34,7 +34,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
             f"this {name} tells {max(2, outputs)} classes apart, the schema has {len(classes)} ({list(classes)}); list "
             "the classes that it was trained on in the schema"
         )
-    places = tuple(places_of(how.classes, encoding))
+    _, places, _ = matched_classes(range(len(classes)) if how.classes is None else how.classes, classes, name)
     output = OutputSpec("logits", tuple(range(len(places))), places, scale=scale)
     given = _input(model, encoding, how, name)
     return Adapter(model, encoding, name, way, call_of(model, way), given, output)

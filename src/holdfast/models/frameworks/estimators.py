@@ -197,7 +197,8 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
         return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    given, final = adapter.rows(table), held(adapter.own, "_final_estimator") or adapter.own
+    given, last = adapter.rows(table), held(adapter.own, "_final_estimator")
+    final = adapter.own if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
     if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(final):
         adapter = replace(adapter, output=replace(adapter.output, pairs=True))
@@ -262,12 +263,10 @@ def _check_kind(model: Any, name: str) -> None:
             "pass a classifier, or a function that gives the label of each row, such as lambda table: "
             "model.predict(table) > 100"
         )
-    try:
-        from sklearn.base import BaseEstimator
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
-    except ImportError:
-        return
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     if isinstance(model, BaseEstimator):
         try:
             check_is_fitted(model)

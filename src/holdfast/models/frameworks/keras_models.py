@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
+from holdfast.models.adapters.seen import is_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import torch_modules
 from holdfast.models.frameworks.onnx_graphs import STEPS, Attributes, Step, Steps
@@ -30,8 +30,7 @@ NOTHING = ("InputLayer", "Dropout", "GaussianNoise", "GaussianDropout", "Identit
 
 
 def knows(model: Any) -> bool:
-    keras = sys.modules.get("keras")
-    return keras is not None and isinstance(model, keras.Model)
+    return is_of(model, "keras", "Model")
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:

@@ -107,9 +107,6 @@ def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:
     if columns and categories:
         pairs = zip(columns, categories, strict=True)
         rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
-    kinds = [np.dtype(np.int8) if name in columns else _kind(rows[name].dtype) for name in rows]
+    own = {name: np.int8 if name in columns else rows[name].dtype for name in rows}
+    kinds = [kind if isinstance(kind, (np.dtype, type)) else np.float64 for kind in own.values()]
     return numbers(rows).astype(np.result_type(np.float32, *kinds)).astype(np.float64)
-
-
-def _kind(dtype: Any) -> np.dtype[Any]:
-    return dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64)

@@ -99,14 +99,9 @@ def _batch_normalization(
 def _linear_classifier(how: Attributes, x: Tensor) -> Tensor:
     intercepts = torch.tensor(how["intercepts"]).to(x)
     scores = x @ torch.tensor(how["coefficients"]).to(x).reshape(len(intercepts), -1).T + intercepts
-    match how.get("post_transform", b"NONE"):
-        case b"NONE":
-            return scores
-        case b"LOGISTIC":
-            return torch.sigmoid(scores)
-        case b"SOFTMAX":
-            return torch.softmax(scores, 1)
-    raise ValueError("its last step is not known")
+    last: dict[bytes, Callable[[Tensor], Tensor]]
+    last = {b"LOGISTIC": torch.sigmoid, b"SOFTMAX": lambda z: torch.softmax(z, 1), b"NONE": lambda z: z}
+    return last[how.get("post_transform", b"NONE")](scores)
 
 
 def _normalizer(how: Attributes, x: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
-from holdfast.models.adapters.seen import See
+from holdfast.models.adapters.seen import See, is_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
 from holdfast.models.frameworks.torch_modules import Network, with_translation
@@ -32,9 +31,7 @@ LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
 def knows(model: Any) -> bool:
-    onnx, runtime = sys.modules.get("onnx"), sys.modules.get("onnxruntime")
-    is_graph = onnx is not None and isinstance(model, onnx.ModelProto)
-    return is_graph or (runtime is not None and isinstance(model, runtime.InferenceSession))
+    return is_of(model, "onnx", "ModelProto") or is_of(model, "onnxruntime", "InferenceSession")
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -90,7 +87,7 @@ class Opened:
     def takes_table(self, encoding: Encoding) -> bool:
         """Whether it takes columns by their names, or text, rather than a matrix of numbers."""
         names = {one.name for one in self.inputs}
-        if len(names) == 1 and self.inputs[0].type in NUMBERS and not self._is_column(encoding):
+        if len(names) == 1 and self.inputs[0].type in NUMBERS and not names <= set(encoding.schema.names):
             return False
         unknown = sorted(names - set(encoding.schema.names))
         if unknown and len(names) > 1:
@@ -99,9 +96,6 @@ class Opened:
                 "one input for all numbers, or one for each column with its name"
             )
         return True
-
-    def _is_column(self, encoding: Encoding) -> bool:
-        return self.inputs[0].name in encoding.schema.names
 
     def call(self, given: Any, output: str | None = None) -> NDArray[Any]:
         answer: NDArray[Any] = self.session.run([output or self.output], self.fed(given))[0]

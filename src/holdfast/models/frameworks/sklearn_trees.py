@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.adapters.seen import is_of
-from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats, Link
 from holdfast.models.trees.grown import Grown, UnreadableError, bits_of, joined, of_output
 
@@ -81,13 +80,8 @@ def _tree(tree: Any, value: Floats, link: Link, features: Any) -> Grown:
     inner = tree.children_left >= 0
     columns = tree.feature if features is None else np.asarray(features)[np.where(inner, tree.feature, 0)]
     children = tree.children_left, tree.children_right
-    below = _below_in_float32
-    return Grown.of(inner, columns, tree.threshold, tree.missing_go_to_left, *children, value, link=link, below=below)
-
-
-def _below_in_float32(numbers: Floats, thresholds: Floats) -> Bools:
-    below: Bools = numbers.astype(np.float32) <= thresholds
-    return below
+    own = Grown.of(inner, columns, tree.threshold, tree.missing_go_to_left, *children, value, link=link)
+    return replace(own, below=lambda values, thresholds: values.astype(np.float32) <= thresholds)
 
 
 def _hist(final: Any) -> Grown:

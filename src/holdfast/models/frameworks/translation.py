@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter
-from holdfast.models.adapters.output_spec import Floats
 from holdfast.models.adapters.probing import rows_to_compare, says_the_same
-from holdfast.models.adapters.seen import chosen, steps
+from holdfast.models.adapters.seen import See, seen
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense, LevelTable
 from holdfast.tabular.encoding import Encoding
@@ -39,12 +38,12 @@ def exact_of(adapter: Adapter) -> Model | None:
     encoding, output = adapter.encoding, adapter.output
     if output.decides or any(feature.missing for feature in encoding.schema.features):
         return None
-    before, final = steps(chosen(adapter.own))
+    see, final = seen(adapter.own, adapter.rows)
     network = _network(final)
     if network is None:
         return None
     try:
-        columns = _columns(encoding, lambda table: _matrix(before, adapter.rows(table)))
+        columns = _columns(encoding, see)
     except Exception:  # a step that takes no row but those it was made for: it is asked as it is
         return None
     if columns is None:
@@ -147,20 +146,13 @@ def _tensor(values: Any) -> Tensor:
 # ---- what it sees ----
 
 
-def _matrix(before: list[Any], given: Any) -> Floats:
-    """What the last step is given."""
-    for step in before:
-        given = step.transform(given)
-    dense = given.toarray() if hasattr(given, "toarray") else given
-    return np.asarray(dense, dtype=np.float64)
-
-
-def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Columns | None:
+def _columns(encoding: Encoding, see: See) -> Columns | None:
     """How much each feature adds, measured by changing one at a time; None where it is not finite."""
     home = rows_to_compare(encoding, 2).iloc[:1]
     changed = list(_changed(encoding, home))
     table = pd.concat([home, *(rows for _, _, rows in changed)], ignore_index=True)
-    values = matrix(table)
+    given = see(table)
+    values = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=np.float64)
     if values.ndim != 2 or len(values) != len(table) or not np.isfinite(values).all():
         return None
     slope, start = np.zeros((encoding.width, values.shape[1])), values[0].copy()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.adapters.seen import is_of, numbers
-from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined, of_output
 
@@ -73,17 +72,12 @@ def _tree(tree: Any, weight: float, output: int, outputs: int) -> Grown:
         left,
         right,
         of_output(np.where(inner, 0, numbers_ * weight), output, outputs),
-        below=_below_in_float32,
+        below=lambda values, thresholds: values.astype(np.float32) < thresholds.astype(np.float32),
         sets={
             node: np.array(tree["categories"][start : start + size]) for node, start, size in zip(*places, strict=True)
         },
         sets_left=False,
     )
-
-
-def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
-    below: Bools = numbers_.astype(np.float32) < thresholds.astype(np.float32)
-    return below
 
 
 def _numbers(rows: Any, missing: float) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,7 @@ from holdfast.models.adapters.seen import See, as_fitted, seen
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
 from holdfast.models.trees.ensemble import Ensemble, Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, ensemble_of
-from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
-from holdfast.utils.messages import plain
 
 LOG = logging.getLogger(__name__)
 LIBRARIES = (sklearn_trees, xgboost_trees, lightgbm_trees)
@@ -60,20 +58,6 @@ def checked_ensemble(adapter: Adapter, read: Callable[[], tuple[See, Grown] | No
         return None
     LOG.info("%s is searched as %r", adapter.name, ensemble)
     return ensemble
-
-
-def places_of(classes: Sequence[Any] | None, encoding: Encoding) -> list[int]:
-    """Which output of a model belongs to each class of the schema, where the model names its outputs.
-
-    A model that numbers its classes 0, 1, ... has them in the schema's order.
-    """
-    wanted = list(encoding.schema.classes)
-    known = list(range(len(wanted))) if classes is None else [plain(label) for label in classes]
-    if set(known) == set(wanted):
-        return [known.index(label) for label in wanted]
-    if known == list(range(len(wanted))):
-        return known
-    raise UnreadableError(f"its classes are {known}, those of the schema {wanted}")
 
 
 def _ordered(trees: Grown, places: list[int]) -> Grown:
