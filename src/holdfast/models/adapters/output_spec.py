@@ -62,9 +62,8 @@ class OutputSpec:
             raise ValueError(
                 f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed"
             )
-        output = {value: place for place, value in enumerate(self.classes)}
-        wanted = {place: number for number, place in enumerate(self.places)}
-        found = [wanted.get(output.get(plain(label), -1), -1) for label in labels.tolist()]
+        known = {self.classes[output]: number for number, output in enumerate(self.places)}
+        found = [known.get(plain(label), -1) for label in labels.tolist()]
         if -1 in found:
             odd = labels[found.index(-1)]
             raise ValueError(

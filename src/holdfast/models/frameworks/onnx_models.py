@@ -97,8 +97,8 @@ class Opened:
             )
         return True
 
-    def call(self, given: Any, output: str | None = None) -> NDArray[Any]:
-        answer: NDArray[Any] = self.session.run([output or self.output], self.fed(given))[0]
+    def call(self, given: Any) -> NDArray[Any]:
+        answer: NDArray[Any] = self.session.run([self.output], self.fed(given))[0]
         return answer
 
     def fed(self, given: Any) -> dict[str, Any]:

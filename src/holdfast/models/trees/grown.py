@@ -112,10 +112,10 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
     if inputs is None:
         raise UnreadableError("a number that its trees see depends on several columns of the table")
     features = encoding.schema.features
-    source = np.where(grown.column >= 0, inputs.source[grown.column], -1)
     inner = grown.column >= 0
+    source = np.where(inner, inputs.source[grown.column], -1)
     nodes = _Nodes.of(grown)
-    nodes.fix(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))
+    nodes.by_level(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))  # columns that never change
     for place, feature in enumerate(features):
         if not feature.is_numeric:
             nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels[place])
@@ -151,11 +151,6 @@ class _Nodes:
         for place in np.flatnonzero(np.isin(nodes, list(grown.sets))).tolist():
             left[:, place] = np.isin(values[:, place], grown.sets[int(nodes[place])]) == grown.sets_left
         return np.where(np.isnan(values), grown.missing_left[nodes], left)
-
-    def fix(self, nodes: Ints, row: Floats) -> None:
-        """Nodes of columns that never change."""
-        left = self.left_of(nodes, row[:1, self.grown.column[nodes]])[0]
-        self.goes[nodes] = np.where(left, 1, -1)
 
     def by_level(self, nodes: Ints, rows: Floats) -> None:
         """Nodes of one feature of levels: rows (levels, m) are the columns for each."""
