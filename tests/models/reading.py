@@ -9,10 +9,10 @@ import pandas as pd
 
 from holdfast import Encoding, Schema
 from holdfast.models.adapters.adapter import Adapter, How
-from holdfast.models.adapters.output_spec import OutputSpec
+from holdfast.models.adapters.output_spec import OutputSpec, matched_classes
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.frameworks.estimators import inputs_of
-from holdfast.models.trees.reading import ensemble_of_model, places_of
+from holdfast.models.trees.reading import ensemble_of_model
 
 ROWS = 10_000
 
@@ -33,13 +33,14 @@ def numbers(name: str, missing: bool = False) -> tuple[pd.DataFrame, Encoding]:
 
 def asking(model, encoding: Encoding):
     """The model's own answer to a table, as logits in the order of the schema's classes."""
-    given, places = adapter(model, encoding).rows, places_of(model.classes_, encoding)
+    own = adapter(model, encoding)
+    given, places = own.rows, list(own.output.places)
     return lambda table: np.log(np.clip(model.predict_proba(given(table))[:, places], 1e-12, 1))
 
 
 def adapter(model, encoding: Encoding) -> Adapter:
     given = next(inputs_of(model, encoding, How(), "model"))
-    output = OutputSpec("probabilities", tuple(model.classes_), tuple(places_of(model.classes_, encoding)))
+    output = OutputSpec("probabilities", *matched_classes(model.classes_, encoding.schema.classes, "model"))
     return Adapter(model, encoding, "model", "predict_proba", model.predict_proba, given, output)
 
 

@@ -18,36 +18,18 @@ if TYPE_CHECKING:
 class Abilities(Protocol):
     """What `Deployed`, `Merged` and `LeastSure` say of themselves."""
 
-    @property
-    def has_gradient(self) -> bool:
-        """Whether it can be searched by its gradient."""
-        ...
-
-    @property
-    def searched(self) -> Model:
-        """What a search asks in its place: the same up to rounding, and faster; or itself."""
-        ...
-
-    @property
-    def surrogate(self) -> Model | None:
-        """What stands in for the gradient of a model that has none, to say which moves to try first."""
-        ...
-
-    @property
-    def learned(self) -> tuple[Tensor, Tensor]:
-        """Rows that a model without a gradient is asked about once for all searches, and its answers."""
-        ...
-
-    @property
-    def parts(self) -> tuple[Part, ...] | None:
-        """Its layers or its trees as arrays, if it has these; of several models that are searched as one, those of
-        each."""
-        ...
-
-    @property
-    def ensemble(self) -> Ensemble | None:
-        """The trees of one model, if it is one of trees; merged classes are the caller's."""
-        ...
+    has_gradient: bool
+    """Whether it can be searched by its gradient."""
+    searched: Model
+    """What a search asks in its place: the same up to rounding, and faster; or itself."""
+    surrogate: Model | None
+    """What stands in for the gradient of a model that has none, to say which moves to try first."""
+    learned: tuple[Tensor, Tensor]
+    """Rows that a model without a gradient is asked about once for all searches, and its answers."""
+    parts: tuple[Part, ...] | None
+    """Its layers or its trees as arrays, if it has these; of several models that are searched as one, those of each."""
+    ensemble: Ensemble | None
+    """The trees of one model, if it is one of trees; merged classes are the caller's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +46,9 @@ class InTorch:
         own: tuple[Part, ...] | None = getattr(self.searched, "parts", None)
         return own
 
-    @property
-    def learned(self) -> tuple[Tensor, Tensor]:
-        raise TypeError(f"{self.searched} has a gradient, and is learned by nobody")
-
 
 def able(model: Model) -> Abilities:
-    return cast(Abilities, model) if hasattr(type(model), "has_gradient") else InTorch(model)
+    return cast(Abilities, model if hasattr(type(model), "has_gradient") else InTorch(model))
 
 
 def parts_of(models: Iterable[Model]) -> tuple[Part, ...] | None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
-from torch import Tensor
-
 from holdfast.models import suspicions
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.input_spec import InputSpec, Takes
@@ -16,6 +14,7 @@ from holdfast.models.asked import Asked
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import boosters, estimators, functions, keras_models, onnx_models, torch_modules
 from holdfast.models.merged import Merged
+from holdfast.models.model import is_network
 from holdfast.tabular.encoding import Encoding
 
 # The first whose `knows(model)` is true reads the model.
@@ -69,8 +68,10 @@ def as_model(
     _check_how(how)
     adapter = adapter_of(model, encoding, how)
     read = helped(adapter)
-    others = getattr(_reader(model), "others", None)  # ways to ask the model otherwise, where its reader knows some
-    suspicions.warn_of(read, others and partial(others, adapter, how))
+    others, reader = None, _reader(model)
+    if hasattr(reader, "network_of") and (adapter.input.form == "tensor" or adapter.way != "onnx"):
+        others = partial(reader.network_of(model).fed_otherwise, adapter, how)
+    suspicions.warn_of(read, others)
     return read
 
 
@@ -88,7 +89,7 @@ def helped(adapter: Adapter) -> Deployed:
 
 def unhelped(adapter: Adapter) -> Deployed:
     """The model as it can be asked, and nothing more: what helps a search takes long to make."""
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", lean=True)
+    return Deployed.of(adapter, lean=True)
 
 
 def adapter_like(adapter: Adapter, model: Any) -> Adapter:
@@ -117,9 +118,7 @@ def same_framework(one: Any, other: Any) -> bool:
 
 def is_ours(model: Any) -> bool:
     """Whether it takes encoded rows already."""
-    layers = [getattr(model, name, None) for name in ("weights", "biases")]
-    is_network = all(isinstance(each, tuple) and each and isinstance(each[0], Tensor) for each in layers)
-    return isinstance(model, (Merged, Asked)) or is_network
+    return isinstance(model, (Merged, Asked)) or is_network(model)
 
 
 def _reader(model: Any) -> Any:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.adapters.adapter import Ask
+from holdfast.models.adapters.adapter import Adapter, Ask
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.model import Model
 from holdfast.models.parts import Grown
@@ -41,6 +41,11 @@ class Deployed:
     exact: Model | None = None
     ensemble: Ensemble | None = None
     lean: bool = False  # what helps a search has not been looked for yet
+
+    @classmethod
+    def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> Deployed:
+        """The model of an adapter with what helps a search; ``told`` says in words what that is."""
+        return cls(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""

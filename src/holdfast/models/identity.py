@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from holdfast.models.deployed import Deployed
 from holdfast.models.least_sure import LeastSure, Rehearsals
+from holdfast.models.model import is_network
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -48,7 +49,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    return frozenset(names | (objects or {_token(_unwrapped(model))}))
+    return frozenset(names | (objects or {_token(model.own if isinstance(model, Deployed) else model)}))
 
 
 def identity(model: Any) -> str:
@@ -76,14 +77,8 @@ def is_estimator(part: Any) -> bool:
     return not isinstance(part, (type, Tensor)) and all(callable(getattr(part, name, None)) for name in needed)
 
 
-def _unwrapped(model: Any) -> Any:
-    """The user's object; two wrappers around one are one model."""
-    return model.own if isinstance(model, Deployed) else model
-
-
 def _is_network(part: Any) -> bool:
-    layers = [getattr(part, name, None) for name in ("weights", "biases")]
-    return isinstance(part, nn.Module) or all(isinstance(each, (tuple, list)) and each for each in layers)
+    return isinstance(part, nn.Module) or is_network(part)
 
 
 def _weights(network: Any) -> Iterator[Tensor]:
@@ -110,7 +105,9 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, types.FunctionType):
-        yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):  # an empty cell
+                yield cell.cell_contents
         yield from value.__defaults__ or ()
         named = (step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL")
         yield from (value.__globals__[name] for name in dict.fromkeys(named) if name in value.__globals__)
@@ -120,14 +117,6 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.__self__, value.__func__)
     elif not isinstance(value, (type, types.ModuleType, Tensor)) and hasattr(value, "__dict__"):
         yield from vars(value).values()
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  (an empty cell raises)
-    except ValueError:
-        return False
-    return True
 
 
 def _code(held: list[Any]) -> str:

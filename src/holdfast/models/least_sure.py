@@ -72,17 +72,13 @@ class LeastSure:
 
     def agreement(self, x: Tensor, target: Tensor) -> Tensor:
         """The share of the members that give each row its target, each by more than the margin: (n,)."""
+        agreed = []
         with torch.no_grad():
-            parts = [
-                self._agreed(rows, wanted)
-                for rows, wanted in zip(torch.split(x, ROWS_AT_ONCE), torch.split(target, ROWS_AT_ONCE), strict=True)
-            ]
-        return torch.cat(parts)
-
-    def _agreed(self, x: Tensor, target: Tensor) -> Tensor:
-        theirs = margins(self.members.logits(x))  # (k, n, c)
-        own = theirs.gather(2, target[None, :, None].expand(len(theirs), -1, 1))[..., 0]
-        return (own > self.margin).double().mean(0)
+            for rows, wanted in zip(torch.split(x, ROWS_AT_ONCE), torch.split(target, ROWS_AT_ONCE), strict=True):
+                theirs = margins(self.members.logits(rows))  # (k, n, c)
+                own = theirs.gather(2, wanted[None, :, None].expand(len(theirs), -1, 1))[..., 0]
+                agreed.append((own > self.margin).double().mean(0))
+        return torch.cat(agreed)
 
     @property
     def needed(self) -> int:

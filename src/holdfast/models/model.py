@@ -120,6 +120,12 @@ def first_weight(model: Any) -> Tensor | None:
     return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
 
 
+def is_network(model: Any) -> bool:
+    """Whether it shows its dense layers, as networks of `train` do."""
+    layers = [getattr(model, name, None) for name in ("weights", "biases")]
+    return all(isinstance(each, (tuple, list)) and each and isinstance(each[0], Tensor) for each in layers)
+
+
 def checked_logits(logits: Tensor, rows: int) -> Tensor:
     """What a model said, if it is one row of two logits or more for each row asked."""
     shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -170,9 +176,6 @@ def differentiable_logits(model: Model, x: Tensor) -> Tensor:
 
 def check_steady(model: Any) -> None:
     """Raise where a module would answer differently each time, or after other rows."""
-    if isinstance(model, nn.Module) and model.training and any(map(_is_fickle, model.modules())):
+    fickle = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+    if isinstance(model, nn.Module) and model.training and any(isinstance(part, fickle) for part in model.modules()):
         raise ValueError("the model is in training mode and has dropout or batch normalisation; call model.eval()")
-
-
-def _is_fickle(module: nn.Module) -> bool:
-    return isinstance(module, (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm))

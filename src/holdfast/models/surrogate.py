@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from holdfast.models.adapters.probing import known_rows, random_rows
+from holdfast.models.files.networks import Layers
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
@@ -38,16 +38,11 @@ def surrogate_of(x: Tensor, answers: Tensor) -> Model:
 
 
 def _in_torch(network: object, classes: int) -> Model:
-    layers: list[nn.Module] = []
-    for weight, bias in zip(network.coefs_, network.intercepts_, strict=True):  # type: ignore[attr-defined]
-        layer = nn.Linear(*weight.shape)
-        layer.weight.data = torch.from_numpy(np.ascontiguousarray(weight.T))
-        layer.bias.data = torch.from_numpy(bias)
-        layers += [layer, nn.ReLU()]
-    body = nn.Sequential(*layers[:-1]).requires_grad_(False)
+    own = [[torch.from_numpy(part).float() for part in getattr(network, name)] for name in ("coefs_", "intercepts_")]
 
     def logits(x: Tensor) -> Tensor:
-        out: Tensor = body.to(x)(x)
+        weights, biases = (tuple(part.to(x) for part in parts) for parts in own)
+        out = Layers(weights, biases)(x)
         return torch.cat([-out, out], 1) if classes == 2 else out
 
     return logits

@@ -87,10 +87,34 @@ def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | War
     yield from _flat(deployed, x)
     if labels is None or len(labels) < FEWEST:
         return
-    given = deployed(x).argmax(1).cpu().numpy()
-    ordered = _better_order(given, labels, deployed.encoding.schema.classes)
-    better = _fed_wrongly(table, labels, given, others, ordered) if others is not None else None
-    yield from [better] if better else _out_of_order(deployed, labels, given, ordered)
+    classes, given = deployed.encoding.schema.classes, deployed(x).argmax(1).cpu().numpy()
+    right, balanced, commonest = (
+        _right(given, labels),
+        _balanced(given, labels),
+        np.bincount(labels).max() / len(labels),
+    )
+    better = _better_order(given, labels, classes)
+    least = max(right + _much(labels), commonest, 0 if better is None else better.otherwise)  # the likeliest is told
+    for told, ask in (others() if others is not None else {}).items():
+        other = ask(table).argmax(1)
+        if _right(other, labels) > least and _balanced(other, labels) > balanced:
+            yield (
+                f"the model is right for {right:.0%} of the known rows as it is asked here, and for "
+                f"{_right(other, labels):.0%} with {told}: are its inputs scaled twice, or not at all? Say what it "
+                "takes: as_model(..., takes=...)"
+            )
+            return
+    if better is not None:
+        yield ClassOrderWarning(
+            f"the model is right for {better.right:.0%} of the known rows with its outputs as {classes}, and for "
+            f"{better.otherwise:.0%} as {better.order}; did you mean as_model(..., classes={better.order})?"
+        )
+    elif right < commonest - _much(labels) and balanced < 1 / len(classes) + MUCH / 2:
+        yield (
+            f"the model is right for {right:.0%} of the known rows, less often than always answering "
+            f"{classes[int(np.bincount(labels).argmax())]!r} ({commonest:.0%}); check that it takes what it is given, "
+            f"{deployed.about}, and that the labels are those it was trained on"
+        )
 
 
 def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
@@ -110,27 +134,6 @@ def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
         )
 
 
-def _fed_wrongly(
-    table: pd.DataFrame, labels: Labels, given: Labels, others: Others, ordered: Better | None
-) -> str | None:
-    """The model fits known labels much better when it is fed in another way: scaled twice, or not at all."""
-    right, chance = float((given == labels).mean()), _commonest(labels)
-    chance = chance if ordered is None else max(chance, ordered.otherwise)  # whatever explains most is told
-    for told, ask in others().items():
-        other = ask(table).argmax(1)
-        otherwise = float((other == labels).mean())
-        if (
-            otherwise > right + _much(labels)
-            and _balanced(other, labels) > _balanced(given, labels)
-            and otherwise > chance
-        ):
-            return (
-                f"the model is right for {right:.0%} of the known rows as it is asked here, and for {otherwise:.0%} "
-                f"with {told}: are its inputs scaled twice, or not at all? Say what it takes: as_model(..., takes=...)"
-            )
-    return None
-
-
 @dataclass(frozen=True)
 class Better:
     """Another order of the classes, and how often a model is right with its own and with that one."""
@@ -143,34 +146,13 @@ class Better:
 def _better_order(given: Labels, labels: Labels, classes: tuple[Any, ...]) -> Better | None:
     if len(classes) > MOST_CLASSES or (given < 0).any():
         return None
-    right, balanced = float((given == labels).mean()), _balanced(given, labels)
+    right, balanced = _right(given, labels), _balanced(given, labels)
     orders = [np.array(order) for order in permutations(range(len(classes)))]
     best = max(orders, key=lambda order: _balanced(order[given], labels))
-    otherwise = float((best[given] == labels).mean())
+    otherwise = _right(best[given], labels)
     if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + MUCH:
         return Better(right, otherwise, tuple(classes[place] for place in best))
     return None
-
-
-def _out_of_order(
-    deployed: Deployed, labels: Labels, given: Labels, better: Better | None
-) -> Iterable[str | ClassOrderWarning]:
-    """Right less often than another order of the classes would be, or than no model at all."""
-    classes = deployed.encoding.schema.classes
-    if better is not None:
-        yield ClassOrderWarning(
-            f"the model is right for {better.right:.0%} of the known rows with its outputs as {classes}, and for "
-            f"{better.otherwise:.0%} as {better.order}; did you mean as_model(..., classes={better.order})?"
-        )
-        return
-    right, balanced = float((given == labels).mean()), _balanced(given, labels)
-    commonest = _commonest(labels)
-    if right < commonest - _much(labels) and balanced < 1 / len(classes) + MUCH / 2:
-        yield (
-            f"the model is right for {right:.0%} of the known rows, less often than always answering "
-            f"{classes[int(np.bincount(labels).argmax())]!r} ({commonest:.0%}); check that it takes what it is given, "
-            f"{deployed.about}, and that the labels are those it was trained on"
-        )
 
 
 def _much(labels: Labels) -> float:
@@ -178,8 +160,8 @@ def _much(labels: Labels) -> float:
     return max(MUCH, 3 / math.sqrt(len(labels)))
 
 
-def _commonest(labels: Labels) -> float:
-    return float(np.bincount(labels).max() / len(labels))
+def _right(given: Labels, labels: Labels) -> float:
+    return float((given == labels).mean())
 
 
 def _balanced(given: Labels, labels: Labels) -> float:

@@ -62,9 +62,8 @@ class OutputSpec:
             raise ValueError(
                 f"{name} gives labels of shape {labels.shape}; a model with one label for each row is needed"
             )
-        output = {value: place for place, value in enumerate(self.classes)}
-        wanted = {place: number for number, place in enumerate(self.places)}
-        found = [wanted.get(output.get(plain(label), -1), -1) for label in labels.tolist()]
+        known = {self.classes[output]: number for number, output in enumerate(self.places)}
+        found = [known.get(plain(label), -1) for label in labels.tolist()]
         if -1 in found:
             odd = labels[found.index(-1)]
             raise ValueError(
@@ -90,7 +89,9 @@ class OutputSpec:
         count = len(self.places)
         by_width = scores.ndim == 2 and count > 3 and scores.shape[1] == count * (count - 1) // 2
         if self.pairs or by_width:
-            scores = _from_pairs(scores, count)
+            from sklearn.utils.multiclass import _ovr_decision_function
+
+            scores = _ovr_decision_function(scores <= 0, -scores, count)  # votes, and less than one for how clear
         own = self._widened(scores, name, lambda z: np.stack([-z, z], axis=1) / 2)
         return np.nan_to_num(own, nan=np.nan)[:, list(self.places)]
 
@@ -120,20 +121,22 @@ class OutputSpec:
             logits[rows] = _agreeing(logits[rows], predict(rows))
         return logits
 
-    def in_torch(self, output: Tensor, before: Before | None = None) -> Tensor:
-        """The same with a gradient: (n, c). ``before`` is what the last sigmoid or softmax was given."""
-        single = output.ndim == 1 or output.shape[1] == 1
+    def in_torch(self, output: Tensor, before: Tensor | None = None) -> Tensor:
+        """The same with a gradient: (n, c). ``before`` are the logits of the output, where they are known."""
+        single, values = is_single(output), output if before is None else before
         if self.kind == "probabilities" and before is None:
             share = output.double()
             share = torch.stack([1 - share.reshape(-1), share.reshape(-1)], 1) if single else share
             return share.clamp_min(LEAST_PROBABILITY).log()[:, list(self.places)]
-        if self.kind == "probabilities" and before is not None and not single:
-            return before.logarithms(output)[:, list(self.places)]
-        scores = output if before is None else before.given
         if single:
-            half = scores.reshape(len(output)) / 2
-            scores = torch.stack([-half, half], 1)
-        return scores[:, list(self.places)]
+            half = values.reshape(len(output)) / 2
+            values = torch.stack([-half, half], 1)
+        return values[:, list(self.places)]
+
+
+def is_single(output: Tensor) -> bool:
+    """Whether there is one number for each row."""
+    return output.ndim == 1 or output.shape[-1] == 1
 
 
 def shown(values: Sequence[Any]) -> str:
@@ -170,22 +173,6 @@ def _numbers_from(answer: Any, rows: int, name: str, what: str, check: bool) -> 
             "answer for every row that the schema allows"
         )
     return array
-
-
-def _from_pairs(scores: Floats, count: int) -> Floats:
-    """Of every two classes, which one a model prefers -> the votes of each class, and how clear they are: (n, c).
-
-    How clear they are adds less than a vote: it decides between classes that have as many.
-    """
-    votes, clear = np.zeros((len(scores), count)), np.zeros((len(scores), count))
-    pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
-    for column, (one, other) in enumerate(pairs):
-        votes[:, one] += scores[:, column] > 0
-        votes[:, other] += scores[:, column] <= 0
-        clear[:, one] += scores[:, column]
-        clear[:, other] -= scores[:, column]
-    found: Floats = votes + clear / (3 * (np.abs(clear) + 1))
-    return found
 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:
@@ -249,23 +236,9 @@ def _mismatch(theirs: Sequence[Any], ours: Sequence[Any], name: str) -> str:
 # ---- what the last sigmoid or softmax was given ----
 
 
-@dataclass(frozen=True)
-class Before:
-    """What the last sigmoid or softmax was given: of saturated probabilities, more than their logarithms say."""
-
-    given: Tensor
-    softmax: bool
-
-    def logarithms(self, output: Tensor) -> Tensor:
-        """Of the probabilities, up to one number added to all of a row."""
-        given = self.given.reshape(output.shape)
-        return given if self.softmax else torch.nn.functional.logsigmoid(given)
-
-
 class Squashing(TorchFunctionMode):
-    """Keeps what the last sigmoid or softmax of a forward pass was given: the exact logits of what it gave."""
-
-    NAMES = frozenset({"sigmoid", "special_expit", "softmax"})
+    """Keeps what the last sigmoid or softmax of a forward pass was given: of saturated probabilities, that says more
+    than their logarithms."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,14 +247,17 @@ class Squashing(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
-        if name in self.NAMES and args and isinstance(args[0], Tensor):
+        if name in ("sigmoid", "special_expit", "softmax") and args and isinstance(args[0], Tensor):
             self._last = args[0], output, name == "softmax"
         return output
 
-    def before(self, output: Any) -> Before | None:
-        """What was given for these outputs, if they are the last ones of a sigmoid or softmax, reshaped at most."""
+    def logits(self, output: Any) -> Tensor | None:
+        """Of probabilities, up to one number added to all of a row, or the log-odds of one; None unless they are the
+        last ones of a sigmoid or softmax, reshaped at most."""
         if self._last is None or not isinstance(output, Tensor) or output.numel() != self._last[1].numel():
             return None
         given, squashed, softmax = self._last
-        same = torch.equal(output.detach().flatten(), squashed.detach().flatten())
-        return Before(given, softmax) if same else None
+        if not torch.equal(output.detach().flatten(), squashed.detach().flatten()):
+            return None
+        given = given.reshape(output.shape)
+        return given if softmax or is_single(output) else torch.nn.functional.logsigmoid(given)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.adapters.adapter import Ask
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
@@ -20,22 +20,14 @@ COMPARED = 10_000  # rows on which a translation must say the same,
 SAME = 1e-5  # up to so much of a probability
 
 
-def known_rows(encoding: Encoding, most: int, seed: int = 0) -> pd.DataFrame | None:
+def known_rows(encoding: Encoding, most: int) -> pd.DataFrame | None:
     """Rows that the encoding knows, some of them if there are many; None where it knows none."""
     known = encoding.known
     if known is None or not len(known):
         return None
     if len(known) <= most:
         return known
-    return known.iloc[np.sort(np.random.RandomState(seed).permutation(len(known))[:most])]
-
-
-def real_rows(encoding: Encoding, most: int, seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.int64]] | None:
-    """The same as `decode` writes them, and their classes."""
-    known = known_rows(encoding, most, seed)
-    if known is None:
-        return None
-    return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
+    return known.iloc[np.sort(np.random.RandomState(0).permutation(len(known))[:most])]
 
 
 def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
@@ -50,8 +42,10 @@ def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
 
 def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
-    real = real_rows(encoding, most)
-    return (encoding.decode(random_rows(encoding, most)), None) if real is None else real
+    known = known_rows(encoding, most)
+    if known is None:
+        return encoding.decode(random_rows(encoding, most)), None
+    return encoding.decode(encoding.encode(known, torch.float64)), encoding.labels(known).numpy()
 
 
 def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -69,14 +63,12 @@ def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
 
 
-def says_the_same(
-    exact: Model, ask: Ask, encoding: Encoding, rows: pd.DataFrame, dtype: torch.dtype = torch.float32
-) -> bool:
+def says_the_same(exact: Model, adapter: Adapter, rows: pd.DataFrame, dtype: torch.dtype = torch.float32) -> bool:
     """Whether a translation, given encoded rows of this dtype, agrees with the model about them."""
-    theirs = torch.from_numpy(ask(rows)).softmax(1)
+    theirs = torch.from_numpy(adapter.scores(rows)).softmax(1)
     try:
         with torch.no_grad():
-            ours = exact(encoding.encode(rows, dtype)).double().cpu().softmax(1)
-    except (RuntimeError, ValueError, TypeError, IndexError):  # not the shapes it was taken for
+            ours = exact(adapter.encoding.encode(rows, dtype)).double().cpu().softmax(1)
+    except Exception:  # not the shapes or the steps it was taken for
         return False
     return bool(((theirs - ours).abs() <= SAME).all())

@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from holdfast.models.adapters.one_hot import one_hot
 from holdfast.tabular.encoding import Encoding, Matrix
 from holdfast.tabular.feature import Feature
 
@@ -138,8 +138,8 @@ def _is_text(dtype: Any) -> bool:
 
 def columns_of(own: Any) -> list[str] | None:
     """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
-    for name in ("feature_names_in_", "feature_names", "feature_name"):
-        names = getattr(own, name, None)
+    for name in ("feature_names_in_", *(("feature_names", "feature_name") if takes_categories(own) else ())):
+        names = held(own, name)
         if names is not None:
             return [str(each) for each in (names() if callable(names) else names)]
     return None
@@ -147,17 +147,11 @@ def columns_of(own: Any) -> list[str] | None:
 
 def width_of(own: Any) -> int | None:
     """How many columns it was fitted on."""
-    for name in ("n_features_in_", "num_features", "num_feature"):
-        width = getattr(own, name, None)
+    for name in ("n_features_in_", *(("num_features", "num_feature") if takes_categories(own) else ())):
+        width = held(own, name)
         if width is not None:
             return int(width() if callable(width) else width)
     return None
-
-
-def is_of_encoded_rows(own: Any, names: list[str] | None, encoding: Encoding) -> bool:
-    if names is not None and (set(names) <= set(encoding.schema.names) or one_hot(names, encoding) is not None):
-        return False
-    return width_of(own) == encoding.width != len(encoding.schema.features)
 
 
 def numbers(rows: Any, absent: float = 0.0) -> Matrix:
@@ -202,8 +196,7 @@ class Inputs:
         """
         if encoding.known is None or not len(encoding.known):
             return None
-        people, tried = _people(encoding), _Tried.of(encoding)
-        depends = np.concatenate([part.depends(transform, people, encoding) for part in tried.parts(encoding.width)])
+        depends = _depends(transform, encoding)
         if (depends.sum(axis=0) > 1).any():
             return None
         return cls(transform, encoding, np.where(depends.any(axis=0), depends.argmax(axis=0), -1))
@@ -234,10 +227,11 @@ class Inputs:
         return {place: rows[: len(own)] for place, own in values.items()}
 
     @cached_property
-    def of_missing(self) -> dict[int, Matrix]:
-        """For every number that may be missing, the columns where it is: (m,)."""
+    def of_missing(self) -> Matrix:
+        """The columns where every number is missing that may be: (m,)."""
         values = {place: [None] for place, feature in self._features if feature.is_numeric and feature.missing}
-        return dict.fromkeys(values, self.at(values)[0]) if values else {}
+        found: Matrix = (self.at(values) if values else self.transform(self.typical))[0]
+        return found
 
     @property
     def _features(self) -> list[tuple[int, Feature]]:
@@ -256,53 +250,26 @@ def _people(encoding: Encoding) -> pd.DataFrame:
     return pd.concat([some, as_fitted(bare, encoding)], ignore_index=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """Values that some features are given in turn."""
-
-    values: dict[int, list[Any]]
-
-    @classmethod
-    def of(cls, encoding: Encoding) -> _Tried:
-        assert encoding.known is not None
-        known = encoding.known
-        features = enumerate(encoding.schema.features)
-        return cls(
-            {place: _some_numbers(known[own.name], own) if own.is_numeric else _values(own) for place, own in features}
-        )
-
-    def parts(self, width: int) -> list[_Tried]:
-        """The same in parts that can be tried at once."""
-        sizes = np.cumsum([len(own) * PEOPLE * (width + 1) for own in self.values.values()]) // LARGE
-        return [
-            _Tried({place: own for (place, own), size in zip(self.values.items(), sizes, strict=True) if size == part})
-            for part in np.unique(sizes)
-        ]
-
-    def depends(self, transform: Transform, people: pd.DataFrame, encoding: Encoding) -> NDArray[np.bool_]:
-        """Which columns change with each of the features: (number of features, m)."""
-        counts = [len(own) for own in self.values.values()]
-        most = max(1, LARGE // (sum(counts) * (encoding.width + 1)))
-        people = people.iloc[-most:]
-        who = np.tile(np.arange(len(people)), sum(counts))
-        what = np.repeat(np.arange(len(counts)), np.array(counts) * len(people))
+def _depends(transform: Transform, encoding: Encoding) -> NDArray[np.bool_]:
+    """Which columns change when each of the features is given other values in turn: (number of features, m)."""
+    assert encoding.known is not None
+    people, known, features = _people(encoding), encoding.known, encoding.schema.features
+    tried = [_some_numbers(known[one.name], one) if one.is_numeric else _values(one) for one in features]
+    who = np.repeat(np.arange(len(features)), [len(values) for values in tried])  # the feature of each value tried
+    what = np.array([*chain(*tried), None], dtype=object)[:-1]
+    most, depends = max(1, LARGE // (len(people) * (encoding.width + 1))), []
+    for start in range(0, len(who), most):
+        place, value = (part[start : start + most].repeat(len(people)) for part in (who, what))
         columns = {}
-        for place, feature in enumerate(encoding.schema.features):
-            column = people[feature.name].to_numpy(dtype=object)[who]
-            if place in self.values:
-                changed = what == list(self.values).index(place)
-                column[changed] = np.repeat(np.array([*self.values[place], None], dtype=object)[:-1], len(people))
-            columns[feature.name] = _column(feature, column)
+        for number, feature in enumerate(features):
+            own = people[feature.name].to_numpy(dtype=object)
+            changed = np.where(place == number, value, np.tile(own, len(place) // len(people)))
+            columns[feature.name] = _column(feature, np.concatenate([own, changed]))
         out = transform(pd.DataFrame(columns))
-        ends = np.cumsum(np.array(counts) * len(people))[:-1]
-        return np.stack([_changes(part.reshape(-1, len(people), out.shape[1])) for part in np.split(out, ends)])
-
-
-def _changes(out: Matrix) -> NDArray[np.bool_]:
-    """Which columns of (values, people, m) are not the same for all values."""
-    same = (out == out[:1]) | (np.isnan(out) & np.isnan(out[:1]))
-    changed: NDArray[np.bool_] = ~same.all(axis=(0, 1))
-    return changed
+        home, out = out[: len(people)], out[len(people) :].reshape(-1, len(people), out.shape[1])
+        depends.append(~((out == home) | (np.isnan(out) & np.isnan(home))).all(axis=1))
+    found = np.concatenate(depends)  # (values tried, m)
+    return np.stack([found[who == number].any(axis=0) for number in range(len(features))])
 
 
 def _values(feature: Feature) -> list[Any]:

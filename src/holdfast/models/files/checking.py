@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,16 @@ def check_is_tree(children: NDArray[np.int64], size: int, what: str = "the child
     """Every node but the first is the child of one other: so whoever goes down from the first arrives at a leaf."""
     expect(len(children) == size - 1 and bool((np.sort(children) == np.arange(1, size)).all()), what)
     expect(size > 0, "the number of nodes")
+
+
+def splits_of(left: NDArray[Any], right: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Which nodes of a tree are splits, if every one has two children in their places and a leaf has −1 for both."""
+    left, right = left.astype(np.int64), right.astype(np.int64)
+    inner: NDArray[np.bool_] = left >= 0
+    expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
+    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
+    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    return inner
 
 
 def whole_numbers(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
@@ -57,3 +67,15 @@ def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         expect(key not in found, f"{key[:40]!r}: it is there twice")
         found[key] = value
     return found
+
+
+def dictionaries(value: Any) -> Iterator[dict[str, Any]]:
+    """Every dictionary in a value of JSON."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            yield one
+            left += one.values()
+        elif isinstance(one, list):
+            left += one

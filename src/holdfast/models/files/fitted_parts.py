@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.files.checking import check_is_tree, expect, inside
+from holdfast.models.files.checking import check_is_tree, expect, inside, splits_of
 
 
 def check_fitted(model: Any) -> None:
     """Raise where a part of a model that was read from a file is not what compiled code takes it for."""
     for part in _parts(model):
         for kind in type(part).__mro__:
-            check = CHECKS.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
-            if check is not None:
+            needed, check = CHECKS.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}", ("", None))
+            if check is not None and (not needed or getattr(part, needed, None) is not None):  # else it is not fitted
                 check(part)
 
 
@@ -44,32 +44,25 @@ def _parts(model: Any) -> Iterator[Any]:
 def _check_tree(tree: Any) -> None:
     size = tree.node_count
     expect(0 < size <= tree.capacity, "the number of nodes")  # before its arrays are looked at
-    left, right = (getattr(tree, f"children_{side}").astype(np.int64) for side in ("left", "right"))
-    inner = left >= 0
-    expect(bool((inner == (right >= 0)).all()), "the children of nodes")
-    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
-    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    inner = splits_of(tree.children_left, tree.children_right, size)
     expect(inside(tree.feature[inner], 0, tree.n_features), "the column of a split")
 
 
 def _check_decision_tree(estimator: Any) -> None:
-    tree = getattr(estimator, "tree_", None)
-    if tree is not None:
-        expect(type(tree).__name__ == "Tree" and tree.n_features == estimator.n_features_in_, "the columns of a tree")
+    tree = estimator.tree_
+    expect(type(tree).__name__ == "Tree" and tree.n_features == estimator.n_features_in_, "the columns of a tree")
 
 
 def _check_forest(forest: Any) -> None:
     """Which asks its trees without looking at their columns again."""
-    for estimator in np.asarray(getattr(forest, "estimators_", []), dtype=object).reshape(-1):
+    for estimator in np.asarray(forest.estimators_, dtype=object).reshape(-1):
         expect(type(estimator).__name__ in TREES, "the trees of a forest")
         expect(estimator.tree_.n_features == forest.n_features_in_, "the columns of a tree")
 
 
 def _check_boosting(boosting: Any) -> None:
     _check_forest(boosting)
-    trees = getattr(boosting, "estimators_", None)
-    if trees is None:
-        return
+    trees = boosting.estimators_
     expect(isinstance(trees, np.ndarray) and trees.ndim == 2, "the trees of a boosted model")
     expect(trees.shape[1] == boosting.n_trees_per_iteration_, "the number of trees in a round")
     shapes = {estimator.tree_.value.shape[1:] for estimator in trees.reshape(-1)}
@@ -77,13 +70,10 @@ def _check_boosting(boosting: Any) -> None:
 
 
 def _check_histogram_boosting(boosting: Any) -> None:
-    rounds = getattr(boosting, "_predictors", None)
-    if rounds is None:
-        return
     categorical = np.asarray(boosting._bin_mapper.is_categorical_, dtype=bool)
     columns = boosting.n_features_in_
     expect(categorical.shape == (columns,) and boosting._n_features == columns, "the number of columns")
-    for predictor in [one for trees in rounds for one in trees]:
+    for predictor in [one for trees in boosting._predictors for one in trees]:
         expect(type(predictor).__name__ == "TreePredictor", "the trees of a boosted model")
         nodes = predictor.nodes
         inner = nodes["is_leaf"] == 0
@@ -108,9 +98,7 @@ def _check_neighbour_tree(tree: Any) -> None:
 
 
 def _check_neighbours(estimator: Any) -> None:
-    rows = getattr(estimator, "_fit_X", None)
-    if rows is None:
-        return
+    rows = estimator._fit_X
     expect(rows.ndim == 2 and rows.shape == (estimator.n_samples_fit_, estimator.n_features_in_), "the rows it keeps")
     tree = getattr(estimator, "_tree", None)
     expect(tree is None or tree.__getstate__()[0].shape == rows.shape, "the rows it keeps")
@@ -123,9 +111,7 @@ def _check_neighbours(estimator: Any) -> None:
 
 
 def _check_support_vectors(machine: Any) -> None:
-    counts = getattr(machine, "_n_support", None)
-    if counts is None:
-        return
+    counts = machine._n_support
     expect(not machine._sparse, "its support vectors: sparse ones are not read from a file")
     vectors, classes = machine.support_vectors_, len(counts)
     pairs = classes * (classes - 1) // 2
@@ -141,20 +127,13 @@ def _check_support_vectors(machine: Any) -> None:
 
 
 def _check_one_hot(encoder: Any) -> None:
-    counts = getattr(encoder, "_n_features_outs", None)
-    if counts is None:
-        return
+    counts = encoder._n_features_outs
     expect(list(counts) == list(encoder._compute_n_features_outs()) and min(counts) >= 0, "the number of columns")
     expect(len(counts) == len(encoder.categories_) == encoder.n_features_in_, "the number of columns")
     groups = getattr(encoder, "_default_to_infrequent_mappings", None) or []
     expect(not groups or len(groups) == len(counts), "the rare categories")
     for group, levels, count in zip(groups, encoder.categories_, counts, strict=False):
         expect(group is None or (len(group) == len(levels) and inside(group, 0, count + 1)), "the rare categories")
-
-
-def _check_sparse(matrix: Any) -> None:
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
 
 
 def _check_spline(spline: Any) -> None:
@@ -164,18 +143,19 @@ def _check_spline(spline: Any) -> None:
 
 
 TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
-CHECKS: dict[str, Callable[[Any], None]] = {
-    "sklearn.Tree": _check_tree,
-    "sklearn.BaseDecisionTree": _check_decision_tree,
-    "sklearn.BaseForest": _check_forest,
-    "sklearn.BaseGradientBoosting": _check_boosting,
-    "sklearn.BaseHistGradientBoosting": _check_histogram_boosting,
-    "sklearn.BinaryTree64": _check_neighbour_tree,
-    "sklearn.BinaryTree32": _check_neighbour_tree,
-    "sklearn.NeighborsBase": _check_neighbours,
-    "sklearn.BaseLibSVM": _check_support_vectors,
-    "sklearn.OneHotEncoder": _check_one_hot,
-    "scipy.sparray": _check_sparse,
-    "scipy.spmatrix": _check_sparse,
-    "scipy.BSpline": _check_spline,
+# class -> what it has when it is fitted, and what is checked then
+CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "sklearn.Tree": ("", _check_tree),
+    "sklearn.BaseDecisionTree": ("tree_", _check_decision_tree),
+    "sklearn.BaseForest": ("estimators_", _check_forest),
+    "sklearn.BaseGradientBoosting": ("estimators_", _check_boosting),
+    "sklearn.BaseHistGradientBoosting": ("_predictors", _check_histogram_boosting),
+    "sklearn.BinaryTree64": ("", _check_neighbour_tree),
+    "sklearn.BinaryTree32": ("", _check_neighbour_tree),
+    "sklearn.NeighborsBase": ("_fit_X", _check_neighbours),
+    "sklearn.BaseLibSVM": ("_n_support", _check_support_vectors),
+    "sklearn.OneHotEncoder": ("_n_features_outs", _check_one_hot),
+    "scipy.sparray": ("check_format", lambda matrix: matrix.check_format(full_check=True)),
+    "scipy.spmatrix": ("check_format", lambda matrix: matrix.check_format(full_check=True)),
+    "scipy.BSpline": ("", _check_spline),
 }

@@ -6,12 +6,12 @@ import json
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator
 from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from holdfast.models.files.checking import dictionaries
 from holdfast.models.files.untrusted import RefusedError, check_json, check_size, damaged
 
 CONFIG, WEIGHTS, METADATA = "config.json", "model.weights.h5", "metadata.json"
@@ -37,8 +37,9 @@ def read_keras(path: Path) -> Any:
     check_json(path, metadata)
     described = json.loads(config)
     described.pop("compile_config", None)  # how it was trained
-    for part in _described(described):
-        _check_known(path, part)
+    for part in dictionaries(described):
+        if "class_name" in part:  # what Keras is asked to make
+            _check_known(path, part)
     numbers = _check_weights(path, weights)
     import keras
 
@@ -52,18 +53,6 @@ def read_keras(path: Path) -> Any:
                 archive.writestr(name, contents)
         with warnings.catch_warnings(action="ignore"):  # that it was saved with an optimizer, which is left out
             return keras.saving.load_model(checked, compile=False, safe_mode=True)
-
-
-def _described(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object that a description asks Keras to make."""
-    if isinstance(value, dict):
-        if "class_name" in value:
-            yield value
-        for one in value.values():
-            yield from _described(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _described(one)
 
 
 def _check_known(path: Path, part: dict[str, Any]) -> None:

@@ -29,38 +29,29 @@ WORDS = {
 }
 LISTS = ("monotone_constraints", "categorical_feature")  # of whole numbers
 MOST = {"num_leaves": 131_072, "max_bin": 65_535, "num_class": 10_000}
-_LINE = re.compile(r"^\[(\w+): (.*)\]$")
+_LINE = re.compile(r"^\[(\w+): (.*)\]$", re.MULTILINE)
 
 
 def settings_in(text: str) -> dict[str, Any]:
     """Those that say how it was trained, as plain values. What names files or machines is left out, as is what is odd:
     the text may come from anywhere.
     """
-    _, _, written = text.partition("\nparameters:\n")
-    found: dict[str, Any] = {}
-    for line in written.partition("\nend of parameters")[0].splitlines():
-        match = _LINE.match(line)
-        value = None if match is None else _plain(match[1], match[2])
-        if match is not None and value is not None:
-            found[match[1]] = value
-    return found
+    written = text.partition("\nparameters:\n")[2].partition("\nend of parameters")[0]
+    values = {match[1]: _plain(match[1], match[2]) for match in _LINE.finditer(written)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _plain(name: str, written: str) -> Any:
     """The value of a parameter; None where it is none that is known, or none that could be."""
-    if name in WORDS:
-        return written if written in WORDS[name] else None
     if name in LISTS:
         parts = written.split(",")
         return [int(part) for part in parts] if all(re.fullmatch(r"-?\d{1,9}", part) for part in parts) else None
     if name not in (*WHOLE, *NUMBERS, *FLAGS):
-        return None
+        return written if written in WORDS.get(name, ()) else None
     try:
         value = float(written)
     except ValueError:
         return None
     if not math.isfinite(value) or value > MOST.get(name, 2**31):
         return None
-    if name in FLAGS:
-        return bool(value)
-    return int(value) if name in WHOLE else value
+    return bool(value) if name in FLAGS else int(value) if name in WHOLE else value

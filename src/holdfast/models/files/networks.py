@@ -31,8 +31,8 @@ class Layers:
 
     weights: tuple[Tensor, ...]  # (in, out) each
     biases: tuple[Tensor, ...]  # (out,) each
-    fingerprint: str | None  # of the training that made them, where the file says
-    retraining: Mapping[str, Any] | None  # what set that training apart, where the file says
+    fingerprint: str | None = None  # of the training that made them, where the file says
+    retraining: Mapping[str, Any] | None = None  # what set that training apart, where the file says
 
     def __call__(self, x: Tensor) -> Tensor:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -136,33 +136,25 @@ def read_layers(path: str | Path) -> Layers:
     path = Path(path)
     tensors, about = read_tensors(path)
     names = sorted({name.rpartition(".")[0] for name in tensors}, key=_by_numbers)
-    expected = {f"{name}.{part}" for name in names for part in ("weight", "bias")}
-    if set(tensors) != expected:
-        odd = sorted(set(tensors) ^ expected)
+    odd = sorted(set(tensors) ^ {f"{name}.{part}" for name in names for part in ("weight", "bias")})
+    if odd:
         raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
     if not names:
         raise _no_layers(path, "it holds no tensors")
-    if about is not None and about.get("network") != "perceptron":
+    said = about or {"network": "perceptron"}
+    if said.get("network") != "perceptron":
         raise _no_layers(path, "it holds the weights of a module")
     weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
     shapes = [tuple(weight.shape) for weight in weights]
-    if any(len(shape) != 2 or 0 in shape for shape in shapes) or any(
-        one[0] != other[1] for one, other in pairwise(shapes)
-    ):
+    if any(len(shape) != 2 or 0 in shape for shape in shapes) or any(a[0] != b[1] for a, b in pairwise(shapes)):
         raise _no_layers(path, f"their weights have the shapes {shapes}")
     for name, shape, bias in zip(names, shapes, biases, strict=True):
         if tuple(bias.shape) != shape[:1]:
-            raise _no_layers(
-                path, f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
-            )
+            told = f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
+            raise _no_layers(path, told)
     _check_numbers(path, tensors)
-    said = about or {}
-    return Layers(
-        tuple(weight.T.contiguous() for weight in weights),
-        tuple(biases),
-        said.get("fingerprint"),
-        _with_tuples(said.get("retraining")),
-    )
+    weights = [weight.T.contiguous() for weight in weights]
+    return Layers(tuple(weights), tuple(biases), said.get("fingerprint"), _with_tuples(said.get("retraining")))
 
 
 def _with_tuples(value: Any) -> Any:

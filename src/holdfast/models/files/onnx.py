@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.files.onnx_sizes import KNOWN, Weighing
+from holdfast.models.files.onnx_sizes import KNOWN, TooMuchError, Weighing, typed
 from holdfast.models.files.untrusted import RefusedError
 
 MOST_NODES = 50_000  # steps, once every function is written out where it is called
@@ -107,6 +107,9 @@ def _check_sizes(path: Path, model: Any) -> None:
     from onnx import inliner
 
     flat = inliner.inline_local_functions(model) if model.functions else model
-    reason = Weighing(flat.opset_import, flat.ir_version).too_much(flat.graph)
-    if reason:
-        raise RefusedError(f"{path}: {reason}; a model of tables does not need that. {INSTEAD}")
+    try:
+        Weighing(flat.opset_import, flat.ir_version).weigh(
+            flat.graph, {one.name: typed(one) for one in flat.graph.input}
+        )
+    except TooMuchError as error:
+        raise RefusedError(f"{path}: {error}; a model of tables does not need that. {INSTEAD}") from None

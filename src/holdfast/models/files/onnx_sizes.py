@@ -64,18 +64,10 @@ class Weighing:
     opsets: Any
     version: int  # of the format
 
-    def too_much(self, graph: Any) -> str | None:
-        """Why a graph asks for too much, or None."""
-        try:
-            self._weigh(graph, {one.name: _typed(one) for one in graph.input}, 0)
-        except _TooMuchError as error:
-            return str(error)
-        return None
-
-    def _weigh(self, graph: Any, given: Shapes, depth: int) -> tuple[int, int]:
-        """The values of a graph, and its work."""
+    def weigh(self, graph: Any, given: Shapes, depth: int = 0) -> tuple[int, int]:
+        """The values of a graph, and its work. Raises `TooMuchError` where it asks for more than a model of tables."""
         if depth > DEEPEST:
-            raise _TooMuchError("its loops are nested too deep")
+            raise TooMuchError("its loops are nested too deep")
         nodes, known = self._inferred(graph, given)
         counts = {name: _count(shape) for name, (_, shape) in known.items()}
         values = work = 0
@@ -89,22 +81,22 @@ class Weighing:
                 inner, repeated = self._weigh_loop(node, known, depth)
                 values, work = values + inner, work + repeated
             if values > MOST_VALUES or work > MOST_WORK:
-                raise _TooMuchError(f"the step {node.op_type} makes too many numbers of few")
+                raise TooMuchError(f"the step {node.op_type} makes too many numbers of few")
         return values, work
 
     def _weigh_loop(self, node: Any, known: Shapes, depth: int) -> tuple[int, int]:
         """One turn of a Scan, and its work as often as it turns. It goes along the first axis, or another one."""
         body = next(one.g for one in node.attribute if one.name == "body")
         scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
-        if any(name not in known for name in node.input) or len(body.input) != len(node.input):
-            raise _TooMuchError("nothing says how large a loop is")
-        sizes = [known[name] for name in node.input]
+        sizes = [known[name] for name in node.input if name in known]
+        if not len(sizes) == len(body.input) == len(node.input):
+            raise TooMuchError("nothing says how large a loop is")
         start = len(sizes) - scanned
         turns = max((size for _, shape in sizes[start:] for size in shape), default=1)
         inner = dict(known)
         for place, (declared, (kind, shape)) in enumerate(zip(body.input, sizes, strict=True)):
             inner[declared.name] = kind, shape if place < start else shape[1:]
-        values, work = self._weigh(body, inner, depth + 1)
+        values, work = self.weigh(body, inner, depth + 1)
         return values, work * turns
 
     def _inferred(self, graph: Any, given: Shapes) -> tuple[list[Any], Shapes]:
@@ -127,19 +119,19 @@ class Weighing:
         outside = {name: one for name, one in given.items() if name not in small} | large
         for name, (kind, shape) in outside.items():
             twin.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-        for tensor in _shapes_for_twins():
-            twin.initializer.append(tensor)
+        for name, sizes in ((FLAT, [-1]), (ONE_MORE, [0, 0, 1])):
+            twin.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(sizes)], sizes))
         model = onnx.ModelProto(ir_version=self.version, opset_import=self.opsets, graph=twin)
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-        found = {one.name: _typed(one) for one in inferred.value_info if _is_known(one)}
+        found = {one.name: typed(one) for one in inferred.value_info if _is_known(one)}
         return list(inferred.node), found | outside | small
 
 
-class _TooMuchError(Exception):
+class TooMuchError(Exception):
     pass
 
 
-def _typed(value: Any) -> tuple[int, Shape]:
+def typed(value: Any) -> tuple[int, Shape]:
     """The type and shape of an input; what it leaves open is a batch of rows."""
     tensor = value.type.tensor_type
     return tensor.elem_type or 1, tuple(size.dim_value or ROWS for size in tensor.shape.dim)
@@ -157,7 +149,7 @@ def _count(shape: Shape) -> int:
 
 def _bound(node: Any, inputs: list[int]) -> int:
     if node.op_type in MADE:
-        raise _TooMuchError(f"nothing says how many numbers the step {node.op_type} makes")
+        raise TooMuchError(f"nothing says how many numbers the step {node.op_type} makes")
     return math.prod(inputs) if node.op_type in WIDE else max(sum(inputs), 1)
 
 
@@ -173,13 +165,6 @@ def _work(node: Any, inputs: list[int], outputs: list[int], known: Shapes) -> in
 # ---- the twin of a step of ai.onnx.ml, for which there is no shape inference ----
 
 FLAT, ONE_MORE = "the shape of a row", "the shape of a column more"  # no converter gives such names
-
-
-def _shapes_for_twins() -> list[Any]:
-    from onnx import TensorProto, helper
-
-    shapes = {FLAT: [-1], ONE_MORE: [0, 0, 1]}
-    return [helper.make_tensor(name, TensorProto.INT64, [len(shape)], shape) for name, shape in shapes.items()]
 
 
 def _twins(node: Any) -> Iterator[Any]:

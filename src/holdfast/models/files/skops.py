@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, expect, inside
+from holdfast.models.files.checking import MOST_CLASSES, MOST_COLUMNS, dictionaries, expect, inside
 from holdfast.models.files.fitted_parts import check_fitted
 from holdfast.models.files.lightgbm import checked_lightgbm
-from holdfast.models.files.untrusted import LITTLE, MOST_TIMES, RefusedError, check_json, damaged
+from holdfast.models.files.untrusted import RefusedError, check_json, check_size, damaged
 from holdfast.models.files.xgboost import checked_xgboost
 
 SCHEMA, KNOWN = "schema.json", Path(__file__).with_name("known_types.json")
@@ -70,8 +70,9 @@ def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
         schema = json.loads(described)
         nodes = list(_nodes(schema))
         names = sorted({_known_name(path, node) for node in nodes})
-        files = {name: archive.read(name) for name in dict.fromkeys(_files(nodes))}
-    _check_weight(path, contents, files, nodes)
+        named = [node["file"] for node in nodes if "file" in node]
+        files = {name: archive.read(name) for name in dict.fromkeys(named)}
+    check_size(path, sum(len(files[name]) for name in named), len(contents))  # skops reads one as often as named
     for name, inner in files.items():
         _check_array(path, name, inner)
     for node in nodes:
@@ -82,16 +83,10 @@ def checked(path: Path, contents: bytes) -> tuple[bytes, list[str]]:
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     """Every part of a description. Each stands for itself: two with one number would be one to skops, whichever it saw
     first, so the numbers go."""
-    left = [schema]
-    while left:
-        value = left.pop()
-        if isinstance(value, dict):
-            value.pop("__id__", None)
-            if "__loader__" in value or "__class__" in value:
-                yield value
-            left += value.values()
-        elif isinstance(value, list):
-            left += value
+    for value in dictionaries(schema):
+        value.pop("__id__", None)
+        if "__loader__" in value or "__class__" in value:
+            yield value
 
 
 @cache
@@ -107,17 +102,6 @@ def _known_name(path: Path, node: Mapping[str, Any]) -> str:
     return name
 
 
-def _files(nodes: list[dict[str, Any]]) -> Iterator[str]:
-    yield from (node["file"] for node in nodes if "file" in node)
-
-
-def _check_weight(path: Path, contents: bytes, files: Mapping[str, bytes], nodes: list[dict[str, Any]]) -> None:
-    """skops reads a file as often as it is named."""
-    size = sum(len(files[name]) for name in _files(nodes))
-    if size > max(LITTLE, MOST_TIMES * len(contents)):
-        raise RefusedError(f"{path} has {len(contents)} bytes and would unpack to {size}; a model does not")
-
-
 def _check_array(path: Path, name: str, contents: bytes) -> None:
     """Raise where an array announces more numbers than it holds, or others than numbers and text."""
     try:
@@ -125,10 +109,11 @@ def _check_array(path: Path, name: str, contents: bytes) -> None:
             _check_npy(contents)
         elif name.endswith(".npz"):
             with zipfile.ZipFile(BytesIO(contents)) as archive:
-                if sum(part.file_size for part in archive.infolist()) > max(LITTLE, MOST_TIMES * len(contents)):
-                    raise ValueError("a sparse matrix unpacks without end")
+                check_size(path, sum(part.file_size for part in archive.infolist()), len(contents))
                 for part in archive.infolist():
                     _check_npy(archive.read(part))
+    except RefusedError:
+        raise
     except (ValueError, zipfile.BadZipFile, EOFError, SyntaxError) as error:
         raise damaged(path, error) from None
 
@@ -199,18 +184,12 @@ def _check_xgboost(path: Path, node: Mapping[str, Any], files: dict[str, bytes])
     """The booster inside, written anew by XGBoost itself from what was checked."""
     import xgboost
 
-    from holdfast.models.files.ubjson import from_ubjson, to_ubjson
-
     handle = node["content"]["content"].get("handle")
     if handle is None or (handle.get("__loader__") == "JsonNode" and _value(handle) is None):
         return
     if handle.get("__loader__") != "BytearrayNode":
         raise damaged(path, ValueError("its booster is no booster"))
-    try:
-        model = from_ubjson(files[handle["file"]])["Model"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(path, error) from None
-    booster = xgboost.Booster(model_file=checked_xgboost(path, to_ubjson(model)))
+    booster = xgboost.Booster(model_file=checked_xgboost(path, files[handle["file"]], within="Model"))
     files[handle["file"]] = bytes(booster.__getstate__()["handle"])
 
 

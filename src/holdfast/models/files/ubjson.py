@@ -1,8 +1,7 @@
-"""UBJSON, as XGBoost writes it: read without calling itself, and written anew."""
+"""UBJSON, as XGBoost writes it: read without calling itself."""
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from holdfast.models.files.untrusted import DEEPEST
 KINDS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"u": ">u2", b"l": ">i4", b"m": ">u4", b"L": ">i8", b"M": ">u8",
          b"d": ">f4", b"D": ">f8", b"C": "S1"}  # fmt: skip
 WORDS: dict[bytes, Any] = {b"Z": None, b"T": True, b"F": False}
-_MARKS = {np.dtype(kind).str: mark for mark, kind in KINDS.items()}
 COUNTS = (b"i", b"U", b"I", b"u", b"l", b"m", b"L", b"M")
 
 
@@ -97,36 +95,3 @@ class _Walk:
         if self.place > len(self.contents):
             raise ValueError(f"{size} bytes are announced where {len(self.contents) - start} are left")
         return self.contents[start : self.place]
-
-
-def to_ubjson(value: Any) -> bytes:
-    """What `from_ubjson` reads as this value."""
-    return b"".join(_parts(value))
-
-
-def _parts(value: Any) -> list[bytes]:
-    match value:
-        case dict():
-            return [b"{", *(part for key, one in value.items() for part in (_length_and(key), *_parts(one))), b"}"]
-        case list():
-            return [b"[#", _length(len(value)), *(part for one in value for part in _parts(one))]
-        case np.ndarray():
-            return [b"[$", _MARKS[value.dtype.str], b"#", _length(len(value)), value.tobytes()]
-        case str():
-            return [b"S", _length_and(value)]
-        case bool() | None:
-            return [{None: b"Z", True: b"T", False: b"F"}[value]]
-        case int():
-            return [_length(value)]
-        case float():
-            return [struct.pack(">cf", b"d", value)]  # XGBoost has no other
-    raise ValueError(f"no value of UBJSON is a {type(value).__name__}")
-
-
-def _length(number: int) -> bytes:
-    return b"L" + number.to_bytes(8, "big", signed=True)
-
-
-def _length_and(text: str) -> bytes:
-    contents = text.encode()
-    return _length(len(contents)) + contents

@@ -75,9 +75,9 @@ def check_archive(path: Path) -> None:
         raise damaged(path, error) from error
 
 
-def check_size(path: Path, size: int) -> None:
-    """Raise where a file unpacks to far more than it holds."""
-    held = path.stat().st_size
+def check_size(path: Path, size: int, held: int | None = None) -> None:
+    """Raise where a file, or a part of it that has ``held`` bytes, unpacks to far more than it holds."""
+    held = path.stat().st_size if held is None else held
     if size > MOST_BYTES or size > max(LITTLE, MOST_TIMES * held):
         raise RefusedError(f"{path} has {held} bytes and would unpack to {size}; a model does not: is it made to harm?")
 

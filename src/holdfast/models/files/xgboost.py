@@ -16,30 +16,32 @@ import numpy as np
 from holdfast.models.files.checking import (
     MOST_CLASSES,
     MOST_COLUMNS,
-    check_is_tree,
     expect,
     inside,
     rises,
+    splits_of,
     whole_numbers,
     without_repeats,
 )
-from holdfast.models.files.ubjson import from_ubjson, to_ubjson
+from holdfast.models.files.ubjson import from_ubjson
 from holdfast.models.files.untrusted import check_json, damaged
 
 MOST_CATEGORIES = 1 << 16  # XGBoost makes a table as long as the largest code
 PROBABILITIES = ("binary:logistic", "binary:logitraw", "reg:logistic")  # whose base_score is one
 
 
-def checked_xgboost(path: Path, contents: bytes) -> bytearray:
-    """The bytes of a model of XGBoost, written anew as UBJSON, if its trees are trees."""
+def checked_xgboost(path: Path, contents: bytes, within: str | None = None) -> bytearray:
+    """The bytes of a model of XGBoost, written anew as JSON, if its trees are trees; ``within`` names the part of the
+    file that is the model."""
     try:
         if contents[1:2] in (b'"', b" ", b"\n", b"\r", b"\t", b"}"):
             check_json(path, contents)
             model = json.loads(contents, object_pairs_hook=without_repeats)
         else:
             model = from_ubjson(contents)
+        model = model if within is None else model[within]
         check_learner(model["learner"])
-        return bytearray(to_ubjson(model))
+        return bytearray(json.dumps(model, ensure_ascii=False, default=np.ndarray.tolist).encode())
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
         raise damaged(path, error) from None
 
@@ -86,10 +88,7 @@ def _check_tree(tree: Any, columns: int, classes: int) -> None:
         expect(len(tree[name]) == size, f"the length of {name}")
     for name in ("split_conditions", "base_weights"):
         expect(len(tree[name]) in (size, size * leaf), f"the length of {name}")
-    inner = left >= 0
-    expect(len(left) == len(right) == size and bool((inner == (right >= 0)).all()), "the children of nodes")
-    expect(bool((left[~inner] == -1).all() and (right[~inner] == -1).all()), "the children of leaves")
-    check_is_tree(np.concatenate([left[inner], right[inner]]), size)
+    inner = splits_of(left, right, size)
     parents, nodes = whole_numbers(tree["parents"]), np.flatnonzero(inner)
     expect(bool((parents[left[inner]] == nodes).all() and (parents[right[inner]] == nodes).all()), "the parents")
     expect(parents[0] in (-1, 2**31 - 1), "the parents")

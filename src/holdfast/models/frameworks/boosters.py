@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,12 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
-from holdfast.models.adapters.input_spec import InputSpec, one_hot_input, table_input
-from holdfast.models.adapters.output_spec import OutputSpec
-from holdfast.models.adapters.seen import columns_of, is_of_encoded_rows, names_in_schema, width_of
+from holdfast.models.adapters.input_spec import InputSpec
+from holdfast.models.adapters.output_spec import OutputSpec, matched_classes
+from holdfast.models.adapters.seen import columns_of, width_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
-from holdfast.models.trees.reading import ensemble_of_model, places_of
+from holdfast.models.frameworks.estimators import by_position, inputs_of
+from holdfast.models.trees.reading import ensemble_of_model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import some
 
@@ -34,17 +34,17 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
             f"this {name} tells {max(2, outputs)} classes apart, the schema has {len(classes)} ({list(classes)}); list "
             "the classes that it was trained on in the schema"
         )
-    places = tuple(places_of(how.classes, encoding))
+    _, places, _ = matched_classes(range(len(classes)) if how.classes is None else how.classes, classes, name)
     output = OutputSpec("logits", tuple(range(len(places))), places, scale=scale)
-    given = _input(model, encoding, None if how.takes is None else how.takes == "encoded")
+    given = _input(model, encoding, how, name)
     return Adapter(model, encoding, name, way, call_of(model, way), given, output)
 
 
 def helped(adapter: Adapter) -> Deployed:
     """The booster with its trees, where they can be read."""
     ensemble = ensemble_of_model(adapter)
-    way = "searched as a black box" if ensemble is None else f"searched as {len(ensemble.roots)} trees"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}, {way}", ensemble=ensemble)
+    trees = "a black box" if ensemble is None else f"{len(ensemble.roots)} trees"
+    return Deployed.of(adapter, f", searched as {trees}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:
@@ -77,40 +77,27 @@ def _xgboost(model: Any) -> tuple[str, int, float]:
 
 
 def _lightgbm(model: Any) -> tuple[str, int, float]:
-    objective, settings = lightgbm_trees.objective_of(model.dump_model(num_iteration=1))
+    objective, scale = lightgbm_trees.objective_of(model)
     if objective not in lightgbm_trees.OBJECTIVES:
         raise ValueError(
             f"this lightgbm.Booster has the objective {objective!r}, of which the classes are not known; expected "
             "binary, cross_entropy or multiclass. A function from a table to probabilities can be asked instead"
         )
     outputs = model.num_model_per_iteration()
-    return "raw scores", outputs, float(settings.get("sigmoid", 1)) if outputs == 1 else 1.0
+    return "raw scores", outputs, scale
 
 
-def _input(booster: Any, encoding: Encoding, encoded: bool | None) -> InputSpec:
-    """The columns that it was trained on, in their order; ``encoded`` says of which rows where they do not."""
-    names = columns_of(booster)
-    if encoded is None:
-        encoded = is_of_encoded_rows(booster, names, encoding)
-    if encoded:
-        return table_input(encoding, "encoded", "frame" if names == list(encoding.columns) else "array")
-    order = None if names is None else names_in_schema(names, encoding)
-    if order is not None:
-        return table_input(encoding, "table", "frame", order, categories=True)
-    hot = None if names is None else one_hot_input(encoding, names, categories=True)
-    if hot is None:
-        _check_width(booster, names, encoding)
-    return hot or table_input(encoding, "table", "array")
-
-
-def _check_width(booster: Any, names: Sequence[str] | None, encoding: Encoding) -> None:
-    """Raise where a booster has more or fewer columns than the table: then none can be given by position."""
-    width, features = width_of(booster), encoding.schema.names
-    if width is None or width == len(features):
-        return
-    unknown = [name for name in names or () if name not in features]
-    raise ValueError(
-        f"the booster was trained on {width} columns, of which the schema does not have {some(unknown)}; the schema "
-        f"has {len(features)} features, {some(features)}. Train it on the table's columns (text as categories), or on "
-        "columns that are one-hot by name, such as pandas.get_dummies makes: 'housing_own'"
-    )
+def _input(booster: Any, encoding: Encoding, how: How, name: str) -> InputSpec:
+    """The columns that it was trained on, in their order; by position where their names are others."""
+    features, names, width = encoding.schema.names, columns_of(booster), width_of(booster)
+    try:
+        return next(inputs_of(booster, encoding, how, name))
+    except ValueError as error:
+        if width in (len(features), encoding.width):
+            return next(by_position(width, encoding, how, name))
+        unknown = [one for one in names or () if one not in features]
+        raise ValueError(
+            f"the booster was trained on {width} columns, of which the schema does not have {some(unknown)}; the "
+            f"schema has {len(features)} features, {some(features)}. Train it on the table's columns (text as "
+            "categories), or on columns that are one-hot by name, such as pandas.get_dummies makes: 'housing_own'"
+        ) from error

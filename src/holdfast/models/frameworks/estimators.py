@@ -22,7 +22,7 @@ from holdfast.models.adapters.output_spec import (
     matched_classes,
 )
 from holdfast.models.adapters.probing import sample, shuffled_apart
-from holdfast.models.adapters.seen import held, names_in_schema, takes_categories
+from holdfast.models.adapters.seen import columns_of, held, names_in_schema, takes_categories, width_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.translation import exact_of
 from holdfast.models.suspicions import check_order
@@ -81,13 +81,12 @@ def first_that_answers(
 
 def helped(adapter: Adapter) -> Deployed:
     """The model with whatever helps a search."""
-    about = f"{adapter.name}, {adapter}"
     exact = exact_of(adapter)
     if exact is not None:
-        return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; searched by its gradient", exact=exact)
+        return Deployed.of(adapter, "; searched by its gradient", exact=exact)
     ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
     told = "a black box" if ensemble is None else f"searched as {ensemble}"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{about}; {told}", ensemble=ensemble)
+    return Deployed.of(adapter, f"; {told}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:
@@ -110,11 +109,16 @@ def name_of(model: Any) -> str:
 
 def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What the model may be given, the likeliest first."""
-    names, count = _names(model), held(model, "n_features_in_")
-    features, width = len(encoding.schema.names), encoding.width
+    names = _names(model)
     if names is not None:
         yield _named(names, encoding, how, name, takes_categories(model))
-        return
+    else:
+        yield from by_position(width_of(model), encoding, how, name)
+
+
+def by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
+    """What a model of so many columns without names may be given."""
+    features, width = len(encoding.schema.names), encoding.width
     fits = [takes for takes, wide in (("table", features), ("encoded", width)) if count in (None, wide)]
     if how.takes is not None:
         fits = [how.takes]
@@ -158,10 +162,8 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
 
 def _names(model: Any) -> tuple[str, ...] | None:
     """The columns that it was fitted to; None where it knows of none."""
-    names = held(model, "feature_names_in_")
-    if names is None or not len(names) or all(_NUMBERED.fullmatch(str(column)) for column in names):
-        return None
-    return tuple(str(column) for column in names)
+    names = columns_of(model)
+    return None if not names or all(map(_NUMBERED.fullmatch, names)) else tuple(names)
 
 
 # ---- what it answers ----
@@ -170,27 +172,22 @@ def _names(model: Any) -> tuple[str, ...] | None:
 def _answering(model: Any, encoding: Encoding, how: How, name: str, given: InputSpec, table: pd.DataFrame) -> Adapter:
     """The first of its methods that answers, and whether `predict` agrees with it."""
     classes = _classes(model, encoding, how, name)
-    if how.outputs is not None:
-        if not hasattr(model, ASKED[how.outputs]):
-            raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
-        way = ASKED[how.outputs]
-        adapter = Adapter(model, encoding, name, way, call_of(model, way), given, OutputSpec(how.outputs, *classes))
-        adapter.scores(table)
-        return adapter
+    if how.outputs is not None and not hasattr(model, ASKED[how.outputs]):
+        raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
     failures = []
     for outputs, way in ASKED.items():
-        if not hasattr(model, way):
+        if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
-        output = OutputSpec(outputs, *classes, settles=outputs != "labels" and hasattr(model, "predict"))
+        settles = how.outputs is None and outputs != "labels" and hasattr(model, "predict")
+        output = OutputSpec(outputs, *classes, settles=settles)
         try:
             adapter = _matched(Adapter(model, encoding, name, way, call_of(model, way), given, output), table)
             adapter(table)
+            return adapter
         except ValueError as error:
             failures.append(error)
             if not isinstance(error.__cause__, (NotImplementedError, AttributeError)):
                 break
-            continue
-        return adapter
     raise failures[0]
 
 
@@ -200,34 +197,31 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
         return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    given = adapter.rows(table)
+    given, last = adapter.rows(table), held(adapter.own, "_final_estimator")
+    final = adapter.own if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
-    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(adapter.own):
+    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(final):
         adapter = replace(adapter, output=replace(adapter.output, pairs=True))
         logits = adapter.scored(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
-    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(adapter.own):
+    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
     return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
 
 
-def _is_pairwise(model: Any) -> bool:
+def _is_pairwise(final: Any) -> bool:
     """Whether a decision function of three numbers is of three pairs rather than of three classes."""
-    final = held(model, "_final_estimator")
-    return bool(held(model if final is None else final, "decision_function_shape") == "ovo")
+    return bool(held(final, "decision_function_shape") == "ovo")
 
 
-def _two_minds(model: Any) -> bool:
+def _two_minds(final: Any) -> bool:
     """Whether its scores come from elsewhere than its classes: those of a support vector machine, whose classes are
     what most pairs vote for, and whose probabilities come from a calibration.
     """
-    final = held(model, "_final_estimator")
-    own = model if final is None else final
-    if type(own).__name__ not in ("SVC", "NuSVC"):
-        return False
-    return len(own.classes_) > 2 or bool(own.probability is True)
+    of_pairs = type(final).__name__ in ("SVC", "NuSVC")
+    return of_pairs and (len(final.classes_) > 2 or bool(final.probability is True))
 
 
 def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:
@@ -269,12 +263,10 @@ def _check_kind(model: Any, name: str) -> None:
             "pass a classifier, or a function that gives the label of each row, such as lambda table: "
             "model.predict(table) > 100"
         )
-    try:
-        from sklearn.base import BaseEstimator
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
-    except ImportError:
-        return
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     if isinstance(model, BaseEstimator):
         try:
             check_is_fitted(model)

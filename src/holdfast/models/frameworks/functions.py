@@ -39,7 +39,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> Deployed:
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}; a black box")
+    return Deployed.of(adapter, "; a black box")
 
 
 def call_of(model: Any, way: str = "function") -> Call:

@@ -1,7 +1,8 @@
-"""LightGBM's trees, read off the dictionary that it dumps."""
+"""LightGBM's trees, read off the text that it saves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 
 from holdfast.models.adapters.seen import is_of, numbers
 from holdfast.models.trees.ensemble import Floats
-from holdfast.models.trees.grown import Grown, UnreadableError, joined
+from holdfast.models.trees.grown import Grown, UnreadableError, bits_of, joined, of_output
 
 OBJECTIVES = ("binary", "cross_entropy", "multiclass")  # of which the classes are known
 ALMOST_ZERO = float(np.float32(1e-35))  # LightGBM's rows keep no number as small
@@ -25,87 +26,70 @@ def is_booster(model: Any) -> bool:
     return is_of(model, "lightgbm", "Booster")
 
 
-def objective_of(dumped: Any) -> tuple[str, dict[str, str]]:
-    """Its name and its settings, which LightGBM writes as one text: "binary sigmoid:1"."""
-    name, *settings = dumped.get("objective", "custom").split()
-    return name, dict(setting.split(":", 1) for setting in settings if ":" in setting)
+def objective_of(booster: Any) -> tuple[str, float]:
+    """Its name, and what its scores are multiplied by; LightGBM writes both as one text: "binary sigmoid:1"."""
+    head = next(_blocks(booster.model_to_string(num_iteration=1)))
+    name, *settings = head.get("objective", "custom").split()
+    scales = [float(setting.removeprefix("sigmoid:")) for setting in settings if setting.startswith("sigmoid:")]
+    return name, next(iter(scales), 1.0)
 
 
 def grown_of(final: Any) -> Grown:
     """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
     booster = final if is_booster(final) else final.booster_
-    dumped = booster.dump_model()
-    objective, settings = objective_of(dumped)
+    objective, scale = objective_of(booster)
     if objective not in OBJECTIVES:
         raise UnreadableError(f"its objective is {objective}")
-    outputs = dumped["num_tree_per_iteration"]
-    scale = float(settings.get("sigmoid", 1))
-    if dumped["average_output"]:
-        scale /= len(dumped["tree_info"]) // outputs
-    trees = [
-        _tree(tree["tree_structure"], scale, place % outputs, outputs) for place, tree in enumerate(dumped["tree_info"])
-    ]
-    zeros = {
-        node["split_feature"]
-        for tree in dumped["tree_info"]
-        for node, _ in _flat(tree["tree_structure"])
-        if node.get("missing_type") == "Zero"
-    }
+    head, *written = (block for block in _blocks(booster.model_to_string()) if "version" in block or "Tree" in block)
+    outputs = int(head["num_tree_per_iteration"])
+    if "average_output" in head:
+        scale /= len(written) // outputs
+    trees, zeros = [], set()
+    for place, tree in enumerate(written):
+        made, as_zero = _tree(tree, scale, place % outputs, outputs)
+        trees.append(made)
+        zeros |= as_zero
     seen = partial(_numbers, categories=booster.pandas_categorical, zeros=sorted(zeros))
     return replace(joined(trees, np.zeros(outputs)), numbers=seen)
 
 
-def _tree(root: Any, scale: float, output: int, outputs: int) -> Grown:
-    nodes = _flat(root)
-    count = len(nodes)
-    value = np.zeros((count, outputs))
-    sets = {}
-    column, threshold, left, right = np.full(count, -1), np.zeros(count), np.zeros(count, int), np.zeros(count, int)
-    missing_left = np.zeros(count, dtype=bool)
-    for place, (node, children) in enumerate(nodes):
-        if children is None:
-            if node.get("leaf_coeff"):
-                raise UnreadableError("its leaves are linear models")
-            value[place, output] = node["leaf_value"] * scale
-            continue
-        column[place], (left[place], right[place]) = node["split_feature"], children
-        if node["decision_type"] == "==":
-            sets[place] = np.array(str(node["threshold"]).split("||"), dtype=np.int64)
-            continue  # a missing category goes right
-        threshold[place] = float(node["threshold"])
-        missing_left[place] = _missing_left(node)
-    return Grown(
-        column=column,
-        threshold=threshold,
-        missing_left=missing_left,
-        left=left,
-        right=right,
-        value=value,
-        roots=np.zeros(1, dtype=np.int64),
-        base=np.zeros(outputs),
-        link="logit",
-        below=np.less_equal,
-        sets=sets,
+def _blocks(text: str) -> Iterator[dict[str, str]]:
+    """The head, every tree, and what comes after them."""
+    for block in text.split("\n\n"):
+        yield {name: value for name, _, value in (line.partition("=") for line in block.split("\n"))}
+
+
+def _tree(written: dict[str, str], scale: float, output: int, outputs: int) -> tuple[Grown, set[int]]:
+    """A tree, its leaves after its splits; and the columns whose 0 is a missing value to it."""
+    if written.get("is_linear", "0") != "0":
+        raise UnreadableError("its leaves are linear models")
+
+    def of(name: str, kind: type = np.int64) -> Any:
+        return np.array(written.get(name, "").split(), dtype=kind)
+
+    leaves, split, threshold, how = (
+        of("leaf_value", float),
+        of("split_feature"),
+        of("threshold", float),
+        of("decision_type"),
     )
-
-
-def _missing_left(node: Any) -> bool:
-    if node["missing_type"] == "None":  # NaN is read as 0
-        return bool(float(node["threshold"]) >= 0)
-    return bool(node["default_left"])
-
-
-def _flat(root: Any) -> list[tuple[Any, tuple[int, int] | None]]:
-    """Nodes of nested dictionaries in a list, each with the places of its children."""
-    nodes: list[tuple[Any, tuple[int, int] | None]] = [(root, None)]
-    place = 0
-    while place < len(nodes):
-        node = nodes[place][0]
-        if "left_child" in node:
-            nodes[place] = node, (len(nodes), len(nodes) + 1)
-            nodes += [(node["left_child"], None), (node["right_child"], None)]
-        place += 1
-    return nodes
+    count = len(split)
+    children = [np.where(side < 0, count + ~side, side) for side in (of("left_child"), of("right_child"))]
+    by_category, default_left, missing = how & 1 == 1, how & 2 == 2, how >> 2 & 3  # 0: none, 1: zero, 2: NaN
+    ends, words = of("cat_boundaries"), of("cat_threshold", np.uint32)
+    known = {node: int(threshold[node]) for node in np.flatnonzero(by_category).tolist()}
+    tree = Grown.of(
+        inner=np.arange(count + len(leaves)) < count,
+        column=split,
+        threshold=np.where(by_category, 0, threshold),
+        # Where nothing may be missing, NaN is read as 0; a missing category goes right.
+        missing_left=~by_category & np.where(missing == 0, threshold >= 0, default_left),
+        left=children[0],
+        right=children[1],
+        value=of_output(np.append(np.zeros(count), leaves * scale), output, outputs),
+        sets={node: bits_of(words[ends[place] : ends[place + 1]]) for node, place in known.items()},
+    )
+    return tree, set(split[missing == 1].tolist())
 
 
 def _numbers(rows: Any, categories: list[list[Any]] | None, zeros: list[int]) -> Floats:
@@ -123,9 +107,6 @@ def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:
     if columns and categories:
         pairs = zip(columns, categories, strict=True)
         rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
-    kinds = [np.dtype(np.int8) if name in columns else _kind(rows[name].dtype) for name in rows]
+    own = {name: np.int8 if name in columns else rows[name].dtype for name in rows}
+    kinds = [kind if isinstance(kind, (np.dtype, type)) else np.float64 for kind in own.values()]
     return numbers(rows).astype(np.result_type(np.float32, *kinds)).astype(np.float64)
-
-
-def _kind(dtype: Any) -> np.dtype[Any]:
-    return dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64)

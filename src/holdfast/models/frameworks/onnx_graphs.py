@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.adapters.adapter import Adapter
-from holdfast.models.frameworks.torch_modules import agrees
-from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.adapters.probing import SAME
+from holdfast.models.trees.grown import Grown, UnreadableError
 
 LOG = logging.getLogger(__name__)
 Attributes = Mapping[str, Any]
@@ -27,36 +27,26 @@ def translated(graph: Any, given: str, output: str) -> nn.Module | None:
     from onnx import helper, numpy_helper
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.graph.initializer}
-    makers = {name: node for node in graph.graph.node for name in node.output}
     steps: list[tuple[Step, Attributes, list[str], str]] = []
-    wanted, known = [output], {given, *constants}
-    while wanted:  # the steps that a value needs come before it
-        name = wanted[-1]
-        node = makers.get(name)
-        if name in known:
-            wanted.pop()
-            continue
-        if node is None or len(wanted) > len(makers) + 1:
-            return None
-        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        if node.op_type == "Constant" and "value" in attributes:
-            constants[name] = numpy_helper.to_array(attributes["value"])
-            known.add(name)
-            continue
-        missing = [one for one in node.input if one and one not in known]
-        if missing:
-            wanted += missing
-            continue
-        place = list(node.output).index(name)
-        if (node.op_type, place) not in STEPS:
-            LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
-            return None
-        steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
-        known.add(name)
-    return _Steps(steps, constants, given, output).eval()
+    wanted, made = {output}, {given, ""}
+    for node in reversed(graph.graph.node):  # which lie in the order in which they can be run
+        for place, name in enumerate(node.output):
+            if name not in wanted:
+                continue
+            attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+            if node.op_type == "Constant" and "value" in attributes:
+                constants[name] = numpy_helper.to_array(attributes["value"])
+                continue
+            if (node.op_type, place) not in STEPS:
+                LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
+                return None
+            steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
+            wanted |= set(node.input)
+            made.add(name)
+    return None if wanted - made - constants.keys() else Steps(steps[::-1], constants, given, output).eval()
 
 
-class _Steps(nn.Module):
+class Steps(nn.Module):
     """A graph, run step by step."""
 
     def __init__(
@@ -109,14 +99,9 @@ def _batch_normalization(
 def _linear_classifier(how: Attributes, x: Tensor) -> Tensor:
     intercepts = torch.tensor(how["intercepts"]).to(x)
     scores = x @ torch.tensor(how["coefficients"]).to(x).reshape(len(intercepts), -1).T + intercepts
-    match how.get("post_transform", b"NONE"):
-        case b"NONE":
-            return scores
-        case b"LOGISTIC":
-            return torch.sigmoid(scores)
-        case b"SOFTMAX":
-            return torch.softmax(scores, 1)
-    raise ValueError("its last step is not known")
+    last: dict[bytes, Callable[[Tensor], Tensor]]
+    last = {b"LOGISTIC": torch.sigmoid, b"SOFTMAX": lambda z: torch.softmax(z, 1), b"NONE": lambda z: z}
+    return last[how.get("post_transform", b"NONE")](scores)
 
 
 def _normalizer(how: Attributes, x: Tensor) -> Tensor:
@@ -144,6 +129,7 @@ STEPS: dict[tuple[str, int], Step] = {
     ("Dropout", 0): lambda how, x, *rest: x,
     ("Elu", 0): lambda how, x: nn.functional.elu(x, how.get("alpha", 1.0)),
     ("Flatten", 0): _flatten,
+    ("Gelu", 0): lambda how, x: nn.functional.gelu(x, approximate=how.get("approximate", b"none").decode()),
     ("Gemm", 0): _gemm,
     ("Identity", 0): lambda how, x: x,
     ("LeakyRelu", 0): lambda how, x: nn.functional.leaky_relu(x, how.get("alpha", 0.01)),
@@ -160,7 +146,9 @@ STEPS: dict[tuple[str, int], Step] = {
     ("Sigmoid", 0): lambda how, x: torch.sigmoid(x),
     ("Softmax", 0): lambda how, x: torch.softmax(x, how.get("axis", -1)),
     ("Softplus", 0): lambda how, x: nn.functional.softplus(x),
+    ("Softsign", 0): lambda how, x: nn.functional.softsign(x),
     ("Sub", 0): lambda how, a, b: a - b,
+    ("Swish", 0): lambda how, x: x * torch.sigmoid(how.get("alpha", 1.0) * x),
     ("Tanh", 0): lambda how, x: x.tanh(),
 }
 
@@ -188,23 +176,9 @@ def prefix(graph: Any, name: str) -> Any:
     return part
 
 
-def ensemble_of_node(node: Any, see: Callable[[Any], Any], adapter: Adapter) -> Ensemble | None:
-    """The trees of a node that sees ``see(table)``, if they say what the model says."""
-    from holdfast.models.trees.grown import ensemble_of
-
-    try:
-        ensemble = ensemble_of(_grown(node, list(adapter.output.places)), see, adapter.encoding)
-        same = agrees(ensemble, adapter, adapter.encoding)
-    except Exception as error:  # somebody's graph: whatever it holds, it can still be asked
-        LOG.info("the ONNX model is searched as a black box: %s", error)
-        return None
-    return ensemble if same else None
-
-
-def _grown(node: Any, order: list[int]) -> Any:
+def trees_of(node: Any) -> Grown:
+    """The trees of a node; outputs are in the order of its classes."""
     from onnx import helper
-
-    from holdfast.models.trees.grown import Grown, UnreadableError
 
     how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     modes = set(how["nodes_modes"]) - {b"LEAF"}
@@ -212,40 +186,31 @@ def _grown(node: Any, order: list[int]) -> Any:
     if len(modes) > 1 or not modes <= set(MODES) or transform not in (b"NONE", b"LOGISTIC", b"SOFTMAX"):
         raise UnreadableError(f"its nodes are {modes}, its last step {transform!r}")
     below = MODES[next(iter(modes), b"BRANCH_LEQ")]
-    trees, nodes = np.array(how["nodes_treeids"]), np.array(how["nodes_nodeids"])
-    place = {pair: number for number, pair in enumerate(zip(trees.tolist(), nodes.tolist(), strict=True))}
     inner = np.array([mode != b"LEAF" for mode in how["nodes_modes"]])
-
-    def children(name: str) -> NDArray[np.int64]:
-        own = zip(trees.tolist(), how[name], inner.tolist(), strict=True)
-        return np.array([place[tree, child] if is_inner else 0 for tree, child, is_inner in own], dtype=np.int64)
-
+    trees = how["nodes_treeids"]
+    place = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
+    left, right = (
+        [place[tree, child] if is_inner else 0 for tree, child, is_inner in zip(trees, how[name], inner, strict=True)]
+        for name in ("nodes_truenodeids", "nodes_falsenodeids")
+    )
     classes = len(how.get("classlabels_strings", [])) or len(how.get("classlabels_int64s", []))
-    ids = np.array(how["class_ids"])
-    single = classes == 2 and len(np.unique(ids)) == 1
-    outputs = 1 if single else classes
-    value = np.zeros((len(trees), outputs))
+    single = classes == 2 and len(set(how["class_ids"])) == 1
+    value = np.zeros((len(trees), 1 if single else classes))
     leaves = [place[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
-    for leaf, output, weight in zip(leaves, ids.tolist(), how["class_weights"], strict=True):
-        value[leaf, 0 if single else output] += weight
-    base = np.zeros(outputs)
-    given = np.array(how.get("base_values", ()), dtype=np.float64)
-    base[: len(given)] = given[:outputs]
-    tracks = np.array(how.get("nodes_missing_value_tracks_true") or np.zeros(len(trees)), dtype=bool)
-    if single and order != [0, 1]:
-        value, base = -value, (1.0 if transform == b"NONE" else 0.0) - base
-    elif not single:
-        value, base = value[:, order], base[order]
-    roots = [place[tree, nodes[trees == tree][0].item()] for tree in dict.fromkeys(trees.tolist())]
-    return Grown(
-        column=np.where(inner, how["nodes_featureids"], -1).astype(np.int64),
-        threshold=np.array(how["nodes_values"], dtype=np.float64),
-        missing_left=tracks,
-        left=children("nodes_truenodeids"),
-        right=children("nodes_falsenodeids"),
-        value=value,
-        roots=np.array(roots, dtype=np.int64),
-        base=base,
+    np.add.at(value, (leaves, 0 if single else how["class_ids"]), how["class_weights"])
+    base = np.zeros(value.shape[1])
+    given = how.get("base_values", ())[: len(base)]
+    base[: len(given)] = given
+    made = Grown.of(
+        inner,
+        how["nodes_featureids"],
+        how["nodes_values"],
+        how.get("nodes_missing_value_tracks_true") or np.zeros(len(trees)),
+        left,
+        right,
+        value,
         link="probability" if transform == b"NONE" else "logit",
         below=lambda numbers, thresholds: below(numbers.astype(np.float32), thresholds.astype(np.float32)),
+        rounding=SAME,
     )
+    return replace(made, roots=np.unique(trees, return_index=True)[1], base=base)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
+from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
+from holdfast.models.adapters.seen import See, is_of
 from holdfast.models.deployed import Deployed
-from holdfast.models.frameworks.onnx_graphs import ensemble_of_node, prefix, translated, tree_node
+from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
 from holdfast.models.frameworks.torch_modules import Network, with_translation
+from holdfast.models.trees.grown import Grown
+from holdfast.models.trees.reading import checked_ensemble
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {
@@ -29,9 +31,7 @@ LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
 def knows(model: Any) -> bool:
-    onnx, runtime = sys.modules.get("onnx"), sys.modules.get("onnxruntime")
-    is_graph = onnx is not None and isinstance(model, onnx.ModelProto)
-    return is_graph or (runtime is not None and isinstance(model, runtime.InferenceSession))
+    return is_of(model, "onnx", "ModelProto") or is_of(model, "onnxruntime", "InferenceSession")
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -39,28 +39,22 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     how = _in_their_order(own, encoding, how)
     if own.takes_table(encoding):
         how = replace(how, takes="table")
-    return _network(model, own).adapter(encoding, how, "ONNX model")
+    return network_of(model, own).adapter(encoding, how, "ONNX model")
 
 
 def helped(adapter: Adapter) -> Deployed:
     own = _opened(adapter.own)
     read = with_translation(adapter, own.in_torch())
-    ensemble = None if read.exact is not None else _trees(own, adapter)
-    if ensemble is None:
-        return read
-    return replace(read, about=f"ONNX model, {adapter}; searched as {ensemble}", ensemble=ensemble)
+    ensemble = None if read.exact is not None else checked_ensemble(adapter, lambda: _trees(own, adapter))
+    return read if ensemble is None else Deployed.of(adapter, f"; searched as {ensemble}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:
     return _opened(model).call
 
 
-def others(adapter: Adapter, how: How) -> dict[str, Ask]:
-    own = _opened(adapter.own)
-    return {} if own.takes_table(adapter.encoding) else _network(adapter.own, own).fed_otherwise(adapter, how)
-
-
-def _network(model: Any, own: Opened) -> Network:
+def network_of(model: Any, opened: Opened | None = None) -> Network:
+    own = _opened(model) if opened is None else opened
     return Network(model, "onnx", own.call, own.like, own.in_torch())
 
 
@@ -93,7 +87,7 @@ class Opened:
     def takes_table(self, encoding: Encoding) -> bool:
         """Whether it takes columns by their names, or text, rather than a matrix of numbers."""
         names = {one.name for one in self.inputs}
-        if len(names) == 1 and self.inputs[0].type in NUMBERS and not self._is_column(encoding):
+        if len(names) == 1 and self.inputs[0].type in NUMBERS and not names <= set(encoding.schema.names):
             return False
         unknown = sorted(names - set(encoding.schema.names))
         if unknown and len(names) > 1:
@@ -103,11 +97,8 @@ class Opened:
             )
         return True
 
-    def _is_column(self, encoding: Encoding) -> bool:
-        return self.inputs[0].name in encoding.schema.names
-
-    def call(self, given: Any, output: str | None = None) -> NDArray[Any]:
-        answer: NDArray[Any] = self.session.run([output or self.output], self.fed(given))[0]
+    def call(self, given: Any) -> NDArray[Any]:
+        answer: NDArray[Any] = self.session.run([self.output], self.fed(given))[0]
         return answer
 
     def fed(self, given: Any) -> dict[str, Any]:
@@ -202,8 +193,8 @@ def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
     return replace(how, classes=tuple(classes[places.index(place)] for place in range(len(classes))))
 
 
-def _trees(own: Opened, adapter: Adapter) -> Any:
-    """The trees of the graph, whatever steps lie before them; None where there are none, or they say otherwise."""
+def _trees(own: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
+    """The trees of the graph and what they see, whatever steps lie before them; None where there are none."""
     node = None if own.graph is None else tree_node(own.graph)
     if node is None:
         return None
@@ -214,4 +205,4 @@ def _trees(own: Opened, adapter: Adapter) -> Any:
         rows = own.fed(adapter.rows(table))
         return next(iter(rows.values())) if session is None else session.run([node.input[0]], rows)[0]
 
-    return ensemble_of_node(node, see, adapter)
+    return see, trees_of(node)

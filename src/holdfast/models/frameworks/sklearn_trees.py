@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from holdfast.models.adapters.seen import is_of
-from holdfast.models.trees.cuts import Bools, Ints
 from holdfast.models.trees.ensemble import Floats, Link
-from holdfast.models.trees.grown import Grown, UnreadableError, joined
+from holdfast.models.trees.grown import Grown, UnreadableError, bits_of, joined, of_output
 
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")
@@ -70,68 +71,32 @@ def _boosted(final: Any) -> Grown:
     trees = []
     for row in final.estimators_:
         for place, member in enumerate(row):
-            value = np.zeros((member.tree_.node_count, len(row)))
-            value[:, place] = member.tree_.value[:, 0, 0] * final.learning_rate * scale
-            trees.append(_tree(member.tree_, value, "logit", None))
+            values = member.tree_.value[:, 0, 0] * final.learning_rate * scale
+            trees.append(_tree(member.tree_, of_output(values, place, len(row)), "logit", None))
     return joined(trees, base)
 
 
 def _tree(tree: Any, value: Floats, link: Link, features: Any) -> Grown:
     inner = tree.children_left >= 0
-    columns = np.where(inner, tree.feature, 0)
-    columns = columns if features is None else np.asarray(features)[columns]
-    return Grown(
-        column=np.where(inner, columns, -1).astype(np.int64),
-        threshold=np.asarray(tree.threshold, dtype=np.float64),
-        missing_left=np.asarray(tree.missing_go_to_left, dtype=bool),
-        left=np.where(inner, tree.children_left, 0).astype(np.int64),
-        right=np.where(inner, tree.children_right, 0).astype(np.int64),
-        value=value,
-        roots=np.zeros(1, dtype=np.int64),
-        base=np.zeros(value.shape[1]),
-        link=link,
-        below=_below_in_float32,
-    )
-
-
-def _below_in_float32(numbers: Floats, thresholds: Floats) -> Bools:
-    below: Bools = numbers.astype(np.float32) <= thresholds
-    return below
+    columns = tree.feature if features is None else np.asarray(features)[np.where(inner, tree.feature, 0)]
+    children = tree.children_left, tree.children_right
+    own = Grown.of(inner, columns, tree.threshold, tree.missing_go_to_left, *children, value, link=link)
+    return replace(own, below=lambda values, thresholds: values.astype(np.float32) <= thresholds)
 
 
 def _hist(final: Any) -> Grown:
     outputs = final._baseline_prediction.reshape(-1)
-    trees = [
-        _hist_tree(final, tree, place, len(outputs)) for row in final._predictors for place, tree in enumerate(row)
-    ]
-    return joined(trees, outputs.astype(np.float64))
+    trees = [_hist_tree(tree, place, len(outputs)) for row in final._predictors for place, tree in enumerate(row)]
+    seen = partial(final._preprocess_X, reset=False)
+    return replace(joined(trees, outputs.astype(np.float64)), numbers=lambda rows: np.asarray(seen(rows), np.float64))
 
 
-def _hist_tree(final: Any, tree: Any, place: int, outputs: int) -> Grown:
+def _hist_tree(tree: Any, place: int, outputs: int) -> Grown:
     nodes = tree.nodes
     inner = nodes["is_leaf"] == 0
-    value = np.zeros((len(nodes), outputs))
-    value[:, place] = nodes["value"]
-    return Grown(
-        column=np.where(inner, nodes["feature_idx"], -1).astype(np.int64),
-        threshold=np.where(inner, nodes["num_threshold"], 0).astype(np.float64),
-        missing_left=nodes["missing_go_to_left"].astype(bool),
-        left=np.where(inner, nodes["left"], 0).astype(np.int64),
-        right=np.where(inner, nodes["right"], 0).astype(np.int64),
-        value=value,
-        roots=np.zeros(1, dtype=np.int64),
-        base=np.zeros(outputs),
-        link="logit",
-        below=np.less_equal,
-        sets={
-            node: _codes(tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]])
-            for node in np.flatnonzero(inner & (nodes["is_categorical"] > 0)).tolist()
-        },
-        numbers=lambda rows: np.asarray(final._preprocess_X(rows, reset=False), dtype=np.float64),
-    )
-
-
-def _codes(bitset: Any) -> Ints:
-    """The numbers whose bits are set in words of 32."""
-    bits = np.unpackbits(np.ascontiguousarray(bitset).view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits)
+    by_category = np.flatnonzero(inner & (nodes["is_categorical"] > 0)).tolist()
+    names = ("feature_idx", "num_threshold", "missing_go_to_left", "left", "right")
+    column, threshold, missing_left, left, right = (nodes[name] for name in names)
+    sets = {node: bits_of(tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]]) for node in by_category}
+    value = of_output(nodes["value"], place, outputs)
+    return Grown.of(inner, column, threshold, missing_left, left, right, value, sets=sets)

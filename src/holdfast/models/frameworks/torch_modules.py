@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
-from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing
+from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing, is_single
 from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
 from holdfast.models.deployed import Deployed
-from holdfast.models.model import Model, check_steady, first_weight
+from holdfast.models.model import Model, check_steady, first_weight, is_network
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
@@ -26,8 +26,7 @@ WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the 
 
 def knows(model: Any) -> bool:
     """A module, or layers such as `train` gives them."""
-    layers = (getattr(model, name, None) for name in ("weights", "biases"))
-    return isinstance(model, nn.Module) or all(isinstance(each, tuple) and each for each in layers)
+    return isinstance(model, nn.Module) or is_network(model)
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -37,8 +36,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> Deployed:
-    exact = exact_of(adapter, adapter.own)
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}", exact=exact)
+    return Deployed.of(adapter, exact=exact_of(adapter, adapter.own))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:
@@ -49,10 +47,6 @@ def _answer(model: Any, given: Any) -> Any:
     check_steady(model)
     with torch.no_grad():
         return model(given)
-
-
-def others(adapter: Adapter, how: How) -> dict[str, Ask]:
-    return network_of(adapter.own).fed_otherwise(adapter, how)
 
 
 def network_of(model: Any) -> Network:
@@ -100,7 +94,7 @@ class Network:
             return False
         try:
             with torch.no_grad(), Squashing() as squashing:
-                return squashing.before(self.in_torch(rows)) is not None
+                return squashing.logits(self.in_torch(rows)) is not None
         except Exception:  # it may be no translation, which is found out later
             return False
 
@@ -123,11 +117,10 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
 
     def logits(x: Tensor) -> Tensor:
         rows = adapter.input.encoded_rows(x, adapter.encoding)
-        if adapter.output.kind != "probabilities":
-            return adapter.output.in_torch(in_torch(rows)).to(x)
         with Squashing() as squashing:
             output = in_torch(rows)
-        return adapter.output.in_torch(output, squashing.before(output)).to(x)
+        before = squashing.logits(output) if adapter.output.kind == "probabilities" else None
+        return adapter.output.in_torch(output, before).to(x)
 
     return logits
 
@@ -135,14 +128,9 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
 def with_translation(adapter: Adapter, translation: nn.Module | None) -> Deployed:
     """A network that is not in torch, and the same in torch, which is used if it says the same."""
     exact = None if translation is None else exact_of(adapter, translation)
-    exact = exact if exact is not None and agrees(exact, adapter, adapter.encoding) else None
-    searched = "a black box" if exact is None else "searched as the same network in torch"
-    return Deployed(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}; {searched}", exact=exact)
-
-
-def agrees(exact: Model, ask: Ask, encoding: Encoding) -> bool:
-    """Whether a translation agrees with the model: on known rows, and on as many with their columns shuffled apart."""
-    return says_the_same(exact, ask, encoding, rows_to_compare(encoding))
+    if exact is None or not says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
+        return Deployed.of(adapter, "; a black box")
+    return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
 
 
 # ---- what its outputs mean ----
@@ -168,7 +156,7 @@ def _read_outputs(
     given, names = output.detach(), classes if how.classes is None else tuple(how.classes)
     if len(names) != len(classes) or set(names) != set(classes):
         raise ValueError(f"classes must be those of the schema in the order of the outputs, {classes}, got {names}")
-    single = given.ndim == 1 or given.shape[-1] == 1
+    single = is_single(given)
     kind = _kind(given, single, len(classes), how.outputs)
     places = tuple(names.index(label) for label in classes)
     if single and kind == "probabilities" and how.outputs is None and not squashed:

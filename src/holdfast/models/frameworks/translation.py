@@ -7,23 +7,22 @@ what is put together is compared with the user's own object on many rows. Where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter
-from holdfast.models.adapters.output_spec import Floats
 from holdfast.models.adapters.probing import rows_to_compare, says_the_same
-from holdfast.models.adapters.seen import chosen, steps
+from holdfast.models.adapters.seen import See, seen
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense, LevelTable
 from holdfast.tabular.encoding import Encoding
+from holdfast.tabular.feature import Feature
 
 FEW = 400  # rows that show whether the rest is worth its time
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -32,7 +31,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "logistic": torch.sigmoid,
 }
-Links = dict[str, Callable[[Tensor], Tensor]]  # scores (n, k) -> (n, c) logits
 
 
 def exact_of(adapter: Adapter) -> Model | None:
@@ -40,22 +38,22 @@ def exact_of(adapter: Adapter) -> Model | None:
     encoding, output = adapter.encoding, adapter.output
     if output.decides or any(feature.missing for feature in encoding.schema.features):
         return None
-    before, final = steps(chosen(adapter.own))
+    see, final = seen(adapter.own, adapter.rows)
     network = _network(final)
     if network is None:
         return None
     try:
-        columns = _columns(encoding, lambda table: _matrix(before, adapter.rows(table)))
+        columns = _columns(encoding, see)
     except Exception:  # a step that takes no row but those it was made for: it is asked as it is
         return None
     if columns is None:
         return None
     table = rows_to_compare(encoding)
-    for link in _links(len(output.places)):
-        found = Translation(columns, *network, link, output.places)
+    for one_each in (False,) if len(output.places) == 2 else (False, True):
+        found = Translation(columns, *network, one_each, output.places)
         some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
         rows = (table.iloc[some], table)
-        if all(says_the_same(found, adapter.scores, encoding, each, torch.float64) for each in rows):
+        if all(says_the_same(found, adapter, each, torch.float64) for each in rows):
             return found
     return None
 
@@ -90,7 +88,7 @@ class Translation:
     weights: tuple[Tensor, ...]  # (in, out) each
     biases: tuple[Tensor, ...]
     activation: str
-    link: str
+    one_each: bool  # of several classes: probabilities of each against the rest, divided by their sum
     places: tuple[int, ...]  # the output of each of the schema's classes
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -100,7 +98,9 @@ class Translation:
             values = values @ weight.to(x.device) + bias.to(x.device)
             if place < len(self.weights) - 1:
                 values = ACTIVATIONS[self.activation](values)
-        return _LINKS[self.link](values)[:, list(self.places)]
+        if values.shape[1] == 1:  # the log-odds of the second of two classes
+            values = torch.cat([-values, values], 1) / 2
+        return (torch.nn.functional.logsigmoid(values) if self.one_each else values)[:, list(self.places)]
 
     @property
     def parts(self) -> tuple[Dense, ...]:
@@ -113,29 +113,10 @@ class Translation:
             for column, rows in columns.ordered
         }
         classes = [self.places.index(place) for place in range(len(self.places))]
-        one_each = self.link == "one against the rest"
-        own = Dense.of(weights, biases, self.activation, log_sigmoid=one_each, classes=classes, tables=tables)
-        return (own,)
+        return (Dense.of(weights, biases, self.activation, classes, self.one_each, tables),)
 
     def __repr__(self) -> str:
-        return f"Translation({len(self.weights)} layers, {self.link})"
-
-
-def _of_the_second(z: Tensor) -> Tensor:
-    """Of one score, the log-odds of the second of two classes."""
-    return torch.cat([-z, z], 1) / 2
-
-
-def _shared_out(z: Tensor) -> Tensor:
-    """Of a score of each class against the rest: probabilities that are divided by their sum, as logits."""
-    return torch.nn.functional.logsigmoid(z)
-
-
-_LINKS: Links = {"two classes": _of_the_second, "softmax": lambda z: z, "one against the rest": _shared_out}
-
-
-def _links(classes: int) -> list[str]:
-    return ["two classes"] if classes == 2 else ["softmax", "one against the rest"]
+        return f"Translation({len(self.weights)} layers)"
 
 
 # ---- the last step ----
@@ -165,53 +146,43 @@ def _tensor(values: Any) -> Tensor:
 # ---- what it sees ----
 
 
-def _matrix(before: list[Any], given: Any) -> Floats:
-    """What the last step is given."""
-    for step in before:
-        given = step.transform(given)
-    dense = given.toarray() if hasattr(given, "toarray") else given
-    return np.asarray(dense, dtype=np.float64)
-
-
-def _columns(encoding: Encoding, matrix: Callable[[pd.DataFrame], Floats]) -> Columns | None:
+def _columns(encoding: Encoding, see: See) -> Columns | None:
     """How much each feature adds, measured by changing one at a time; None where it is not finite."""
     home = rows_to_compare(encoding, 2).iloc[:1]
-    changed = list(_changed(encoding, home))
-    table = pd.concat([home, *(rows for _, _, rows in changed)], ignore_index=True)
-    values = matrix(table)
+    tried = [_tried(encoding, feature, place.start) for feature, place in encoding.places]
+    names = [feature.name for feature in encoding.schema.features]
+    table = pd.concat([home, *(_changed(home, *each) for each in zip(names, tried, strict=True))], ignore_index=True)
+    given = see(table)
+    values = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=np.float64)
     if values.ndim != 2 or len(values) != len(table) or not np.isfinite(values).all():
         return None
     slope, start = np.zeros((encoding.width, values.shape[1])), values[0].copy()
     ordered: list[tuple[int, Tensor]] = []
-    first = 1
-    for place, numbers, rows in changed:
-        own, first = values[first : first + len(rows)], first + len(rows)
-        own = own - values[0]
-        if numbers is None:  # the level that is written as all off, if there is one, comes last: others add to it
-            off = own[-1] if place.stop - place.start < len(own) else np.zeros_like(start)
-            slope[place], start = own[: place.stop - place.start] - off, start + off
+    added = np.split(values[1:] - values[0], np.cumsum([len(each) for each in tried])[:-1])
+    for (feature, place), numbers, own in zip(encoding.places, tried, added, strict=True):
+        if feature.kind == "categorical":  # the level that is written as all off, if there is one, comes last
+            off = own[-1] if feature.width < len(own) else np.zeros_like(start)  # others add to it
+            slope[place], start = own[: feature.width] - off, start + off
         elif len(own) > 2:
             ordered.append((place.start, _tensor(own)))
         else:
-            slope[place] = (own[1] - own[0]) / (numbers[1] - numbers[0])
-            start = start + own[0] - slope[place][0] * numbers[0]
+            low, high = numbers if feature.is_numeric else (0, 1)
+            slope[place] = (own[1] - own[0]) / (high - low)
+            start = start + own[0] - slope[place][0] * low
     shift, scale = _tensor(encoding.shift), _tensor(encoding.scale)
     return Columns(shift, scale, _tensor(slope), _tensor(start), tuple(ordered))
 
 
-def _changed(
-    encoding: Encoding, home: pd.DataFrame
-) -> Iterator[tuple[slice, NDArray[np.float64] | None, pd.DataFrame]]:
-    """Of every feature: its columns, the raw numbers that it is set to (None: levels as one-hot), and those rows."""
-    for feature, place in encoding.places:
-        if feature.is_numeric:
-            ends = np.array([encoding.lower[place.start], encoding.upper[place.start]])
-            if ends[0] == ends[1]:
-                ends[1] += 1
-            values: Any = ends.astype(np.int64) if feature.kind == "integer" else ends
-        else:
-            values = feature.values
-            ends = np.arange(len(values), dtype=np.float64)
-        rows = pd.concat([home] * len(values), ignore_index=True)
-        rows[feature.name] = pd.Series(values, dtype=home[feature.name].dtype)
-        yield place, None if feature.kind == "categorical" else ends, rows
+def _tried(encoding: Encoding, feature: Feature, column: int) -> Sequence[Any]:
+    """The values that a feature is given: both ends of a number, or every level."""
+    if not feature.is_numeric:
+        return feature.values
+    low, high = encoding.lower[column], encoding.upper[column]
+    ends = np.array([low, high if high > low else low + 1])
+    return ends.astype(np.int64) if feature.kind == "integer" else ends  # type: ignore[return-value]
+
+
+def _changed(home: pd.DataFrame, name: str, values: Sequence[Any]) -> pd.DataFrame:
+    """One row for each value of a column."""
+    rows = pd.concat([home] * len(values), ignore_index=True)
+    return rows.assign(**{name: pd.Series(values, dtype=home[name].dtype)})

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.adapters.seen import is_of, numbers
-from holdfast.models.trees.cuts import Bools
 from holdfast.models.trees.ensemble import Floats
-from holdfast.models.trees.grown import Grown, UnreadableError, joined
+from holdfast.models.trees.grown import Grown, UnreadableError, joined, of_output
 
 BINARY = ("binary:logistic", "binary:logitraw", "reg:logistic")
 SEVERAL = ("multi:softprob", "multi:softmax")
@@ -31,6 +30,8 @@ def grown_of(final: Any) -> Grown:
     """The trees of a classifier or a booster; outputs are in the order of the class numbers."""
     booster = final if is_booster(final) else final.get_booster()
     missing = np.nan if is_booster(final) else final.missing
+    best = None if is_booster(final) else booster.attributes().get("best_iteration")
+    booster = booster if best is None else booster[: int(best) + 1]  # rounds that its classifier asks
     saved = json.loads(booster.save_raw("json"))["learner"]
     objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
     if objective not in (*BINARY, *SEVERAL):
@@ -39,29 +40,14 @@ def grown_of(final: Any) -> Grown:
     boosted = saved["gradient_booster"]
     if boosted["name"] not in ("gbtree", "dart"):
         raise UnreadableError(f"its booster is {boosted['name']}")
-    weights = boosted.get("weight_drop")
-    model = boosted["gbtree"]["model"] if boosted["name"] == "dart" else boosted["model"]
-    trees = []
-    for place in range(_used(final, booster, model)):
-        weight = 1.0 if weights is None else weights[place]
-        trees.append(_tree(model["trees"][place], weight, model["tree_info"][place], outputs))
+    model = boosted.get("gbtree", boosted)["model"]
+    weights = boosted.get("weight_drop") or [1.0] * len(model["trees"])
+    parts = zip(model["trees"], weights, model["tree_info"], strict=True)
+    trees = [_tree(*part, outputs) for part in parts]
     base = _base(saved["learner_model_param"]["base_score"], objective, outputs)
-    rounding = len(trees) * HALF_STEP * _largest(trees, base)
+    largest = float(abs(base).max() + sum(abs(tree.value).max() for tree in trees))  # what their sum can reach
+    rounding = len(trees) * HALF_STEP * largest
     return replace(joined(trees, base), numbers=partial(_numbers, missing=missing), rounding=rounding)
-
-
-def _used(final: Any, booster: Any, model: Any) -> int:
-    """How many trees answer: a classifier that stopped early leaves out those after its best round."""
-    best = None if is_booster(final) else booster.attributes().get("best_iteration")
-    if best is None:
-        return len(model["trees"])
-    per_round = len(model["trees"]) // (len(model["iteration_indptr"]) - 1)
-    return (int(best) + 1) * per_round
-
-
-def _largest(trees: list[Grown], base: Floats) -> float:
-    """What a sum over the trees can reach."""
-    return float(abs(base).max() + sum(abs(tree.value).max() for tree in trees))
 
 
 def _base(written: str, objective: str, outputs: int) -> Floats:
@@ -74,35 +60,24 @@ def _base(written: str, objective: str, outputs: int) -> Floats:
 def _tree(tree: Any, weight: float, output: int, outputs: int) -> Grown:
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise UnreadableError("its leaves give several values at once")
-    left = np.array(tree["left_children"], dtype=np.int64)
-    inner = left >= 0
+    inner = np.array(tree["left_children"]) >= 0
     numbers_ = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    value = np.zeros((len(left), outputs))
-    value[:, output] = np.where(inner, 0, numbers_ * weight)
-    return Grown(
-        column=np.where(inner, tree["split_indices"], -1).astype(np.int64),
-        threshold=np.where(inner, numbers_, 0),
-        missing_left=np.array(tree["default_left"], dtype=bool),
-        left=np.where(inner, left, 0),
-        right=np.where(inner, tree["right_children"], 0).astype(np.int64),
-        value=value,
-        roots=np.zeros(1, dtype=np.int64),
-        base=np.zeros(outputs),
-        link="logit",
-        below=_below_in_float32,
+    missing_left, left, right = (tree[name] for name in ("default_left", "left_children", "right_children"))
+    places = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
+    return Grown.of(
+        inner,
+        tree["split_indices"],
+        numbers_,
+        missing_left,
+        left,
+        right,
+        of_output(np.where(inner, 0, numbers_ * weight), output, outputs),
+        below=lambda values, thresholds: values.astype(np.float32) < thresholds.astype(np.float32),
         sets={
-            node: np.array(tree["categories"][start : start + size], dtype=np.int64)
-            for node, start, size in zip(
-                tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
-            )
+            node: np.array(tree["categories"][start : start + size]) for node, start, size in zip(*places, strict=True)
         },
         sets_left=False,
     )
-
-
-def _below_in_float32(numbers_: Floats, thresholds: Floats) -> Bools:
-    below: Bools = numbers_.astype(np.float32) < thresholds.astype(np.float32)
-    return below
 
 
 def _numbers(rows: Any, missing: float) -> Floats:

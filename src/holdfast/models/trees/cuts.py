@@ -21,6 +21,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Compare = Callable[[Floats, Floats], Bools]  # numbers, thresholds -> goes left
 GRID = 1000  # known values of a number that are looked at first
+SPLITS = 10_000  # that are looked at with the whole grid at once
 PROBES = 4000  # numbers of a feature that are asked about at once
 FURTHER = (-1e3, 1e3, -1e9, 1e9)  # spans beyond the data where splits are still looked for
 WHOLE = 2.0**53  # up to which every whole number is a float64
@@ -81,47 +82,25 @@ class Cuts:
     def _between_known(self) -> tuple[Bools, Ints, Floats, Floats, Bools]:
         """The side of the smallest number at each split; and for every change of sides the split, the two numbers of a
         grid that it lies between, and the side before."""
-        used, row = np.unique(self.column, return_inverse=True)
-        raw, values, count, one_way = self._grids(used)
-        every = np.arange(len(row))
-        first, last = (self._goes_left(values[row, place], every) for place in (0 * row, count[row] - 1))
-        own = np.flatnonzero((first != last) & one_way[row])
-        low, high = np.zeros(len(own), dtype=np.int64), count[row[own]] - 1
-        while (high - low > 1).any():
-            middle = (low + high) // 2
-            same = self._goes_left(values[row[own], middle], own) == first[own]
-            low, high = np.where(same, middle, low), np.where(same, high, np.maximum(middle, low + 1))
-        found = [(own, low, high, first[own])]
-        for column in np.flatnonzero(~one_way).tolist():
-            own = np.flatnonzero(row == column)
-            side = self._goes_left(values[column, : count[column], None], own)  # (grid, splits)
-            place, split = np.nonzero(side[:-1] != side[1:])
-            found.append((own[split], place, place + 1, side[place, split]))
-        own, low, high, side = (np.concatenate(part) for part in zip(*found, strict=True))
-        order = np.lexsort((low, own))
-        own, low, high, side = own[order], low[order], high[order], side[order]
-        return first, own, raw[row[own], low], raw[row[own], high], side
-
-    def _grids(self, used: Ints) -> tuple[Floats, Floats, Ints, Bools]:
-        """For the columns that are used: numbers (c, most), what they become (c, most), how many there are (c,), and
-        whether they rise or fall throughout (c,)."""
-        places = np.unique(self.inputs.source[used]).tolist()
-        grids = {place: self._grid(place) for place in places}
-        grids, columns = self._with_holes(grids, used)
+        used = np.unique(self.column)
+        grids, columns = self._with_holes({place: self._grid(place) for place in np.unique(self.source).tolist()}, used)
         further = {place: self._further(place, grid) for place, grid in grids.items()}
         beyond = self._beyond(further)
-        raw = np.zeros((len(used), max(map(len, grids.values())) + len(FURTHER)))
-        values, count = np.zeros_like(raw), np.zeros(len(used), dtype=np.int64)
-        one_way = np.ones(len(used), dtype=bool)
-        for row, column in enumerate(used.tolist()):
+        first, found = np.zeros(len(self.column), dtype=bool), []
+        for column in used.tolist():
             place = int(self.inputs.source[column])
-            own = np.stack([grids[place], columns[: len(grids[place]), column]])
-            one_way[row] = _one_way(own[1])
-            if one_way[row]:
-                own = _stretched(own, np.stack([further[place][: len(beyond)], beyond[:, column]]))
-            count[row] = own.shape[1]
-            raw[row, : count[row]], values[row, : count[row]] = own
-        return raw, values, count, one_way
+            grid = np.stack([grids[place], columns[: len(grids[place]), column]])
+            if _one_way(grid[1]):
+                grid = _stretched(grid, np.stack([further[place][: len(beyond)], beyond[:, column]]))
+            splits = np.flatnonzero(self.column == column)
+            for own in np.array_split(splits, 1 + len(splits) // SPLITS):
+                side = self._goes_left(grid[1][:, None], own)  # (grid, splits)
+                first[own] = side[0]
+                before, split = np.nonzero(side[:-1] != side[1:])
+                found.append((own[split], grid[0][before], grid[0][before + 1], side[before, split]))
+        own, low, high, side = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.lexsort((low, own))
+        return first, own[order], low[order], high[order], side[order]
 
     def _with_holes(self, grids: dict[int, Floats], used: Ints) -> tuple[dict[int, Floats], Floats]:
         """Grids that have both sides of the ends of every hole, and their columns. A column may change sides at the end

@@ -20,7 +20,6 @@ from holdfast.models.trees.cuts import Bools, Compare, Cuts, Ints
 from holdfast.models.trees.ensemble import Ensemble, Floats, Link
 from holdfast.models.trees.unfolding import Rough, unfolded
 from holdfast.tabular.encoding import Encoding
-from holdfast.tabular.feature import Feature
 
 
 class UnreadableError(ValueError):
@@ -39,12 +38,54 @@ class Grown:
     value: Floats  # (m, o)
     roots: Ints  # (t,)
     base: Floats  # (o,)
-    link: Link
-    below: Compare  # whether numbers go left at thresholds
+    link: Link = "logit"
+    below: Compare = np.less_equal  # whether numbers go left at thresholds
     sets: Mapping[int, Ints] = field(default_factory=dict)  # node -> the codes of categories it singles out
     sets_left: bool = True  # whether those go left; the others go the other way
     numbers: Callable[[Any], Floats] = numbers  # what the library is given -> its matrix
     rounding: float = 0.0  # how far its own sums may be from exact ones
+
+    @classmethod
+    def of(
+        cls,
+        inner: Any,
+        column: Any,
+        threshold: Any,
+        missing_left: Any,
+        left: Any,
+        right: Any,
+        value: Floats,
+        **own: Any,
+    ) -> Grown:
+        """One tree: ``inner`` says which nodes are splits; what the arrays have at leaves does not count. They may be
+        as short as the splits, which then come first."""
+        count = len(inner)
+
+        def at_splits(values: Any, at_leaves: Any) -> Any:
+            there = np.asarray(values)
+            return np.where(inner, np.pad(there, (0, count - len(there))), at_leaves)
+
+        return cls(
+            column=at_splits(column, -1).astype(np.int64),
+            threshold=at_splits(threshold, 0).astype(np.float64),
+            missing_left=at_splits(missing_left, 0).astype(bool),
+            left=at_splits(left, 0).astype(np.int64),
+            right=at_splits(right, 0).astype(np.int64),
+            value=value,
+            roots=np.zeros(1, dtype=np.int64),
+            base=np.zeros(value.shape[1]),
+            **own,
+        )
+
+
+def of_output(values: Floats, output: int, outputs: int) -> Floats:
+    """Values of nodes (m,) as those of one of several outputs: (m, outputs)."""
+    return np.outer(values, np.arange(outputs) == output)
+
+
+def bits_of(words: Any) -> Ints:
+    """The numbers whose bits are set in words of 32: a set of categories, as libraries write it."""
+    return np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little"))
 
 
 def joined(trees: list[Grown], base: Floats) -> Grown:
@@ -71,16 +112,16 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
     if inputs is None:
         raise UnreadableError("a number that its trees see depends on several columns of the table")
     features = encoding.schema.features
-    source = np.where(grown.column >= 0, inputs.source[grown.column], -1)
     inner = grown.column >= 0
+    source = np.where(inner, inputs.source[grown.column], -1)
     nodes = _Nodes.of(grown)
-    nodes.fix(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))
+    nodes.by_level(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))  # columns that never change
     for place, feature in enumerate(features):
         if not feature.is_numeric:
             nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels[place])
     number = np.array([feature.is_numeric for feature in features])
     own = np.flatnonzero(inner & (source >= 0) & number[source])
-    edges = nodes.by_number(own, source, inputs)
+    edges = nodes.by_number(own, inputs)
     return nodes.ensemble(source, edges, encoding)
 
 
@@ -111,11 +152,6 @@ class _Nodes:
             left[:, place] = np.isin(values[:, place], grown.sets[int(nodes[place])]) == grown.sets_left
         return np.where(np.isnan(values), grown.missing_left[nodes], left)
 
-    def fix(self, nodes: Ints, row: Floats) -> None:
-        """Nodes of columns that never change."""
-        left = self.left_of(nodes, row[:1, self.grown.column[nodes]])[0]
-        self.goes[nodes] = np.where(left, 1, -1)
-
     def by_level(self, nodes: Ints, rows: Floats) -> None:
         """Nodes of one feature of levels: rows (levels, m) are the columns for each."""
         if not len(nodes):
@@ -135,14 +171,13 @@ class _Nodes:
         _, first, which = np.unique(np.stack(test, axis=1), axis=0, return_index=True, return_inverse=True)
         return nodes[first], which.reshape(-1)
 
-    def by_number(self, nodes: Ints, source: Ints, inputs: Inputs) -> tuple[Floats, ...]:
+    def by_number(self, nodes: Ints, inputs: Inputs) -> tuple[Floats, ...]:
         """Nodes of all numeric features; gives the edges of every feature."""
         if np.isin(nodes, list(self.grown.sets)).any():
             raise UnreadableError(
                 "it splits a column of numbers by categories; make that column categorical in the schema"
             )
-        features = inputs.encoding.schema.features
-        edges: list[Floats] = [np.zeros(0) for _ in features]
+        edges: list[Floats] = [np.zeros(0) for _ in inputs.encoding.schema.features]
         if not len(nodes):
             return tuple(edges)
         some, which = self._alike(nodes)
@@ -157,34 +192,22 @@ class _Nodes:
         changes = np.bincount(own, minlength=len(some))
         split = np.zeros(len(some), dtype=np.int64)
         split[own] = cell
-        self._fill(nodes, first[which], changes[which], split[which], [len(each) for each in edges], source, inputs)
+        self._fill(nodes, first[which], changes[which], split[which], np.array([len(each) for each in edges]), inputs)
         for node in nodes[changes[which] > 1].tolist():
             this = which[np.searchsorted(nodes, node)]
             self.rough[node] = bool(first[this]), cell[own == this]
         return tuple(edges)
 
-    def _fill(
-        self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: list[int], source: Ints, inputs: Inputs
-    ) -> None:
+    def _fill(self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: Ints, inputs: Inputs) -> None:
         """Nodes at which the smallest number goes left or not, and the side changes so many times, last at a split."""
-        features = inputs.encoding.schema.features
-        same, swapped = changes == 0, ~first & (changes == 1)
+        column = self.grown.column[nodes]
+        source, same, swapped = inputs.source[column], changes == 0, ~first & (changes == 1)
+        may_miss = np.array([feature.missing for feature in inputs.encoding.schema.features])[source]
         self.swapped[nodes] = swapped
-        self.missing_left[nodes] = self._missing(nodes, source, inputs, features) ^ swapped
-        self.split[nodes] = np.where(same, np.where(first, np.array(counts)[source[nodes]], -1), split)
-        may_miss = np.array([feature.missing for feature in features])[source[nodes]]
+        self.missing_left[nodes] = may_miss & self.left_of(nodes, inputs.of_missing[None, column])[0] ^ swapped
+        self.split[nodes] = np.where(same, np.where(first, counts[source], -1), split)
         fixed = same & (~may_miss | (self.missing_left[nodes] == first))
         self.goes[nodes] = np.where(fixed, np.where(first, 1, -1), 0)
-
-    def _missing(self, nodes: Ints, source: Ints, inputs: Inputs, features: tuple[Feature, ...]) -> Bools:
-        """Where a missing value of a number goes at its nodes."""
-        left = np.zeros(len(nodes), dtype=bool)
-        for place in np.unique(source[nodes]).tolist():
-            if features[place].missing:
-                own = source[nodes] == place
-                row = inputs.of_missing[place][None]
-                left[own] = self.left_of(nodes[own], row[:, self.grown.column[nodes[own]]])[0]
-        return left
 
     def ensemble(self, source: Ints, edges: tuple[Floats, ...], encoding: Encoding) -> Ensemble:
         """Without the nodes at which every row goes the same way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Ask
-from holdfast.models.adapters.seen import as_fitted, seen
+from holdfast.models.adapters.probing import rows_to_compare
+from holdfast.models.adapters.seen import See, as_fitted, seen
 from holdfast.models.frameworks import lightgbm_trees, sklearn_trees, xgboost_trees
-from holdfast.models.trees import grown as growing
 from holdfast.models.trees.ensemble import Ensemble, Floats
-from holdfast.models.trees.grown import Grown, UnreadableError
-from holdfast.tabular.encoding import Encoding
+from holdfast.models.trees.grown import Grown, UnreadableError, ensemble_of
 from holdfast.tabular.feature import Feature
-from holdfast.utils.messages import plain
 
 LOG = logging.getLogger(__name__)
 LIBRARIES = (sklearn_trees, xgboost_trees, lightgbm_trees)
@@ -28,51 +26,38 @@ TOLERANCE = 1e-6  # in a probability
 
 
 def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
-    """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why.
+    """The trees of a fitted estimator or booster; None where it has none that can be read, and the log says why."""
+    return checked_ensemble(adapter, lambda: _trees(adapter))
+
+
+def _trees(adapter: Adapter) -> tuple[See, Grown] | None:
+    see, final = seen(adapter.own, adapter.rows)
+    library = next((library for library in LIBRARIES if library.reads(final)), None)
+    return None if library is None else (see, library.grown_of(final))
+
+
+def checked_ensemble(adapter: Adapter, read: Callable[[], tuple[See, Grown] | None]) -> Ensemble | None:
+    """The trees of a model over cells, from what they see of a table and themselves; None where they cannot be read.
 
     What is read is compared with what the model itself says of ROWS rows.
     """
-    name = type(adapter.own).__name__
     try:
-        ensemble = _read(adapter)
+        found = read()
+        if found is None:
+            return None
+        see, trees = found
+        if adapter.encoding.known is None:
+            raise UnreadableError(
+                "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
+                "that has its label column, and not plausible=None"
+            )
+        ensemble = ensemble_of(_ordered(trees, list(adapter.output.places)), see, adapter.encoding)
+        _check(ensemble, adapter.scores, trees.rounding)
     except Exception as error:  # other people's objects: whatever happens, they can still be asked
-        LOG.info("%s is searched as a black box: %s", name, error)
+        LOG.info("%s is searched as a black box: %s", adapter.name, error)
         return None
-    if ensemble is not None:
-        LOG.info("%s is searched as %r", name, ensemble)
+    LOG.info("%s is searched as %r", adapter.name, ensemble)
     return ensemble
-
-
-def _read(adapter: Adapter) -> Ensemble | None:
-    encoding = adapter.encoding
-    see, final = seen(adapter.own, adapter.rows)
-    library = next((library for library in LIBRARIES if library.reads(final)), None)
-    if library is None:
-        return None
-    if encoding.known is None:
-        raise UnreadableError(
-            "the encoding knows no rows that show what its trees see; use Encoding.fit(table, schema) with a table "
-            "that has its label column, and not plausible=None"
-        )
-    trees = library.grown_of(final)
-    trees = _ordered(trees, list(adapter.output.places))
-    ensemble = growing.ensemble_of(trees, see, encoding)
-    _check(ensemble, adapter.scores, trees.rounding)
-    return ensemble
-
-
-def places_of(classes: Sequence[Any] | None, encoding: Encoding) -> list[int]:
-    """Which output of a model belongs to each class of the schema, where the model names its outputs.
-
-    A model that numbers its classes 0, 1, ... has them in the schema's order.
-    """
-    wanted = list(encoding.schema.classes)
-    known = list(range(len(wanted))) if classes is None else [plain(label) for label in classes]
-    if set(known) == set(wanted):
-        return [known.index(label) for label in wanted]
-    if known == list(range(len(wanted))):
-        return known
-    raise UnreadableError(f"its classes are {known}, those of the schema {wanted}")
 
 
 def _ordered(trees: Grown, places: list[int]) -> Grown:
@@ -110,23 +95,14 @@ def _shares(logits: Floats) -> Floats:
 
 
 def _compared(ensemble: Ensemble) -> pd.DataFrame:
-    """Known rows; rows whose values come from different people; rows of any level and of numbers next to an edge."""
-    known = ensemble.encoding.known
-    assert known is not None
+    """Known rows; the same with their features shuffled apart; rows of any level and of numbers next to an edge."""
     draw = np.random.default_rng(0)
-    people = known.iloc[draw.permutation(len(known))[: ROWS * 2 // 5]]
-    mixed, odd = (ROWS - len(people)) // 2, (ROWS - len(people) + 1) // 2
-    columns = {}
-    for feature, edges in zip(ensemble.features, ensemble.edges, strict=True):
-        own = known[feature.name].to_numpy(dtype=object)
-        columns[feature.name] = np.concatenate(
-            [
-                people[feature.name].to_numpy(dtype=object),
-                own[draw.integers(0, len(own), mixed)],
-                draw.choice(_odd(feature, edges, own), odd),
-            ]
-        )
-    return pd.DataFrame({name: pd.Series(values).infer_objects() for name, values in columns.items()})
+    known = rows_to_compare(ensemble.encoding, ROWS * 3 // 4)
+    odd = {
+        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), ROWS // 4)
+        for feature, edges in zip(ensemble.features, ensemble.edges, strict=True)
+    }
+    return pd.concat([known.astype(object), pd.DataFrame(odd)], ignore_index=True).infer_objects()
 
 
 def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
@@ -139,6 +115,5 @@ def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
         there = known[~pd.isna(known)].astype(np.float64)
         between = np.random.default_rng(0).uniform(there.min(), there.max(), 3 * len(edges))
         odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), *between]
-    values = np.empty(len(odd) + feature.missing, dtype=object)
-    values[: len(odd)] = odd
+    values = np.array([*odd, None, None], dtype=object)[: len(odd) + feature.missing]
     return values if len(values) else known
