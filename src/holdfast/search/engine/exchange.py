@@ -7,10 +7,12 @@ import numpy as np
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at, total_cost
 from holdfast.search.engine.reach import reach
-from holdfast.search.engine.reduce import IMPROVEMENTS, reduce
+from holdfast.search.engine.reduce import IMPROVEMENTS, best_of_sweep, reduce
 from holdfast.search.engine.scorers import sure
-from holdfast.search.engine.values import count_of_values, value_worth_a_look
+from holdfast.search.engine.sweeps import note
+from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
 from holdfast.search.engine.world import (
+    ENOUGH,
     answered,
     begin,
     forget,
@@ -106,17 +108,28 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
 def replacement_by_values(world, room, row, limit, given, back, place, budget, best):
     """The same where every value is tried."""
     board, state = world.board, room.state
-    feature, most, chosen = board.features[place], 0.0, 0.0
+    feature, least, count, later, waiting = board.features[place], max(best, 0.0), 0, room.later, 0
     for turn in range(count_of_values(world, row, place)):
         value = value_worth_a_look(world, room, row, place, turn, 0.0)
         if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
             continue
-        least = max(best, most)
-        if budget - (price(world, row, place, value) - state.cost[place]) > least + TINY:
-            saved = swap(world, room, row, limit, given, back, place, value, least)
-            if saved > 0:
-                most, chosen = saved, value
-    return most, chosen
+        if budget - (price(world, row, place, value) - state.cost[place]) <= least + TINY:
+            continue
+        if not move_two(world, room, row, given, back, place, value):
+            continue
+        saved = -extra_cost(state, room.move)
+        if saved > least + TINY and swept(world, room, place, 1):
+            count = note(room.sweep, count, value, -saved, ENOUGH)
+        elif saved > least + TINY:
+            later.value[waiting], later.extra[waiting] = value, -saved
+            waiting += 1
+    chosen, most = best_of_sweep(world, room, row, limit, count, place, given, back, 0.0, least)
+    for at in range(waiting):
+        if -later.extra[at] > most + TINY:
+            move_two(world, room, row, given, back, place, later.value[at])
+            if good(world, room, limit):
+                chosen, most = later.value[at], -later.extra[at]
+    return (most, chosen) if most > least else (0.0, 0.0)
 
 
 @kernel

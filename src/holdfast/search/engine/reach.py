@@ -9,7 +9,8 @@ from holdfast.search.engine.crowd import resembles
 from holdfast.search.engine.moves import TINY, extra_cost, is_open, total_cost
 from holdfast.search.engine.networks import slope_along
 from holdfast.search.engine.scorers import lead, sure
-from holdfast.search.engine.values import count_of_values, value_worth_a_look
+from holdfast.search.engine.sweeps import NO_FEATURE, ask_sweep, note
+from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
 from holdfast.search.engine.world import ENOUGH, NEVER, TRIED, alike, answered, go, move_one, move_two, price, sure_here
 
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
@@ -198,13 +199,14 @@ def asked_about_all(world, room, row, limit, now, power, most, barred):
 
 @kernel
 def scan_all(world, room, row, limit, now, power, most, barred):
-    board, state, move, tried = world.board, room.state, room.move, room.tried
-    kept, spent = 0, total_cost(state)
+    board, state, move, tried, sweep = world.board, room.state, room.move, room.tried, room.sweep
+    kept, spent, later, waiting = 0, total_cost(state), room.later, 0
     enough = 1 if limit == np.inf else JUDGED  # moves that are wanted
     for place in range(board.features.shape[0]):
         feature = board.features[place]
         if place == barred or not world.persons.ranges[row, place].free:
             continue
+        count = 0
         for turn in range(-1, count_of_values(world, row, place)):
             value = world.persons.ranges[row, place].home
             if turn >= 0:
@@ -221,9 +223,29 @@ def scan_all(world, room, row, limit, now, power, most, barred):
             bound = now + max(worst * to_power(extra, power), TINY)
             if spent + extra > most:
                 continue
-            after = sure(world.models, room.standing, state, move, world.target, bound)
-            if after > bound:
-                kept = keep(tried, kept, (min(after, 2 * ENOUGH) - now) / to_power(extra, power), place, value)
+            if swept(world, room, place, 0):
+                count = note(sweep, count, value, extra, bound)
+            else:  # dearer to ask about: when it is known what the others are worth
+                later.feature[waiting], later.value[waiting], later.extra[waiting] = place, value, extra
+                waiting += 1
+        ask_sweep(
+            world.models, room.standing, state, move, sweep, count, place, NO_FEATURE, 0.0, world.target, False
+        )
+        for at in range(count):
+            if sweep.score[at] > -np.inf:
+                gain = min(sweep.score[at], 2 * ENOUGH) - now
+                kept = keep(tried, kept, gain / to_power(sweep.extra[at], power), place, sweep.value[at])
+    for at in range(waiting):
+        worst = tried.rank[enough - 1] if kept >= enough else 0.0
+        scaled = to_power(later.extra[at], power)
+        if (2 * ENOUGH - now) / scaled <= worst:
+            continue
+        bound = now + max(worst * scaled, TINY)
+        move_one(world, room, row, later.feature[at], later.value[at])
+        after = sure(world.models, room.standing, state, move, world.target, bound)
+        if after > bound:
+            rank = (min(after, 2 * ENOUGH) - now) / scaled
+            kept = keep(tried, kept, rank, later.feature[at], later.value[at])
     return kept
 
 

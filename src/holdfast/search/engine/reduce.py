@@ -6,8 +6,21 @@ import numpy as np
 
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at
-from holdfast.search.engine.values import count_of_values, value_worth_a_look
-from holdfast.search.engine.world import answered, forget, go, good, move_one, place_on_grid, price, unsure
+from holdfast.search.engine.sweeps import NO_FEATURE, ask_sweep, note
+from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
+from holdfast.search.engine.world import (
+    ENOUGH,
+    alike,
+    answered,
+    forget,
+    go,
+    good,
+    move_one,
+    move_two,
+    place_on_grid,
+    price,
+    unsure,
+)
 
 IMPROVEMENTS = 40  # of one start, at most
 
@@ -65,16 +78,42 @@ def nearer(world, room, row, limit, place):
 def nearer_by_values(world, room, row, limit, place):
     """The same where less may do, though more does not: every value is tried."""
     board, state = world.board, room.state
-    feature, best, chosen = board.features[place], 0.0, state.value[place]
+    feature, best, chosen, count = board.features[place], 0.0, state.value[place], 0
     for turn in range(count_of_values(world, row, place)):
         value = value_worth_a_look(world, room, row, place, turn, 0.0)
         if state.cost[place] - price(world, row, place, value) <= best + TINY:
             continue
         if (feature.is_group or is_open(board, feature, value)) and move_one(world, room, row, place, value):
             saved = -extra_cost(state, room.move)
-            if saved > best + TINY and good(world, room, limit):
+            if saved > best + TINY and swept(world, room, place, 0):
+                count = note(room.sweep, count, value, -saved, ENOUGH)
+            elif saved > best + TINY and good(world, room, limit):
                 best, chosen = saved, value
-    return chosen, best
+    return best_of_sweep(world, room, row, limit, count, place, NO_FEATURE, 0.0, chosen, best)
+
+
+@kernel
+def best_of_sweep(world, room, row, limit, count, place, given, back, chosen, best):
+    """The value of a sweep that saves most and keeps all that is wanted, and what it saves; what was found so far, if
+    that is better."""
+    sweep = room.sweep
+    ask_sweep(
+        world.models, room.standing, room.state, room.move, sweep, count, place, given, back, world.target, True
+    )
+    while True:
+        at, most = -1, best + TINY
+        for other in range(count):
+            if sweep.score[other] > -np.inf and -sweep.extra[other] > most:
+                at, most = other, -sweep.extra[other]
+        if at < 0:
+            return chosen, best
+        if given == NO_FEATURE:
+            move_one(world, room, row, place, sweep.value[at])
+        else:
+            move_two(world, room, row, given, back, place, sweep.value[at])
+        if alike(world, room, limit):
+            return sweep.value[at], most
+        sweep.score[at] = -np.inf
 
 
 @kernel

@@ -33,7 +33,6 @@ from holdfast.search.engine.networks import (
     networks_of,
     sum_anew,
 )
-from holdfast.search.engine.outlines import Outlines, outlined, outlines_of
 from holdfast.search.engine.outside import Notes, heard, heard_here, note_here, notes_of
 
 LIGHT = 0.01  # a member that weighs less has no say in which way is up
@@ -58,7 +57,6 @@ class Standing(NamedTuple):
 
     layers: Layers
     leaves: Leaves
-    outlines: Outlines
     margins: Floats  # (k,) of whoever was asked last
     order: Integers  # (k,) of doubt
     sorted: Floats  # (k,)
@@ -105,7 +103,6 @@ def standing_of(models: Models, notes: Notes | None = None) -> Standing:
     return Standing(
         layers_of(models.networks),
         leaves_of(models.forest),
-        outlines_of(models.forest),
         np.zeros(members),
         np.arange(members),
         np.zeros(members),
@@ -163,11 +160,7 @@ def asked(models, standing, state, move, member, target):
     place = models.place[member]
     if place >= 0:
         return network_margin(models.networks, standing.layers, state, move, place, target) - models.margin
-    forest, leaves, member = models.forest, standing.leaves, -1 - place
-    own = outlined(forest, leaves, standing.outlines, state, move, member, target, models.odds)
-    if own != own:
-        own = forest_margin(forest, leaves, state, move, member, target, models.odds)
-    return own - models.margin
+    return forest_margin(models.forest, standing.leaves, state, move, -1 - place, target, models.odds) - models.margin
 
 
 @kernel

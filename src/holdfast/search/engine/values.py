@@ -7,9 +7,8 @@ import numpy as np
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.moves import TINY, index_of, number_at
 from holdfast.search.engine.networks import slope_along
+from holdfast.search.engine.sweeps import FEW_VALUES
 from holdfast.search.engine.world import ENOUGH
-
-FEW_VALUES = 64  # of a number, that are all tried
 
 
 @kernel
@@ -46,6 +45,16 @@ def thresholds_alone(models, place):
     if models.by_slopes or models.outside:
         return False
     return models.networks.members.shape[0] == 0 and not models.forest.readings[place].counts
+
+
+@kernel
+def swept(world, room, place, others):
+    """Whether the move that was written down is one of a sweep: of one number, beside so many others."""
+    return (
+        room.move.counts[0] == 1 + others
+        and not world.board.features[place].is_group
+        and thresholds_alone(world.models, place)
+    )
 
 
 @kernel

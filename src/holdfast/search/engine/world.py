@@ -25,6 +25,7 @@ from holdfast.search.engine.moves import (
 from holdfast.search.engine.outside import UNSURE, Notes, all_heard
 from holdfast.search.engine.rules import Rules
 from holdfast.search.engine.scorers import Models, Standing, listen, stand_after, stand_at, standing_of, sure
+from holdfast.search.engine.sweeps import FEW_VALUES, Sweep, sweep_of
 
 NEVER = -1e100  # a score of somebody who agrees with nothing
 ENOUGH = 1.5e-4  # a score that rounding does not bring below what is asked for
@@ -39,6 +40,14 @@ class Tried(NamedTuple):
     rank: Floats
     feature: Integers
     value: Floats
+
+
+class Later(NamedTuple):
+    """Moves that are asked about when it is known what the others are worth."""
+
+    feature: Integers
+    value: Floats
+    extra: Floats  # what they cost more than staying
 
 
 class Donors(NamedTuple):
@@ -66,8 +75,10 @@ class Room(NamedTuple):
     state: State
     move: Move
     standing: Standing
+    sweep: Sweep
     distances: Distances
     tried: Tried
+    later: Later
     donors: Donors
     start: Floats  # (d,) where a search begins
     before: Floats  # (d,) where to come back to
@@ -80,8 +91,10 @@ def room_of(world: World, notes: Notes | None = None) -> Room:
         state_of(board),
         move_of(board, world.rules),
         standing_of(world.models, notes),
+        sweep_of(world.models),
         distances_of(world.crowd),
         tried_of(),
+        later_of(board, world.models),
         donors_of(world.crowd),
         np.zeros(len(board.columns)),
         np.zeros(len(board.columns)),
@@ -90,6 +103,12 @@ def room_of(world: World, notes: Notes | None = None) -> Room:
 
 def tried_of() -> Tried:
     return Tried(np.zeros(TRIED), np.zeros(TRIED, np.int64), np.zeros(TRIED))
+
+
+def later_of(board: Board, models: Models) -> Later:
+    edges = models.forest.first_edge
+    most = sum(max(FEW_VALUES, int(own["size"]) + 1) + 2 for own in board.features) + int(edges[-1])
+    return Later(np.zeros(most, np.int64), np.zeros(most), np.zeros(most))
 
 
 def donors_of(crowd: Crowd) -> Donors:

@@ -167,13 +167,13 @@ class MinCost:
 
 
 def _disputed(model: Model, x: Tensor, point: Tensor, target: Tensor, space: Space, score: Score) -> Tensor:
-    """Which points score enough by what a search asks, but not by the object that decides: (n,)."""
-    snapped = space.snap(point, x)
+    """Which points that were found do not score enough by the object that decides: (n,)."""
+    found = (point != x).any(1)
+    rows = torch.nonzero(found).flatten()
     with torch.no_grad():
-        asked = score(model, snapped, target, x) > 0
-        rows = torch.nonzero(asked).flatten()
-        own = score(partial(_as_asked, itself(model)), snapped[rows], target[rows], x[rows]) > 0
-    return asked.index_put((rows,), ~own)
+        snapped = space.of(rows).snap(point[rows], x[rows])
+        own = score(partial(_as_asked, itself(model)), snapped, target[rows], x[rows]) > 0
+    return found.index_put((rows,), ~own)
 
 
 def _as_asked(model: Model, x: Tensor) -> Tensor:
