@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 PARTS = ("train", "search", "report")
 FIRST_JUDGE = 5001  # beyond the seeds of those that rehearse
-CAUTIONS = (-0.05, -0.02, -0.01, 0.0, 0.1, 0.2, 0.45, 0.7, 1.0)
+CAUTIONS = (-0.05, -0.02, -0.01, -0.005, -0.002, 0.0, 0.1, 0.2, 0.45, 0.7, 1.0)
 RATE = 0.01
 
 
