@@ -22,8 +22,8 @@ are searched for as `Explainer.explain(people, hold=0.95)` does: 32 models rehea
     kept          given, of those who were reached
     seconds       of search and selection
 
-People are searched for in parts. With --cells an interrupted run goes on where it was. Refits are kept in the store of
-families. Datasets are found through HOLDFAST_DATA.
+People are searched for in parts. With --cells an interrupted run goes on where it was; the models are fitted again,
+which is quicker than reading them. Datasets are found through HOLDFAST_DATA.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from front_door import HOLD, estimator
 from holdfast import Counterfactuals, Family, MinCost, Rehearsed, as_model, changes, predict, refit
 from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.explaining.searching import Answers, Question, search_held
-from holdfast.families.entries import default_store
 from holdfast.utils.files import append
 
 Row = dict[str, Any]
@@ -78,7 +77,7 @@ class Models:
     @cached_property
     def family(self) -> Family:
         table = self.data.train[: self.train]
-        return refit(self.deployed, table, changes.bootstrap(self.seen + self.judges), store=default_store())
+        return refit(self.deployed, table, changes.bootstrap(self.seen + self.judges))
 
     @property
     def seen(self) -> int:
