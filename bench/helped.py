@@ -22,8 +22,8 @@ are searched for as `Explainer.explain(people, hold=0.95)` does: 32 models rehea
     kept          given, of those who were reached
     seconds       of search and selection
 
-People are searched for in parts. With --cells an interrupted run goes on where it was; the models are fitted again,
-which is quicker than reading them. Datasets are found through HOLDFAST_DATA.
+People are searched for in parts. With --cells an interrupted run goes on where it was, once the models are fitted
+again. Datasets are found through HOLDFAST_DATA.
 """
 
 from __future__ import annotations
