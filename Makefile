@@ -18,7 +18,7 @@ PEER_ENVS := .venv-art .venv-alibi .venv-dice
 # Not part of `make bench`: what needs a GPU or hours, what needs the reference libraries (`make fidelity`), and what
 # measures nothing.
 APART := bench/paper_device.py bench/seizure.py bench/fidelity.py bench/schema_dice.py bench/black_box.py \
-         bench/attack.py
+         bench/oracle.py bench/attack.py
 
 .PHONY: demo test test-all pytest browser docs notebooks check format bench peers fidelity results listing dist sbom \
         lock clean

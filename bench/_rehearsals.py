@@ -4,7 +4,7 @@ costs and how often it is invalidated, beside an oracle that has seen the networ
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,9 @@ class Cell:
     device: str = "cpu"
     members: tuple[int, int] = (REHEARSED, JUDGES)
     sns: bool = True
+    searched: tuple[tuple[int, float], ...] = SEARCHES
+    first_judge: int = FIRST_JUDGE  # its seed
+    epochs: int | None = None  # those of the paper's recipe
 
     @cached_property
     def data(self) -> Prepared:
@@ -79,7 +82,7 @@ class Cell:
         """Those that rehearse, and those that judge."""
         rehearsed, judges = self.members
         if self.change == "seeds":
-            return self._own(seeds(rehearsed)), self._own(seeds(judges, start=FIRST_JUDGE))
+            return self._own(seeds(rehearsed)), self._own(seeds(judges, start=self.first_judge))
         known = len(self.data.train)
         judges = min(judges, known // 2)
         both = self._own(leave_one_out(min(rehearsed, known - judges) + judges, known, base=self._base))
@@ -95,7 +98,9 @@ class Cell:
 
     def _trained(self, retrainings: list[Retraining]) -> Family:
         x, y = (part.to(self.device) for part in self.data.rows)
-        return train(x, y, PAPER_RECIPES[self.dataset], retrainings, store=default_store())
+        recipe = PAPER_RECIPES[self.dataset]
+        recipe = recipe if self.epochs is None else replace(recipe, epochs=self.epochs)
+        return train(x, y, recipe, retrainings, store=default_store())
 
     @cached_property
     def question(self) -> tuple[Tensor, Tensor, Space]:
@@ -110,7 +115,7 @@ class Cell:
         own: dict[str, Method] = {"min-cost": plain}
         if self.sns:
             own["min-cost+sns"] = Then(plain, (SNS(radius=SNS_SHARE * RADII[self.dataset]),))
-        for members, caution in SEARCHES:
+        for members, caution in self.searched:
             if members <= self.members[0]:
                 name = f"rehearsed {members}, caution {caution:g}"
                 own[name] = Rehearsed(rehearsed[:members], search=plain).turned(caution)
