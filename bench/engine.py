@@ -138,7 +138,8 @@ def search_cells(cells: list[Cell], folder: Path) -> None:
 
 def run(source: Path, cells: list[Cell], folder: Path) -> None:
     folder.mkdir()
-    environment = os.environ | {"PYTHONPATH": str(source), "LOKY_MAX_CPU_COUNT": "1", "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(source), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "LOKY_MAX_CPU_COUNT": "1", "OMP_NUM_THREADS": "1"}
     task = json.dumps([asdict(cell) for cell in cells])
     command = [sys.executable, __file__, "--search", str(folder)]
     subprocess.run(command, input=task, text=True, env=environment, check=True)
