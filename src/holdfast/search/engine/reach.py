@@ -228,9 +228,7 @@ def scan_all(world, room, row, limit, now, power, most, barred):
             else:  # dearer to ask about: when it is known what the others are worth
                 later.feature[waiting], later.value[waiting], later.extra[waiting] = place, value, extra
                 waiting += 1
-        ask_sweep(
-            world.models, room.standing, state, move, sweep, count, place, NO_FEATURE, 0.0, world.target, False
-        )
+        ask_sweep(world.models, room.standing, state, move, sweep, count, place, NO_FEATURE, 0.0, world.target, False)
         for at in range(count):
             if sweep.score[at] > -np.inf:
                 gain = min(sweep.score[at], 2 * ENOUGH) - now

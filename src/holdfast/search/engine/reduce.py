@@ -97,9 +97,7 @@ def best_of_sweep(world, room, row, limit, count, place, given, back, chosen, be
     """The value of a sweep that saves most and keeps all that is wanted, and what it saves; what was found so far, if
     that is better."""
     sweep = room.sweep
-    ask_sweep(
-        world.models, room.standing, room.state, room.move, sweep, count, place, given, back, world.target, True
-    )
+    ask_sweep(world.models, room.standing, room.state, room.move, sweep, count, place, given, back, world.target, True)
     while True:
         at, most = -1, best + TINY
         for other in range(count):
