@@ -1474,7 +1474,7 @@ def _theory() -> Iterator[Misuse]:
         },
     )
     yield from calls(
-        "theory.theorems",
+        "paper.theorems",
         {
             "Theorem 1 without pieces": (
                 about("theorems.further_but_no_safer", lambda m: m.x[0], value(None), piece),
@@ -1745,19 +1745,19 @@ STUDY: dict[str, Values] = {
 
 def _studies() -> Iterator[Misuse]:
     def study(**other: Any) -> Any:
-        return part("studies.study").Study(**{"name": "tiny", "datasets": ("german",), "methods": ("pgd",), **other})
+        return part("paper.study").Study(**{"name": "tiny", "datasets": ("german",), "methods": ("pgd",), **other})
 
     for field, values in STUDY.items():
         for value in values:
             says = "nowhere" if "nowhere" in str(value) else field.removesuffix("s")
-            yield from each("studies.study", "Study", study, {field: (value,)}, says)
+            yield from each("paper.study", "Study", study, {field: (value,)}, says)
 
     def run(**other: Any) -> Any:
-        return part("studies.runner").run(**{"study": study(), "file": made().folder / "rows.jsonl", **other})
+        return part("paper.runner").run(**{"study": study(), "file": made().folder / "rows.jsonl", **other})
 
-    yield from each("studies.runner", "run", run, {"study": (None, "paper")}, says="expected a Study")
-    yield from each("studies.runner", "run", run, {"file": (None, 3), "only": (3,)})
-    yield from each("studies.runner", "run", run, {"only": (("heloc",), "heloc")}, says="heloc")
+    yield from each("paper.runner", "run", run, {"study": (None, "paper")}, says="expected a Study")
+    yield from each("paper.runner", "run", run, {"file": (None, 3), "only": (3,)})
+    yield from each("paper.runner", "run", run, {"only": (("heloc",), "heloc")}, says="heloc")
 
     def odd_file() -> Path:
         file: Path = made().folder / "odd.jsonl"
@@ -1765,9 +1765,9 @@ def _studies() -> Iterator[Misuse]:
         return file
 
     for name in ("read", "frame", "each"):
-        read = lambda file, study=None, name=name: getattr(part("studies.results"), name)(file, study)  # noqa: E731
+        read = lambda file, study=None, name=name: getattr(part("paper.results"), name)(file, study)  # noqa: E731
         yield from calls(
-            "studies.results",
+            "paper.results",
             {
                 f"{name}, no such file": (
                     lambda read=read: read(made().folder / "none.jsonl"),
@@ -1780,11 +1780,11 @@ def _studies() -> Iterator[Misuse]:
                 f"{name}, a folder": (lambda read=read: read(made().folder), ValueError, "folder"),
             },
         )
-    join = lambda parts: part("studies.results").join(parts, made().folder / "joined.jsonl")  # noqa: E731
-    yield from each("studies.results", "join", join, {"parts": (None, "a.jsonl", 3)}, says="a list of files")
-    yield Misuse("studies.results", "join, nothing", lambda: join([]), FileNotFoundError, "no files to join")
-    trial = lambda: part("studies.trials").trial(None, "german")  # noqa: E731
-    yield Misuse("studies.trials", "no study", trial, TypeError, "expected a Study")
+    join = lambda parts: part("paper.results").join(parts, made().folder / "joined.jsonl")  # noqa: E731
+    yield from each("paper.results", "join", join, {"parts": (None, "a.jsonl", 3)}, says="a list of files")
+    yield Misuse("paper.results", "join, nothing", lambda: join([]), FileNotFoundError, "no files to join")
+    trial = lambda: part("paper.trials").trial(None, "german")  # noqa: E731
+    yield Misuse("paper.trials", "no study", trial, TypeError, "expected a Study")
     sizes: dict[str, Values] = {
         "settings": ("words", None),
         "device": ("gpu", None),
@@ -1792,7 +1792,7 @@ def _studies() -> Iterator[Misuse]:
         "members": (-1, 2.5, "3"),
         "bases": (-1, 99, 2.5, "3"),
     }
-    yield from each("studies.reproduce", "declared", lambda **given: part("studies.reproduce").declared(**given), sizes)
+    yield from each("paper.reproduce", "declared", lambda **given: part("paper.reproduce").declared(**given), sizes)
 
 
 def _reports() -> Iterator[Misuse]:
@@ -1808,13 +1808,13 @@ def _reports() -> Iterator[Misuse]:
         "another change": (lambda: rows(change="noise"), ValueError, "noise"),
     }
     for home, name in {"cost": "cost_against_invalidation", "sensitivity": "sensitivity"}.items():
-        of = f"reporting.figures.{home}"
+        of = f"paper.figures.{home}"
         for what, (make, error, says) in wrong.items():
             drawn = lambda of=of, name=name, make=make: getattr(part(of), name)(make())  # noqa: E731
             yield Misuse(of, what, drawn, error, says)
-    comparison = lambda rows: part("reporting.paper_comparison").beside(rows)  # noqa: E731
+    comparison = lambda rows: part("paper.comparison").beside(rows)  # noqa: E731
     yield from calls(
-        "reporting.paper_comparison",
+        "paper.comparison",
         {
             "None": (lambda: comparison(None), TypeError, "DataFrame"),
             "a list": (lambda: comparison([1]), TypeError, "DataFrame"),

@@ -11,8 +11,8 @@ from conftest import linear
 
 from holdfast import Margin, MinCost, Space, other_class, predict
 from holdfast.models.scores import log_odds
-from holdfast.search.methods.reference.art import ElasticNetART
-from holdfast.studies.keys import described
+from holdfast.paper.keys import described
+from holdfast.paper.reference.art import ElasticNetART
 
 W, B = torch.tensor([3.0, 4.0, 0.5]), -1.0
 WIDE = Space.box(torch.full((3,), -50.0), torch.full((3,), 50.0))

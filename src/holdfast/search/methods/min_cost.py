@@ -15,12 +15,12 @@ from holdfast.models.abilities import able
 from holdfast.models.asked import itself
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
+from holdfast.paper.reference.art import ElasticNetART
 from holdfast.search.boxes import bought
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
 from holdfast.search.engine.search import CALLS
 from holdfast.search.engine.search import cheapest as cheapest_points
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
-from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space

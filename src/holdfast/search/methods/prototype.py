@@ -15,11 +15,11 @@ from torch import Tensor
 from holdfast.models.model import Model, predict
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
+from holdfast.paper.reference import alibi
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.engine.search import repaired
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
-from holdfast.search.methods.reference import alibi
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space
