@@ -251,9 +251,11 @@ def _methods() -> Iterator[Misuse]:
         yield from every(of, f"{name}, a space", SPACES, lambda s, ask=ask: ask(space=s), "space")
 
     def art(x: Any) -> Any:
-        return hf.MinCost.art(steps=2, constants=1)(made().model, x, made().target, made().space)
+        return part("paper.reference.art").ElasticNetART(steps=2, constants=1)(
+            made().model, x, made().target, made().space
+        )
 
-    yield from every("MinCost", "art, rows", ROWS, art, "x")
+    yield from every("paper.reference.art", "ElasticNetART, rows", ROWS, art, "x")
     for name in ("prototype", "latent"):
         of = CLASSES[name]
 
@@ -357,7 +359,6 @@ SETTINGS: dict[str, dict[str, Values]] = {
         "constants": NO_COUNT,
         "categories": ("two-hot", None),
         "learning_rate": (0, math.nan, "1"),
-        "raw": NO_FLAG,
     },
     "Latent": {
         "radius": NO_SIZE,
@@ -1326,9 +1327,14 @@ OF_NETWORKS: dict[str, tuple[str, Callable[..., Any], bool]] = {
 }
 
 
+def _module_of(home: str) -> str:
+    """Where a piece of theory lies: the theorems are the paper's alone."""
+    return "paper.theorems" if home == "theorems" else f"theory.{home}"
+
+
 def _networks() -> Iterator[Misuse]:
     for name, (home, call, targeted) in OF_NETWORKS.items():
-        of = f"theory.{home}"
+        of = _module_of(home)
 
         def ask(of: str = of, name: str = name, call: Any = call, **other: Any) -> Any:
             given = {"n": made().model, "x": made().x, "t": made().target, **other}
@@ -1347,7 +1353,7 @@ def _theory() -> Iterator[Misuse]:
     def use(name: str, *right: Callable[[Any], Any], **given: Any) -> Any:
         """A function of a module of the theory, with what it takes from the material, and with something wrong."""
         home, _, function = name.partition(".")
-        return getattr(part(f"theory.{home}"), function)(*(take(m()) for take in right), **given)
+        return getattr(part(_module_of(home)), function)(*(take(m()) for take in right), **given)
 
     def model(m: Any) -> Any:
         return m.model
@@ -1363,7 +1369,7 @@ def _theory() -> Iterator[Misuse]:
 
     def wrong(name: str, right: tuple[Any, ...], says: str = "", **fields: Values) -> Iterator[Misuse]:
         home, _, function = name.partition(".")
-        yield from each(f"theory.{home}", function, functools.partial(use, name, *right), fields, says)
+        yield from each(_module_of(home), function, functools.partial(use, name, *right), fields, says)
 
     def change(scales: Any, kind: str) -> Any:
         return use("certificates.certified_radius", model, x, target, change=use(f"certificates.{kind}", scales=scales))

@@ -10,12 +10,14 @@ import pytest
 import holdfast as hf
 from holdfast.paper.keys import WRITTEN, described
 from holdfast.paper.matched import SamePrice
+from holdfast.paper.reference.alibi import AlibiPrototype
 from holdfast.paper.reference.art import ElasticNetART
 from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.theory.certificates import Absolute, Relative
 
 PINNED = {
     "Absolute": (Absolute(), "4ac66bf347dce7b5"),
+    "AlibiPrototype": (AlibiPrototype(), "2105545b1324eb23"),
     "Certified": (hf.STABILISERS["certified"](), "03acdc4354d03833"),
     "Confidence": (hf.STABILISERS["confidence"](), "92b790c3f1ca2de5"),
     "ElasticNetART": (ElasticNetART(), "64582c94a1400e2f"),

@@ -78,7 +78,7 @@ def test_r2_is_the_papers(folder):
 
 def test_the_file_lies_in_the_package():
     assert FILE.is_file()
-    assert FILE.parent.name == "studies"
+    assert FILE.parent.name == "paper"
 
 
 def test_what_comes_back_is_ones_own():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.paper.matched import SamePrice
+from holdfast.paper.reference.alibi import AlibiPrototype
 from holdfast.paper.reference.art import ElasticNetART
 from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.paper.study import Study
@@ -25,7 +26,6 @@ from holdfast.search.methods.latent import Latent
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.pgd import PGD
-from holdfast.search.methods.prototype import Prototype
 from holdfast.search.pipeline import Then
 from holdfast.search.stabilisers.confidence import Confidence
 from holdfast.search.stabilisers.sns import SNS
@@ -51,15 +51,15 @@ def sns(dataset: str) -> SNS:
 
 
 def min_l1(dataset: str) -> ElasticNetART:
-    return MinCost.art(norm=1, learning_rate=L1_RATES[dataset])
+    return ElasticNetART(norm=1, learning_rate=L1_RATES[dataset])
 
 
 def latent(dataset: str) -> Latent:
     return Latent(radius=LATENT_RADII[dataset], samples=1280, shells=1, seed=2021, sizes=(1024, 128, 32))
 
 
-MIN_L2 = MinCost.art(norm=2, learning_rate=L2_RATE)
-PROTOTYPE = Prototype.alibi(theta=100.0, nearest=20, steps=100)
+MIN_L2 = ElasticNetART(norm=2, learning_rate=L2_RATE)
+PROTOTYPE = AlibiPrototype(theta=100.0, nearest=20, steps=100)
 
 # Names end in the library whose arithmetic it is, since "min-l2" and "prototype" are our own.
 TEXT = (

@@ -20,9 +20,13 @@ FORMAT = 2
 ENGINE = 2  # of the search of discrete spaces; raise it when its numbers change
 NUMBERS_OF = "0.1.0"  # the release whose numbers are still the ones computed today
 
-# Class -> its name in keys, and the fields that are always part of one. A field that is gone counts as None.
+# Class -> its name in keys, and the fields that are always part of one. A field that is gone has the value of GONE.
 WRITTEN = {
     "Absolute": ("holdfast.theory.certificates.Absolute", "scales"),
+    "AlibiPrototype": (
+        "holdfast.methods.prototype.Prototype",
+        "theta beta nearest learning_rate steps constants first categories raw rows",
+    ),
     "Autoencoder": ("holdfast.methods.latent.Autoencoder", "encoder decoder low width"),
     "Certified": ("holdfast.stabilise.certified.Certified", "radius steps norm patience delta change"),
     "Confidence": ("holdfast.stabilise.confidence.Confidence", "radius steps norm patience"),
@@ -54,6 +58,8 @@ WRITTEN = {
     "Sparse": ("holdfast.stabilise.sparse.Sparse", "objective tolerance norm"),
     "Then": ("holdfast.named.Then", "method stabilisers"),
 }
+# Class -> what the fields that it lost would hold; None where nothing is said.
+GONE: dict[str, dict[str, Any]] = {"Prototype": {"raw": False}, "AlibiPrototype": {"raw": True}}
 
 
 def described(value: Any) -> Any:
@@ -67,7 +73,8 @@ def described(value: Any) -> Any:
         return [described(part) for part in value]
     if is_dataclass(value) and not isinstance(value, type):
         name, always = _written(type(value))
-        settings = {field: described(getattr(value, field, None)) for field in always}
+        gone = GONE.get(type(value).__qualname__, {})
+        settings = {field: described(getattr(value, field, gone.get(field))) for field in always}
         for field in fields(value):
             own = described(getattr(value, field.name))
             if field.name not in always and own != _usual(field):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from holdfast.models.abilities import able
 from holdfast.models.asked import itself
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
-from holdfast.paper.reference.art import ElasticNetART
 from holdfast.search.boxes import bought
 from holdfast.search.counterfactuals import Counterfactuals, assess, checked_question, counted
 from holdfast.search.engine.search import CALLS
@@ -99,11 +98,6 @@ class MinCost:
             raise ValueError(
                 f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
             )
-
-    @staticmethod
-    def art(norm: int = 2, **settings: Any) -> ElasticNetART:
-        """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
-        return ElasticNetART(norm=norm, **settings)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
