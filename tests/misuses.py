@@ -1396,7 +1396,7 @@ def _theory() -> Iterator[Misuse]:
     yield from wrong("paths.line", (x, x, value(3)), rule=("simpson", None))
     yield from wrong("regions.exact_boundary_distance", (model, lambda m: m.x[:1]), limit=NO_COUNT)
     yield from wrong("regions.boundary_piece", (model, lambda m: m.x[0]), second=(2, -1, "a", 1.5))
-    yield from wrong("theorems.theorem2", (model, model, x), count=NO_COUNT, at=([0.5], torch.tensor([2.0])))
+    yield from wrong("theorems.theorem2", (model, model, x), count=NO_COUNT)
     numbers = (-0.1, 1.5, math.nan, "1", None, True, torch.ones(3))
     yield from wrong("theorems.proposition1", (lambda m: lambda r: m.model(r)[:, 0], x), t=numbers, says="t ")
     ball = functools.partial(use, "influence.Ball", value(0.1), count=3)

@@ -13,13 +13,11 @@ import torch
 from torch import Tensor
 
 from holdfast.models.model import check_callable
-from holdfast.models.rows import check_rows, check_tensor
+from holdfast.models.rows import check_rows
 from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units
 from holdfast.theory.regions import SLACK, Piece, check_piece, check_point, piece_distance
 from holdfast.utils.settings import check_number, check_whole
 
-ROWS_AT_ONCE = 128  # whose lines are cut at a time
-MATRICES = 1024  # Jacobians held at a time
 GRID = 2.0**43  # places on a line that are closer than 1/GRID of it are one
 
 
@@ -221,14 +219,7 @@ class Theorem2:
         return self.left <= self.right * (1 + 1e-9) + 1e-15
 
 
-def theorem2(
-    network: Layers,
-    other: Layers,
-    x: Tensor,
-    count: int = 50,
-    at: Tensor | None = None,
-    share: Tensor | None = None,
-) -> Theorem2:
+def theorem2(network: Layers, other: Layers, x: Tensor, count: int = 50) -> Theorem2:
     r"""How far the influence moves when only the top layer is trained again.
 
     For f(x) = w·h(x) + b and the sigmoid σ of it, with the influence over a distribution of points on the line to x,
@@ -247,8 +238,7 @@ def theorem2(
     The proof's step E[ab] ≤ E[a] E[b] does not hold in general; E[ab] ≤ E[a] sup b does, and is all it needs. The top
     biases may differ too. C does not vanish with w' = w, so the bound is never below ½ K ‖w‖ and is not tight.
 
-    t is (i − ½) / count for i = 1 ... count with equal weights, or ``at`` (m,) with weights ``share`` (m,), any
-    distribution on [0, 1]. Of two logits the difference counts: w = w₁ − w₀.
+    t is (i − ½) / count for i = 1 ... count with equal weights. Of two logits the difference counts: w = w₁ − w₀.
 
     Examples:
         >>> import torch
@@ -266,17 +256,15 @@ def theorem2(
         check_layers(each, "Theorem 2", logits=1)
     _check_top_only(network, other)
     check_rows_of(network, x, "Theorem 2")
+    check_whole("count", count, least=1)
     rows = x.double()
-    at, share = _distribution(count, at, share, rows)
-    weights, biases = _double(network.weights, rows), _double(network.biases, rows)
+    weights, biases = ([tensor.detach().to(rows) for tensor in each[:-1]] for each in (network.weights, network.biases))
     tops = [_top(each.weights[-1].to(rows), each.biases[-1].to(rows)) for each in (network, other)]
     heads = torch.stack([head for head, _ in tops])  # (2, hidden)
     shifts = torch.stack([shift for _, shift in tops])  # (2,)
-    parts = [
-        _sides(weights[:-1], biases[:-1], heads, shifts, some, at, share) for some in torch.split(rows, ROWS_AT_ONCE)
-    ]
-    left, lipschitz, along = (torch.cat(part) for part in zip(*parts, strict=True))
-    slopes = _slope(_hidden(weights[:-1], biases[:-1], rows)[1] @ heads.T + shifts)  # (n, 2) σ'(x; w), σ'(x; w')
+    sides = [_sides(weights, biases, heads, shifts, row, count) for row in rows]
+    left, lipschitz, along = (torch.stack(sides) if sides else rows.new_empty(0, 3)).unbind(1)
+    slopes = _slope(_hidden(weights, biases, rows)[1] @ heads.T + shifts)  # (n, 2) σ'(x; w), σ'(x; w')
     # σ'(w)‖w − λw'‖ = ‖σ'(w) w − σ'(w') w'‖, which does not divide by a σ' that may have underflowed.
     change = torch.linalg.vector_norm(slopes[:, :1] * heads[0] - slopes[:, 1:] * heads[1], dim=1)
     constant = 0.5 * (heads[0].norm() + 0.5 * (heads[0] - heads[1]).norm())
@@ -284,59 +272,34 @@ def theorem2(
     return Theorem2(left, lipschitz * factor, factor, slopes[:, 1] / slopes[:, 0], lipschitz, along)
 
 
-def _sides(
-    weights: list[Tensor],
-    biases: list[Tensor],
-    heads: Tensor,
-    shifts: Tensor,
-    x: Tensor,
-    at: Tensor,
-    share: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """‖χ − χ'‖, the largest ‖J‖₂ and the largest ‖J x‖ / ‖x‖ over the line from 0 to each row: (n,) each."""
-    breaks = _breaks(weights, biases, x)  # (n, p + 1)
-    real = breaks[:, 1:] > breaks[:, :-1]  # (n, p)
-    row = torch.nonzero(real)[:, 0]
-    middle = ((breaks[:, 1:] + breaks[:, :-1]) / 2)[real]  # (pieces,)
-    direction = torch.nn.functional.normalize(x, dim=1)
-    norms, speeds, gradients = [], [], []
-    for some, place in zip(torch.split(row, MATRICES), torch.split(middle, MATRICES), strict=True):
-        jacobian = _jacobian(weights, biases, place[:, None] * x[some])  # (m, hidden, d)
-        norms.append(_operator_norm(jacobian))
-        speeds.append((jacobian @ direction[some][:, :, None])[:, :, 0].norm(dim=1))
-        gradients.append(heads @ jacobian)  # (m, 2, d)
-    zero = x.new_zeros(len(x))
-    lipschitz = zero.scatter_reduce(0, row, torch.cat(norms), "amax") if norms else zero
-    along = zero.scatter_reduce(0, row, torch.cat(speeds), "amax") if speeds else zero
+def _sides(weights: list[Tensor], biases: list[Tensor], heads: Tensor, shifts: Tensor, x: Tensor, count: int) -> Tensor:
+    """‖χ − χ'‖, the largest ‖J‖₂ and the largest ‖J x‖ / ‖x‖ over the line from 0 to one row x (d,): (3,)."""
+    breaks = _breaks(weights, biases, x)  # (p + 1,)
+    middle = (breaks[1:] + breaks[:-1]) / 2
+    jacobian = _jacobian(weights, biases, middle[:, None] * x)  # (p, hidden, d)
+    lipschitz = _operator_norm(jacobian).amax()
+    along = (jacobian @ torch.nn.functional.normalize(x, dim=0)).norm(dim=1).amax()
+    at = (torch.arange(count).to(x) + 0.5) / count
     # Each point takes the gradient of the piece (break, next break] that holds it: the one there, but on a kink.
-    inside = at.clamp_min(0.5 / GRID).expand(len(x), -1).contiguous()
-    piece = (torch.searchsorted(breaks.contiguous(), inside) - 1).clamp_min(0)  # (n, m)
-    number = (real.flatten().cumsum(0) - 1).view(real.shape).gather(1, piece)
-    gradient = torch.cat(gradients)[number] if gradients else x.new_zeros((*number.shape, 2, x.shape[1]))
-    points = at[None, :, None] * x[:, None]  # (n, m, d)
-    slopes = _slope(_hidden(weights, biases, points)[1] @ heads.T + shifts)  # (n, m, 2)
-    signed = slopes * share[None, :, None] * torch.tensor([1.0, -1.0]).to(x)
-    left = (signed[..., None] * gradient).sum((1, 2)).norm(dim=1)
-    return left, lipschitz, along
+    gradient = (heads @ jacobian)[torch.searchsorted(breaks, at) - 1]  # (count, 2, d)
+    slopes = _slope(_hidden(weights, biases, at[:, None] * x)[1] @ heads.T + shifts)  # (count, 2)
+    influence = (slopes[..., None] * gradient).mean(0)  # (2, d)
+    return torch.stack([(influence[0] - influence[1]).norm(), lipschitz, along])
 
 
 def _breaks(weights: list[Tensor], biases: list[Tensor], x: Tensor) -> Tensor:
-    """Where on the line t x, 0 ≤ t ≤ 1, a unit turns on or off: sorted, from 0 to 1, filled up with 1s, (n, p + 1).
+    """Where on the line t x, 0 ≤ t ≤ 1, a unit turns on or off: rising, from 0 to 1, (p + 1,).
 
     Layer by layer: between the breaks of the layers below, a unit is linear in t, so its values at two neighbouring
     breaks tell whether and where it is 0 between them.
     """
-    breaks = torch.tensor([0.0, 1.0]).to(x).repeat(len(x), 1)
+    breaks = torch.tensor([0.0, 1.0]).to(x)
     for layer in range(len(weights)):
-        points = breaks[:, :, None] * x[:, None]
-        values = _hidden(weights[: layer + 1], biases[: layer + 1], points)[0]  # (n, p + 1, width)
-        before, after = values[:, :-1], values[:, 1:]
-        start, length = breaks[:, :-1, None], breaks.diff(dim=1)[:, :, None]
-        crosses = before.sign() * after.sign() < 0
-        where = torch.where(crosses, start + length * (before / (before - after)), 1.0)
-        where = (where.flatten(1).sort(1).values * GRID).round() / GRID
-        most = int(crosses.flatten(1).sum(1).max()) if crosses.numel() else 0
-        breaks = torch.cat([breaks, where[:, :most]], 1).sort(1).values
+        values, _ = _hidden(weights[: layer + 1], biases[: layer + 1], breaks[:, None] * x)  # (p + 1, width)
+        before, after = values[:-1], values[1:]
+        where = breaks[:-1, None] + breaks.diff()[:, None] * (before / (before - after))
+        crossed = where[before.sign() * after.sign() < 0]
+        breaks = torch.cat([breaks, (crossed * GRID).round() / GRID]).unique()  # which sorts
     return breaks
 
 
@@ -376,10 +339,6 @@ def _top(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     return weight[:, 1] - weight[:, 0], bias[1] - bias[0]
 
 
-def _double(tensors: tuple[Tensor, ...], like: Tensor) -> list[Tensor]:
-    return [tensor.detach().to(like) for tensor in tensors]
-
-
 def _check_top_only(network: Layers, other: Layers) -> None:
     shapes, others = ([tuple(weight.shape) for weight in each.weights] for each in (network, other))
     if shapes != others:
@@ -394,26 +353,6 @@ def _check_top_only(network: Layers, other: Layers) -> None:
             "the networks differ below the top layer; Theorem 2 says nothing about that. Retrain the top layer alone, "
             "or take the other network's layers below the top from the first"
         )
-
-
-def _distribution(count: int, at: Tensor | None, share: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor]:
-    for name, given in {"at": at, "share": share}.items():
-        if given is not None:
-            check_tensor(name, given, "give a tensor (m,)")
-    if at is None:
-        check_whole("count", count)
-        if share is not None or count < 1:
-            raise ValueError(f"give at with share, or a count of 1 or more; got count {count} and share without at")
-        at = (torch.arange(count).to(like) + 0.5) / count
-    at = at.to(like)
-    share = torch.full_like(at, 1 / len(at)) if share is None else share.to(like)
-    if at.ndim != 1 or at.shape != share.shape or not bool(((at >= 0) & (at <= 1)).all()):
-        raise ValueError(
-            f"at must be places (m,) in [0, 1] with as many shares, got {tuple(at.shape)}, {tuple(share.shape)}"
-        )
-    if not bool((share >= 0).all()) or abs(float(share.sum()) - 1) > 1e-6:
-        raise ValueError(f"share must be 0 or more and sum to 1, got a sum of {float(share.sum()):.6g}")
-    return at, share
 
 
 # ------------------------------------------------------------------------------------------------ Proposition 1
