@@ -299,7 +299,7 @@ def _breaks(weights: list[Tensor], biases: list[Tensor], x: Tensor) -> Tensor:
         before, after = values[:-1], values[1:]
         where = breaks[:-1, None] + breaks.diff()[:, None] * (before / (before - after))
         crossed = where[before.sign() * after.sign() < 0]
-        breaks = torch.cat([breaks, (crossed * GRID).round() / GRID]).unique()  # which sorts
+        breaks = torch.unique(torch.cat([breaks, (crossed * GRID).round() / GRID]))  # which sorts
     return breaks
 
 
