@@ -1791,14 +1791,6 @@ def _studies() -> Iterator[Misuse]:
     yield Misuse("paper.results", "join, nothing", lambda: join([]), FileNotFoundError, "no files to join")
     trial = lambda: part("paper.trials").trial(None, "german")  # noqa: E731
     yield Misuse("paper.trials", "no study", trial, TypeError, "expected a Study")
-    sizes: dict[str, Values] = {
-        "settings": ("words", None),
-        "device": ("gpu", None),
-        "rows": (-1, 2.5, "3"),
-        "members": (-1, 2.5, "3"),
-        "bases": (-1, 99, 2.5, "3"),
-    }
-    yield from each("paper.reproduce", "declared", lambda **given: part("paper.reproduce").declared(**given), sizes)
 
 
 def _reports() -> Iterator[Misuse]:

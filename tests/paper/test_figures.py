@@ -21,8 +21,8 @@ from holdfast.paper.figures.disagreement import disagreement
 from holdfast.paper.figures.paths import paths
 from holdfast.paper.figures.regions import regions
 from holdfast.paper.figures.sensitivity import sensitivity
+from holdfast.paper.figures.shared import save
 from holdfast.paper.sensitivity import SETTINGS, START, method_name
-from holdfast.reporting.plots.style import save
 
 METHODS = (
     "min-l1-art", "min-l1-art+sns", "pgd", "pgd+sns", "pgd+confidence", "pgd+sns+sparse", "margin", "brand-new",
@@ -63,7 +63,7 @@ def values() -> dict[str, object]:
     tilted = axis[None, :] + 0.2 * axis[:, None]
     twins = plane.Twins(
         np.stack([tilted, axis[None, :] - 0.2 * axis[:, None]]),
-        np.array([[0.5, 1.0], [0.5, -1.0]]), np.full(2, 1.8), np.full(2, 0.3), np.array([True, False]), 0.04, 0.05,
+        np.array([[0.5, 1.0], [0.5, -1.0]]), np.full(2, 1.8), np.full(2, 0.3), np.array([True, False]), 0.04,
     )  # fmt: skip
     draw = np.random.default_rng(0)
     cloud = plane.Disagreement(draw.normal(size=(20, 2)), np.arange(20) % 2, axis, np.array([-1.0, 0]), twins, twins)
@@ -117,7 +117,7 @@ def test_another_process_writes_the_same_bytes_and_touches_no_window_system(sett
     program = (
         "import pandas as pd; import sys; import holdfast.paper.figures.gallery;"
         "from holdfast.paper.figures.sensitivity import sensitivity;"
-        "from holdfast.reporting.plots.style import save;"
+        "from holdfast.paper.figures.shared import save;"
         "rows = pd.read_json(sys.argv[1] + '/rows.json', orient='records', precise_float=True);"
         "save(sensitivity(rows), sys.argv[1] + '/theirs'); print('matplotlib.pyplot' in sys.modules)"
     )

@@ -11,10 +11,10 @@ from matplotlib.image import imread
 from holdfast import PGD, SNS, Recipe
 from holdfast.paper.declared import PAPER
 from holdfast.paper.figures import gallery
+from holdfast.paper.figures.shared import save
 from holdfast.paper.reproduce import Reproduction
 from holdfast.paper.results import frame
 from holdfast.paper.runner import run
-from holdfast.reporting.plots.style import save
 from holdfast.search.pipeline import Then
 
 SHORT = PGD(levels=2, steps=5)

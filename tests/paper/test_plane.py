@@ -76,7 +76,6 @@ def test_counterfactuals_of_linear_networks_share_their_fate(shown):
 
 def test_linear_networks_of_different_seeds_differ_much_less_than_deep_ones(shown):
     assert shown.deep.apart > 3 * shown.linear.apart
-    assert shown.deep.usual > 3 * shown.linear.usual
     accepts = shown.deep.score > 0
     assert shown.deep.apart == (accepts[0] != accepts[1]).mean()
 

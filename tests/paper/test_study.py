@@ -147,7 +147,7 @@ def test_sums_give_the_regression_over_all_counterfactuals(whole):
 
 @pytest.mark.parametrize("split", [(0, 10), (10, 0), (990, 11)])
 def test_a_split_that_cannot_be_is_refused(split):
-    with pytest.raises(ValueError, match=rf"the split of german is {split[0]} and {split[1]} rows; give 1 or more"):
+    with pytest.raises(ValueError, match="the split of german"):
         replace(TINY, splits={"german": split})
 
 
@@ -691,7 +691,7 @@ class Opaque:
     ("change", "error", "message"),
     [
         ({"datasets": ("german", "nowhere")}, ValueError, "no dataset 'nowhere'; there are german, seizure"),
-        ({"datasets": "german"}, ValueError, "datasets must be a tuple"),
+        ({"datasets": "german"}, TypeError, "datasets must be a tuple"),
         ({"recipes": {"nowhere": RECIPE}}, ValueError, "no dataset 'nowhere'"),
         ({"splits": {"nowhere": (10, 10)}}, ValueError, "no dataset 'nowhere'"),
         ({"untargeted": ("nowhere",)}, ValueError, "no dataset 'nowhere'"),
@@ -701,9 +701,9 @@ class Opaque:
         ({"methods": (("pgd", PGD),)}, TypeError, "method 'pgd' on german is <class .*PGD'>; give a value such as"),
         ({"methods": (("pgd", lambda dataset: 3.0),)}, TypeError, "method 'pgd' on german is 3.0; give a value"),
         ({"changes": (("seed", 3),)}, ValueError, "changes must be different ones of seeds, leave-one-out"),
-        ({"changes": (("seeds", 0),)}, ValueError, "members and rows must be 1 or more"),
-        ({"rows": 0}, ValueError, "members and rows must be 1 or more"),
-        ({"base_seeds": (0, FIRST)}, ValueError, "choose from 0 to 999"),
+        ({"changes": (("seeds", 0),)}, ValueError, "members of changes 'seeds' must be 1 or more"),
+        ({"rows": 0}, ValueError, "rows must be 1 or more"),
+        ({"base_seeds": (0, FIRST)}, ValueError, "base_seeds must be below 1000"),
         ({"base_seeds": (0, 0)}, ValueError, "base_seeds must be a tuple of one or more different ones"),
         ({"space": "open"}, ValueError, "space must be 'free' or 'schema', got 'open'"),
     ],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +70,6 @@ class Twins:
     margin: Floats  # (2,) distance to the first network's boundary, exact
     holds: Bools  # (2,) whether the second network agrees
     apart: float  # share of the plane shown in which the two networks differ
-    usual: float  # the mean of that over all pairs of the seeds that were trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +164,6 @@ def _twins(seen: _Seen, pair: tuple[int, int], person: Floats, cost: float, marg
         margin=exact_boundary_distance(first, rows).distance.numpy(),
         holds=(second(rows.float()).argmax(1) == 1).numpy(),
         apart=float((accepts[pair[0]] != accepts[pair[1]]).mean()),
-        usual=float(np.mean([(one != other).mean() for one, other in combinations(accepts, 2)])),
     )
 
 

@@ -16,7 +16,6 @@ from holdfast.paper.runner import run
 from holdfast.paper.sensitivity import QUICK as SENSITIVITY_QUICK
 from holdfast.paper.sensitivity import SENSITIVITY
 from holdfast.paper.study import Study
-from holdfast.utils.settings import check_whole
 
 Reading = Literal["text", "release", "both"]
 Device = Literal["cpu", "cuda"]
@@ -49,7 +48,6 @@ def declared(
 
     What is left out is as suits the device; of the quick study it is its own.
     """
-    _check_sizes(settings, device, rows, members, bases)
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch finds no CUDA device here; choose the device cpu")
     if quick and settings != "text":
@@ -61,17 +59,6 @@ def declared(
         _resized(study, rows or DEFAULT_ROWS[device], members, bases or DEFAULT_BASES[device], device)
         for study in readings
     ]
-
-
-def _check_sizes(settings: str, device: str, rows: int | None, members: int | None, bases: int | None) -> None:
-    for name, value, known in (("settings", settings, (*PAPER, "both")), ("device", device, tuple(DEFAULT_ROWS))):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-    for name, size in {"rows": rows, "members": members, "bases": bases}.items():
-        if size is not None:
-            check_whole(name, size, least=1)
-    if bases is not None and bases > len(SEEDS):
-        raise ValueError(f"bases must be {len(SEEDS)} or fewer, as many as the paper's study has, got {bases}")
 
 
 def declared_sensitivity(

@@ -11,7 +11,7 @@ one of each setting's, so that each has a whole curve; they are searched for onc
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.paper.declared import PAPER_DATASETS, RADII, SNS_SHARE, pgd, sns
 from holdfast.paper.study import Study
@@ -45,11 +45,8 @@ def setting(method: str) -> Setting | None:
 
 def varied(dataset: str, one: Setting) -> SNS:
     """The paper's SNS for that dataset, but for one setting."""
-    if one.name == "radius":
-        return replace(sns(dataset), radius=one.value * RADII[dataset])
-    if one.name == "points":
-        return replace(sns(dataset), points=int(one.value))
-    return replace(sns(dataset), steps=int(one.value))
+    value: Any = one.value * RADII[dataset] if one.name == "radius" else int(one.value)
+    return replace(sns(dataset), **{one.name: value})
 
 
 SETTINGS = tuple(Setting(name, value) for name, values in VALUES.items() for value in values)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import torch
-
 from holdfast import datasets
 from holdfast.datasets.cards import Card
 from holdfast.families.changes import bootstrap, leave_one_out, seeds
@@ -33,6 +31,12 @@ CHANGES: dict[str, Callable[[int, int, Retraining], list[Retraining]]] = {
     "leave-one-out": lambda members, rows, base: leave_one_out(members, rows, seed=base.init_seed, base=base),
     "bootstrap": lambda members, rows, base: bootstrap(members, base=base),
 }
+
+FIELD_TYPES: tuple[tuple[tuple[str, ...], Any, str], ...] = (
+    (("name", "settings", "device"), str, "a word"),
+    (("datasets", "methods", "changes", "base_seeds", "untargeted"), (tuple, list), "a tuple"),
+    (("scalings", "recipes", "splits"), Mapping, "given by dataset, {'german': ...}"),
+)
 
 Entry = str | tuple[str, Method | Callable[[str], Method]]
 
@@ -104,72 +108,62 @@ class Study:
 
     def __post_init__(self) -> None:
         self._check_types()
-        names = self.names
-        for what, given in {"datasets": self.datasets, "methods": names, "base_seeds": self.base_seeds}.items():
-            if isinstance(given, str) or not len(given) or len(set(given)) < len(given):
-                raise ValueError(f"{what} must be a tuple of one or more different ones, got {given!r}")
+        self._check_numbers()
+        for name, given in {"datasets": self.datasets, "methods": self.names, "base_seeds": self.base_seeds}.items():
+            if not given or len(set(given)) < len(given):
+                raise ValueError(f"{name} must be a tuple of one or more different ones, got {given!r}")
         for dataset in (*self.datasets, *self.scalings, *self.recipes, *self.splits, *self.untargeted):
             datasets.card(dataset)
         for dataset in self.datasets:
-            for name in names:
+            for name in self.names:
                 self.method(dataset, name)
         kinds = [kind for kind, _ in self.changes]
-        unknown = [kind for kind in kinds if kind not in CHANGES]
-        if unknown or not kinds or len(set(kinds)) < len(kinds):
+        if not kinds or not set(kinds) <= CHANGES.keys() or len(set(kinds)) < len(kinds):
             raise ValueError(f"changes must be different ones of {', '.join(CHANGES)}, got {kinds}")
-        if min(members for _, members in self.changes) < 1 or (self.rows is not None and self.rows < 1):
-            raise ValueError(
-                f"members and rows must be 1 or more, got the changes {self.changes} and the rows {self.rows}"
-            )
-        for dataset, (known, asked) in self.splits.items():
-            rows = datasets.card(dataset).rows
-            if known < 1 or asked < 1 or known + asked > rows:
-                raise ValueError(
-                    f"the split of {dataset} is {known} and {asked} rows; give 1 or more of each, of {rows} in all"
-                )
-        if not all(0 <= seed < FIRST for seed in self.base_seeds):
-            raise ValueError(
-                f"base_seeds are {self.base_seeds}; choose from 0 to {FIRST - 1}, retrained networks have those above"
-            )
+        for dataset, split in self.splits.items():
+            if sum(split) > datasets.card(dataset).rows:
+                raise ValueError(f"the split of {dataset} is {split}; it has {datasets.card(dataset).rows} rows in all")
         if self.space not in ("free", "schema"):
             raise ValueError(f"space must be 'free' or 'schema', got {self.space!r}")
 
     def _check_types(self) -> None:
-        for name in ("name", "settings", "device"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise TypeError(f"{name} must be a word, got {getattr(self, name)!r}")
-        for name in ("datasets", "methods", "changes", "base_seeds", "untargeted"):
-            if not isinstance(getattr(self, name), (str, tuple, list)):
-                raise TypeError(f"{name} must be a tuple, got {getattr(self, name)!r}")
-        for name in ("scalings", "recipes", "splits"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise TypeError(f"{name} are given by dataset, {{'german': ...}}, got {getattr(self, name)!r}")
+        for names, kind, description in FIELD_TYPES:
+            for name in names:
+                given = getattr(self, name)
+                if not isinstance(given, kind) or given == "":
+                    raise TypeError(f"{name} must be {description}, got {given!r}")
         for method in self.methods:
-            if not isinstance(method, str) and not (isinstance(method, tuple) and len(method) == 2):
+            if not isinstance(method, str) and not _is_pair(method):
                 raise TypeError(f"methods are names, or pairs of a name and a method, got {method!r}")
         for change in self.changes:
-            if not isinstance(change, (tuple, list)) or len(change) != 2:
+            if not _is_pair(change):
                 raise TypeError(f"changes are pairs of a kind and a number of members, ('seeds', 100), got {change!r}")
-            check_whole(f"the members of a pair of changes, '{change[0]}',", change[1])
-        if self.rows is not None:
-            check_whole("rows", self.rows)
-        for seed in () if isinstance(self.base_seeds, str) else self.base_seeds:
-            check_whole("each of base_seeds", seed)
+        for dataset, split in self.splits.items():
+            if not _is_pair(split):
+                raise TypeError(f"the split of {dataset} must be two numbers of rows, (800, 200), got {split!r}")
         for dataset, recipe in self.recipes.items():
             if not isinstance(recipe, Recipe):
                 raise TypeError(f"recipes must be Recipes, but that of {dataset} is {recipe!r}")
         for dataset, scaling in self.scalings.items():
             if scaling not in SCALINGS:
                 raise ValueError(f"the scaling of {dataset} is {scaling!r}; choose one of {', '.join(SCALINGS)}")
+        if not self.device.startswith(("cpu", "cuda")):
+            raise ValueError(f"device is {self.device!r}; choose 'cpu' or 'cuda'")
+
+    def _check_numbers(self) -> None:
+        for kind, members in self.changes:
+            check_whole(f"the members of changes '{kind}'", members, least=1)
+        if self.rows is not None:
+            check_whole("rows", self.rows, least=1)
         for dataset, split in self.splits.items():
-            if not isinstance(split, (tuple, list)) or len(split) != 2:
-                raise TypeError(f"the split of {dataset} must be two numbers of rows, (800, 200), got {split!r}")
             for part in split:
-                check_whole(f"each part of the split of {dataset}", part)
-        try:
-            torch.device(self.device)
-        except RuntimeError as error:
-            raise ValueError(f"device is {self.device!r}; choose 'cpu' or 'cuda'") from error
+                check_whole(f"each part of the split of {dataset}", part, least=1)
+        for seed in self.base_seeds:
+            check_whole("each of base_seeds", seed, least=0)
+            if seed >= FIRST:
+                raise ValueError(
+                    f"each of base_seeds must be below {FIRST}, where retrained networks begin, got {seed}"
+                )
 
     def method(self, dataset: str, name: str) -> Method:
         """The method of that name as it is used on that dataset."""
@@ -235,6 +229,10 @@ class Study:
         if self.space == "schema":  # the free space has no discrete points
             decisive["engine"] = ENGINE
         return digest(decisive)[:20]
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 2
 
 
 def _name(entry: Entry) -> str:

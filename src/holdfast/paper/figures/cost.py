@@ -12,19 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from holdfast.paper.declared import PAPER_DATASETS
-from holdfast.reporting.plots.style import (
-    CHANGES,
-    GREY,
-    HALVES,
-    LOWEST,
-    STARTS,
-    WIDTH,
-    look_of_each,
-    of_one_change,
-    plain_log,
-    style,
-    whiskers,
-)
+from holdfast.paper.figures.shared import LOWEST_RATE, of_one_change, plain_log
+from holdfast.reporting.plots.style import GREY, STARTS, WIDTH, look_of_each, style, whiskers
+
+CHANGES = {"seeds": "new seeds", "leave-one-out": "one row left out"}
+HALVES = ("left", "bottom", "right", "top")
 
 
 def cost_against_invalidation(rows: pd.DataFrame, change: str = "seeds") -> Figure:
@@ -44,7 +36,7 @@ def cost_against_invalidation(rows: pd.DataFrame, change: str = "seeds") -> Figu
         for axes, name in zip(panels.flat, names, strict=False):
             _draw_marks(axes, _marks(rows[rows["dataset"] == name]), looks)
             axes.set_title(name, fontweight="bold")
-        panels[0, 0].set_ylim(bottom=LOWEST)
+        panels[0, 0].set_ylim(bottom=LOWEST_RATE)
         for axes in panels.flat[len(names) :]:
             axes.remove()
         for axes in panels.flat[max(len(names) - columns, 0) : len(names)]:

@@ -10,21 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch
 
+from holdfast.paper.figures.shared import SHADE, UNIT, titled
 from holdfast.paper.plane import Disagreement, Twins
-from holdfast.reporting.plots.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PLATE,
-    SHADE,
-    UNIT,
-    VERMILLION,
-    WIDTH,
-    style,
-    titled,
-)
+from holdfast.reporting.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, WIDTH, style
+
+PLATE = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}  # behind words that lie on data
 
 
 def disagreement(shown: Disagreement) -> Figure:

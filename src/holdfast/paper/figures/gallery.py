@@ -15,8 +15,8 @@ from holdfast.paper.figures.disagreement import disagreement
 from holdfast.paper.figures.paths import paths
 from holdfast.paper.figures.regions import regions
 from holdfast.paper.figures.sensitivity import sensitivity
+from holdfast.paper.figures.shared import save
 from holdfast.paper.reproduce import Reproduction
-from holdfast.reporting.plots.style import save
 from holdfast.utils.progress import bar
 
 

@@ -6,8 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from holdfast.paper.figures.shared import titled
 from holdfast.paper.plane import Paths
-from holdfast.reporting.plots.style import BLUE, GREY, SKY, VERMILLION, WIDTH, style, titled
+from holdfast.reporting.plots.style import BLUE, GREY, SKY, VERMILLION, WIDTH, style
 
 
 def paths(shown: Paths) -> Figure:

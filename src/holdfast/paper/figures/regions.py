@@ -8,8 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 
+from holdfast.paper.figures.shared import SHADE, UNIT, titled
 from holdfast.paper.plane import Normal, Regions
-from holdfast.reporting.plots.style import BLACK, GREY, NORMALS, SHADE, UNIT, VERMILLION, WIDTH, style, titled
+from holdfast.reporting.plots.style import BLACK, GREEN, GREY, SKY, VERMILLION, WIDTH, YELLOW, style
+
+NORMALS = ((SKY, "o"), (GREEN, "s"), (YELLOW, "^"))  # colour and marker of each region that has a normal
 
 
 def regions(shown: Regions) -> Figure:

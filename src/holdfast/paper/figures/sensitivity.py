@@ -11,17 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from holdfast.paper.declared import PAPER_DATASETS
+from holdfast.paper.figures.shared import LOWEST_RATE, of_one_change, plain_log
 from holdfast.paper.sensitivity import PAPERS_VALUES, START, VALUES, setting
-from holdfast.reporting.plots.style import (
-    GREY,
-    LOWEST,
-    WIDTH,
-    look_of_each,
-    of_one_change,
-    plain_log,
-    style,
-    whiskers,
-)
+from holdfast.reporting.plots.style import GREY, WIDTH, look_of_each, style, whiskers
 
 
 def sensitivity(rows: pd.DataFrame) -> Figure:
@@ -40,7 +32,7 @@ def sensitivity(rows: pd.DataFrame) -> Figure:
                 _draw_curve(upper, lower, curve, {"color": colour, "marker": marker, "label": dataset})
             _setting_axes(upper, lower, name)
         panels[0, 0].set_ylabel("invalidation, new seeds (%)")
-        panels[0, 0].set_ylim(bottom=LOWEST)
+        panels[0, 0].set_ylim(bottom=LOWEST_RATE)
         panels[1, 0].set_ylabel("l2 cost (encoded units)")
         panels[1, 0].set_yscale("log")
         plain_log(panels[1, 0].yaxis)
