@@ -68,9 +68,11 @@ def _check_one_reading(rows: pd.DataFrame) -> None:
 def _averaged(rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """Over deployed networks."""
     change, value, spread = QUANTITIES[quantity]
-    own = rows.drop_duplicates("cell") if change is None else rows[rows["change"] == change]
-    own = own.assign(value=own[value].astype(float), spread=own[spread].astype(float) if spread else float("nan"))
-    groups = own.groupby(["dataset", "method"], sort=False)
+    chosen = rows.drop_duplicates("cell") if change is None else rows[rows["change"] == change]
+    chosen = chosen.assign(
+        value=chosen[value].astype(float), spread=chosen[spread].astype(float) if spread else float("nan")
+    )
+    groups = chosen.groupby(["dataset", "method"], sort=False)
     averages = {"ours": groups["value"].mean(), "ours_spread": groups["spread"].mean()}
     return pd.DataFrame({**averages, "over_bases": groups["value"].std()}).reset_index().assign(quantity=quantity)
 
@@ -95,8 +97,8 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods_in(table: pd.DataFrame) -> tuple[str, ...]:
-    there = list(table["method"].unique())
-    return (*(name for name in METHODS if name in there), *(name for name in there if name not in METHODS))
+    names = list(table["method"].unique())
+    return (*(name for name in METHODS if name in names), *(name for name in names if name not in METHODS))
 
 
 def r2(rows: pd.DataFrame) -> pd.Series[float]:
@@ -104,8 +106,8 @@ def r2(rows: pd.DataFrame) -> pd.Series[float]:
 
     Of each deployed network by itself, then averaged. NaN where all costs or all rates are the same.
     """
-    own = rows[rows["method"].isin(METHODS)].drop_duplicates("cell")  # a cell's sums are the same in all its rows
-    sums = own.groupby(["dataset", "base_seed"], sort=False)[["found", *SUMS]].sum()
+    cells = rows[rows["method"].isin(METHODS)].drop_duplicates("cell")  # a cell's sums are the same in all its rows
+    sums = cells.groupby(["dataset", "base_seed"], sort=False)[["found", *SUMS]].sum()
     squared = r_squared_of_sums(*(sums[name] for name in ("found", *SUMS)))
     mean: pd.Series[float] = squared.groupby("dataset", sort=False).mean()
     return mean
@@ -122,8 +124,8 @@ def reached(comparison: pd.DataFrame) -> pd.DataFrame:
     for column in ("dataset", "method"):
         groups |= {name: judged[judged[column] == name] for name in judged[column].unique()}
     counted = [
-        (group, kind, *_counted(own[own["quantity"].isin(KINDS[kind])]))
-        for group, own in groups.items()
+        (group, kind, *_counted(cells[cells["quantity"].isin(KINDS[kind])]))
+        for group, cells in groups.items()
         for kind in KINDS
     ]
     table = pd.DataFrame(counted, columns=["group", "kind", "within", "cells"])

@@ -76,9 +76,9 @@ def described(value: Any) -> Any:
         gone = GONE.get(type(value).__qualname__, {})
         settings = {field: described(getattr(value, field, gone.get(field))) for field in always}
         for field in fields(value):
-            own = described(getattr(value, field.name))
-            if field.name not in always and own != _usual(field):
-                settings[field.name] = own
+            setting = described(getattr(value, field.name))
+            if field.name not in always and setting != _usual(field):
+                settings[field.name] = setting
         return [name, settings]
     raise TypeError(
         f"a study cannot tell one {type(value).__name__} from another ({value!r}); write methods as frozen dataclasses "

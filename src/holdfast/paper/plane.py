@@ -115,7 +115,7 @@ class _Seen:
         logits = family.logits(torch.from_numpy(np.stack([across.ravel(), up.ravel()], 1)).float())  # (k, g · g, 2)
         score = (logits[..., 1] - logits[..., 0]).double().numpy().reshape(-1, len(axis), len(axis))
         step = float(axis[1] - axis[0])
-        return cls(family, axis, score, np.stack([_signed_distance(one > 0) * step for one in score]))
+        return cls(family, axis, score, np.stack([_signed_distance(scores > 0) * step for scores in score]))
 
     def depth(self, points: Floats, members: tuple[int, int]) -> Floats:
         """How far inside their accepting class two members have points (n, 2), as far as the grid can tell: (2, n)."""
@@ -137,12 +137,12 @@ def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats)
     for person in people:
         for cost in COSTS:
             circle = _circle(person, cost)
-            own, other = deep.depth(circle, pair)
-            clear = np.minimum(own, -other)  # of the two boundaries, where the second network invalidates
-            margin = float(own[clear.argmax()])
-            held = np.abs(own - margin) <= TOLERANCE * margin
+            first, second = deep.depth(circle, pair)
+            clear = np.minimum(first, -second)  # of the two boundaries, where the second network invalidates
+            margin = float(first[clear.argmax()])
+            held = np.abs(first - margin) <= TOLERANCE * margin
             reachable = linear.depth(circle, pair)[0].max() > margin and np.abs(circle).max() < LIMIT
-            worth = min(float(clear.max()), float(np.where(held, other, -np.inf).max()))
+            worth = min(float(clear.max()), float(np.where(held, second, -np.inf).max()))
             if reachable and worth > best:
                 best, chosen = worth, (person, cost, margin)
     if chosen is None:
@@ -153,8 +153,8 @@ def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats)
 def _twins(seen: _Seen, pair: tuple[int, int], person: Floats, cost: float, margin: float) -> Twins:
     first, second = (_network(seen.family, member) for member in pair)
     circle = _circle(person, cost)
-    own, other = seen.depth(circle, pair)
-    point = circle[_two(circle, own, other, margin)]
+    first_depth, second_depth = seen.depth(circle, pair)
+    point = circle[_two(circle, first_depth, second_depth, margin)]
     rows = torch.from_numpy(point)
     accepts = seen.score > 0
     return Twins(
@@ -167,14 +167,14 @@ def _twins(seen: _Seen, pair: tuple[int, int], person: Floats, cost: float, marg
     )
 
 
-def _two(circle: Floats, own: Floats, other: Floats, margin: float) -> list[int]:
+def _two(circle: Floats, first_depth: Floats, second_depth: Floats, margin: float) -> list[int]:
     """Two places on a circle at that margin: the clearest held and invalidated ones, or else the two most apart."""
-    near = np.flatnonzero(np.abs(own - margin) <= TOLERANCE * margin)
-    clearest = [near[other[near].argmax()], near[other[near].argmin()]]
-    if other[clearest[1]] < 0 < other[clearest[0]]:
-        return [int(place) for place in clearest]
+    near = np.flatnonzero(np.abs(first_depth - margin) <= TOLERANCE * margin)
+    clearest = [near[second_depth[near].argmax()], near[second_depth[near].argmin()]]
+    if second_depth[clearest[1]] < 0 < second_depth[clearest[0]]:
+        return [int(index) for index in clearest]
     between = np.linalg.norm(circle[near, None] - circle[near], axis=2)
-    return [int(near[place]) for place in np.unravel_index(between.argmax(), between.shape)]
+    return [int(near[index]) for index in np.unravel_index(between.argmax(), between.shape)]
 
 
 def _circle(person: Floats, cost: float) -> Floats:
@@ -279,20 +279,20 @@ def _halves(polygon: Floats, height: Floats) -> list[Floats]:
 
 def _below(polygon: Floats, height: Floats) -> Floats:
     kept = []
-    for here, there, own, beside in _edges(polygon, height):
-        if own <= 0:
+    for here, there, height_here, height_there in _edges(polygon, height):
+        if height_here <= 0:
             kept.append(here)
-        if own * beside < 0:
-            kept.append(here + own / (own - beside) * (there - here))
+        if height_here * height_there < 0:
+            kept.append(here + height_here / (height_here - height_there) * (there - here))
     return np.array(kept).reshape(-1, 2)
 
 
 def _chord(polygon: Floats, height: Floats) -> Floats | None:
     """The two points of a convex polygon's border at which the height is 0: (2, 2); None where it does not cross."""
     ends = [
-        here + (own / (own - beside) if own else 0.0) * (there - here)
-        for here, there, own, beside in _edges(polygon, height)
-        if own * beside < 0 or own == 0
+        here + (height_here / (height_here - height_there) if height_here else 0.0) * (there - here)
+        for here, there, height_here, height_there in _edges(polygon, height)
+        if height_here * height_there < 0 or height_here == 0
     ]
     return np.array(ends) if len(ends) == 2 else None
 
@@ -315,14 +315,14 @@ def _centre(corners: Floats) -> Floats:
 def _telling(cells: Sequence[Cell], limit: float) -> tuple[Normal, ...]:
     """Two normals onto the boundary where it is long, apart from each other, and one onto an extension of it."""
     crossed = [_normal(number, cell) for number, cell in enumerate(cells) if cell.boundary is not None]
-    crossed.sort(key=lambda one: min(one.length, cells[one.cell].length), reverse=True)
-    far = [one for one in crossed if np.linalg.norm(one.foot - crossed[0].foot) > 0.4 * limit]
+    crossed.sort(key=lambda normal: min(normal.length, cells[normal.cell].length), reverse=True)
+    far = [normal for normal in crossed if np.linalg.norm(normal.foot - crossed[0].foot) > 0.4 * limit]
     beyond = [_extension(number, cell) for number, cell in enumerate(cells) if not cell.accepted.size and cell.slope]
-    seen = [one for one in beyond if np.abs(one.foot).max() < 0.9 * limit and one.length > 0.1 * limit]
+    seen = [normal for normal in beyond if np.abs(normal.foot).max() < 0.9 * limit and normal.length > 0.1 * limit]
 
-    def worth(one: Normal) -> float:  # a large cell, whose extension comes near a real piece
-        gap = min((float(np.linalg.norm(one.foot - other.foot)) for other in crossed), default=np.inf)
-        return cells[one.cell].area / (gap + 0.2 * limit)
+    def worth(normal: Normal) -> float:  # a large cell, whose extension comes near a real piece
+        gap = min((float(np.linalg.norm(normal.foot - other.foot)) for other in crossed), default=np.inf)
+        return cells[normal.cell].area / (gap + 0.2 * limit)
 
     seen.sort(key=worth, reverse=True)
     return (*crossed[:1], *far[:1], *seen[:1])
@@ -338,7 +338,7 @@ def _normal(number: int, cell: Cell) -> Normal:
         ends = _chord(cell.corners, (cell.corners - foot) @ (last - first))
         border = foot if ends is None else ends[(ends @ cell.gradient).argmin()]
         normals.append(Normal(number, foot + 0.7 * (border - foot), foot, crossed=True))
-    return max(normals, key=lambda one: one.length)
+    return max(normals, key=lambda normal: normal.length)
 
 
 def _extension(number: int, cell: Cell) -> Normal:

@@ -155,12 +155,12 @@ class ReleasedLatent:
         for away in self._draws(center):
             if not len(todo):
                 break
-            left = []
+            unreached = []
             for rows in torch.split(todo, ROWS_AT_ONCE):
-                reached, some = _nearest(model, autoencoder, scaled[rows], center[rows], target[rows], away)
-                point[rows[some]] = reached[some]
-                left.append(rows[~some])
-            todo = torch.cat(left)
+                reached, reachable = _nearest(model, autoencoder, scaled[rows], center[rows], target[rows], away)
+                point[rows[reachable]] = reached[reachable]
+                unreached.append(rows[~reachable])
+            todo = torch.cat(unreached)
         return point
 
     def _draws(self, like: Tensor) -> Iterator[Tensor]:
@@ -172,12 +172,12 @@ class ReleasedLatent:
 
 
 def _nearest(
-    model: Model, autoencoder: Autoencoder, scaled: Tensor, center: Tensor, target: Tensor, away: Tensor
+    model: Model, autoencoder: Autoencoder, scaled: Tensor, center: Tensor, target: Tensor, moves: Tensor
 ) -> tuple[Tensor, Tensor]:
     """For each row the sample of the class nearest to the *scaled* row, and whether there is one: (n, d), (n,)."""
-    tried = autoencoder.decode((center[:, None] + away).flatten(0, 1))
-    right = predict(model, tried) == target.repeat_interleave(len(away))
-    tried = tried.view(len(center), len(away), -1)
+    tried = autoencoder.decode((center[:, None] + moves).flatten(0, 1))
+    right = predict(model, tried) == target.repeat_interleave(len(moves))
+    tried = tried.view(len(center), len(moves), -1)
     far = torch.linalg.vector_norm(tried - scaled[:, None], dim=-1)
-    shortest, place = torch.where(right.view_as(far), far, torch.inf).min(1)
-    return tried[torch.arange(len(place), device=place.device), place], shortest.isfinite()
+    shortest, nearest = torch.where(right.view_as(far), far, torch.inf).min(1)
+    return tried[torch.arange(len(nearest), device=nearest.device), nearest], shortest.isfinite()

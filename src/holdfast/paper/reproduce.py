@@ -71,7 +71,7 @@ def declared_sensitivity(
 
 
 def _resized(study: Study, rows: int | None, members: int | None, bases: int, device: Device) -> Study:
-    changes = tuple((kind, members or own) for kind, own in study.changes)
+    changes = tuple((kind, members or count) for kind, count in study.changes)
     return replace(study, rows=rows, changes=changes, base_seeds=SEEDS[:bases], device=device)
 
 
@@ -106,11 +106,11 @@ def reproduce(
     """
     check_files(studies, folder)
     methods = {name for study in studies for name in study.names}
-    asked = methods & set(only)
+    chosen_methods = methods & set(only)
     for study in studies:
-        if not asked or asked & set(study.names):
-            own = [name for name in only if name not in methods or name in study.names]
-            run(study, file_of(study, folder), workers=workers, progress=progress, only=own)
+        if not chosen_methods or chosen_methods & set(study.names):
+            names = [name for name in only if name not in methods or name in study.names]
+            run(study, file_of(study, folder), workers=workers, progress=progress, only=names)
     return [Reproduction(study, _rows(study, file_of(study, folder))) for study in studies]
 
 
@@ -126,8 +126,8 @@ def check_files(studies: Sequence[Study], folder: str | Path) -> None:
 
 def _check_file(study: Study, file: Path) -> None:
     """A study that is complete drops all other cells from its file: hours of work, where somebody asks for less."""
-    own = {cell.key for cell in study.cells}
-    if file.exists() and any(row["cell"] not in own for row in read(file)):
+    keys = {cell.key for cell in study.cells}
+    if file.exists() and any(row["cell"] not in keys for row in read(file)):
         raise ValueError(
             f"{file} has results of another size, device or version; "
             "name another folder for these, or remove the file if they are of no use"

@@ -131,8 +131,8 @@ def each(file: str | Path, study: Study | None = None) -> pd.DataFrame:
 
 
 def _each(line: dict[str, Any]) -> pd.DataFrame:
-    own, members = line["each"], {row["change"]: row["members"] for row in line["rows"]}
-    found = np.array([letter == "1" for letter in own["found"]])
+    each_found, members = line["each"], {row["change"]: row["members"] for row in line["rows"]}
+    found = np.array([letter == "1" for letter in each_found["found"]])
 
     def spread_out(values: Any) -> Any:
         """From found rows to all rows."""
@@ -140,8 +140,8 @@ def _each(line: dict[str, Any]) -> pd.DataFrame:
         column[found] = values
         return column
 
-    columns = {name: spread_out(own[name]) for name in ("cost_l1", "cost_l2")}
-    for kind, counts in own["invalidated"].items():
+    columns = {name: spread_out(each_found[name]) for name in ("cost_l1", "cost_l2")}
+    for kind, counts in each_found["invalidated"].items():
         columns[f"invalidated_{kind}"] = spread_out(np.array(counts) / members[kind])
     cell = {name: line[name] for name in ("dataset", "base_seed", "method")}
     return pd.DataFrame({**cell, "row": np.arange(len(found)), "found": found, **columns})
@@ -160,34 +160,34 @@ def _newest(path: Path, study: Study | None) -> list[dict[str, Any]]:
         check_study(study)
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}; run(study, file) writes it")
-    own = None if study is None else {cell.key for cell in study.cells}
+    keys = None if study is None else {cell.key for cell in study.cells}
     newest = {
         (line["dataset"], line["base_seed"], line["method"]): line
         for line in read_lines(path, None if study is None else study.name)
-        if own is None or line["cell"] in own
+        if keys is None or line["cell"] in keys
     }
     return list(newest.values())
 
 
 def read_lines(path: Path, study: str | None) -> Iterator[dict[str, Any]]:
     """The whole lines of a file; what a killed writer left of its last one is passed over."""
-    *whole, rest = path.read_bytes().split(b"\n")
-    for number, text in enumerate([*whole, *_last_line(rest)], start=1):
-        place = f"line {number} of {path}"
+    *whole, tail = path.read_bytes().split(b"\n")
+    for number, text in enumerate([*whole, *_last_line(tail)], start=1):
+        where = f"line {number} of {path}"
         try:
-            line = unsealed(LINE, text, place)
+            line = unsealed(LINE, text, where)
         except SealError as error:
             raise ValueError(f"{error}; remove the line, and run the study again") from None
         if not set(line) >= FIELDS:
-            raise ValueError(f"{place} is not a valid study result (edited, or written by another program); remove it")
+            raise ValueError(f"{where} is not a valid study result (edited, or written by another program); remove it")
         if study is not None and line["study"] != study:
             raise ValueError(f"{path} holds study '{line['study']}', not '{study}'; give each study a file of its own")
         yield _in_todays_words(line)
 
 
-def _last_line(rest: bytes) -> list[bytes]:
+def _last_line(tail: bytes) -> list[bytes]:
     """What follows the last end of a line, unless it is half a line: an end that was damaged must not hide a line."""
-    return [rest] if b"}" in (rest[-1:], rest[-2:-1]) and b'"checksum"' in rest else []
+    return [tail] if b"}" in (tail[-1:], tail[-2:-1]) and b'"checksum"' in tail else []
 
 
 def _in_todays_words(line: dict[str, Any]) -> dict[str, Any]:

@@ -95,9 +95,9 @@ def _chosen(study: Study, only: Collection[str]) -> list[Cell]:
             f"study '{study.name}' has no dataset or method '{unknown[0]}'; it has the datasets "
             f"{', '.join(study.datasets)} and the methods {', '.join(methods)}"
         )
-    some = [name for name in study.datasets if name in only] or study.datasets
-    ways = [name for name in methods if name in only] or methods
-    return [cell for cell in study.cells if cell.dataset in some and cell.method in ways]
+    chosen_datasets = [name for name in study.datasets if name in only] or study.datasets
+    chosen_methods = [name for name in methods if name in only] or methods
+    return [cell for cell in study.cells if cell.dataset in chosen_datasets and cell.method in chosen_methods]
 
 
 def _computed(
@@ -105,9 +105,9 @@ def _computed(
 ) -> Generator[dict[str, Any]]:
     """The lines of these cells, one by one. What cells share is made once, and let go when the last has had it."""
     with bar(study.name, len(todo), progress) as advance:
-        for dataset, own in groupby(todo, key=lambda cell: cell.dataset):
+        for dataset, of_dataset in groupby(todo, key=lambda cell: cell.dataset):
             data = data_of(study, dataset)
-            for seed, cells in groupby(own, key=lambda cell: cell.base_seed):
+            for seed, cells in groupby(of_dataset, key=lambda cell: cell.base_seed):
                 advance(0, f"{dataset}, base seed {seed}, training")
                 trial = start_trial(study, data, seed, store, workers)
                 for cell in cells:
@@ -166,8 +166,8 @@ def _sums(cost: Tensor, audits: Mapping[str, Audit]) -> dict[str, float]:
 
     Sums over several cells give the regression of u on c over all of them: the paper's R².
     """
-    counts = {kind: torch.tensor(_invalidated(one), dtype=torch.float32) for kind, one in audits.items()}
-    shares = torch.stack([counts[kind] / len(one.kinds) for kind, one in audits.items()]).double().mean(0)
+    counts = {kind: torch.tensor(_invalidated(result), dtype=torch.float32) for kind, result in audits.items()}
+    shares = torch.stack([counts[kind] / len(result.kinds) for kind, result in audits.items()]).double().mean(0)
     sums = {"c": cost.sum(), "u": shares.sum(), "cc": cost @ cost, "cu": cost @ shares, "uu": shares @ shares}
     return {f"sum_{name}": float(f"{float(value):.10g}") for name, value in sums.items()}
 

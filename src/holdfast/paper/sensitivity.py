@@ -32,21 +32,21 @@ class Setting(NamedTuple):
     value: float
 
 
-def method_name(one: Setting) -> str:
-    return f"{START}+sns:{one.name}={one.value:g}"
+def method_name(varied_setting: Setting) -> str:
+    return f"{START}+sns:{varied_setting.name}={varied_setting.value:g}"
 
 
 def setting(method: str) -> Setting | None:
     """What a method's name says was varied; None for the start, or any other method."""
-    _, _, said = method.partition("+sns:")
-    name, _, value = said.partition("=")
+    _, _, words = method.partition("+sns:")
+    name, _, value = words.partition("=")
     return Setting(name, float(value)) if name in VALUES and value else None
 
 
-def varied(dataset: str, one: Setting) -> SNS:
+def varied(dataset: str, varied_setting: Setting) -> SNS:
     """The paper's SNS for that dataset, but for one setting."""
-    value: Any = one.value * RADII[dataset] if one.name == "radius" else int(one.value)
-    return replace(sns(dataset), **{one.name: value})
+    value: Any = varied_setting.value * RADII[dataset] if varied_setting.name == "radius" else int(varied_setting.value)
+    return replace(sns(dataset), **{varied_setting.name: value})
 
 
 SETTINGS = tuple(Setting(name, value) for name, values in VALUES.items() for value in values)

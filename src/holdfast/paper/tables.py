@@ -184,10 +184,10 @@ def _share(counted: Cell) -> str:
 def summary(rows: pd.DataFrame) -> str:
     """How much of the paper is reached, in a sentence."""
     table = reached(beside(rows))
-    told = {cell["kind"]: _share(cell) for cell in table[table["group"] == "all"].to_dict("records")}
-    if not told["all"]:
+    shares = {cell["kind"]: _share(cell) for cell in table[table["group"] == "all"].to_dict("records")}
+    if not shares["all"]:
         return "nothing here is printed in the paper"
-    return f"within tolerance: {told['iv']} invalidation rates and {told['cost']} costs, together {told['all']}"
+    return f"within tolerance: {shares['iv']} invalidation rates and {shares['cost']} costs, together {shares['all']}"
 
 
 LEGEND = (

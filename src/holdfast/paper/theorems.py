@@ -113,22 +113,22 @@ def further_but_no_safer(x: Tensor, first: Piece, second: Piece) -> NoSafer:
     check_point(x)
     check_piece(first)
     check_piece(second)
-    x, one, two = x.double(), _unit(first), _unit(second)
-    (normal, s1), (other, s2) = _towards(x, *one), _towards(x, *two)
+    x, first_plane, second_plane = x.double(), _unit(first), _unit(second)
+    (normal, s1), (other, s2) = _towards(x, *first_plane), _towards(x, *second_plane)
     cosine = float((normal @ other).clamp(-1, 1))
     sideways = normal - cosine * other
     sine = float(sideways.norm())  # not √(1 − cos²), which is 1e-8 for parallel normals
     foot = x - s2 * other
     lands = _on(first, x - s1 * normal), _on(second, foot)
-    away = piece_distance(first, x)[0], piece_distance(second, x)[0]
+    before = piece_distance(first, x)[0], piece_distance(second, x)[0]
 
     def answer(point: Tensor | None, reason: str) -> NoSafer:
-        there = (math.nan, math.nan)
+        after = (math.nan, math.nan)
         step = math.nan
         if point is not None:
-            there = piece_distance(first, point)[0], piece_distance(second, point)[0]
+            after = piece_distance(first, point)[0], piece_distance(second, point)[0]
             step = float((point - foot).norm())
-        return NoSafer(point, reason, lands, cosine, step, (away[0], there[0]), (away[1], there[1]))
+        return NoSafer(point, reason, lands, cosine, step, (before[0], after[0]), (before[1], after[1]))
 
     if not lands[1]:
         return answer(None, "x's foot on the second plane is not on the second piece")
@@ -144,10 +144,12 @@ def further_but_no_safer(x: Tensor, first: Piece, second: Piece) -> NoSafer:
             for step in sorted([s2 * cosine / sine, (s2 * cosine - 2 * s1) / sine], key=abs):
                 if _on(second, foot + step * along):
                     return answer(foot + step * along, "an acute angle: a walk along the second piece")
-    if _is_cone(first) and _is_cone(second) and math.isfinite(away[0]):
-        apart = piece_distance(first, foot)[0]
-        if apart > SLACK * (1 + float(foot.norm())):
-            return answer(foot * max(1.0, away[0] / apart), "cones with tips at 0: x's foot on the second, scaled")
+    if _is_cone(first) and _is_cone(second) and math.isfinite(before[0]):
+        foot_distance = piece_distance(first, foot)[0]
+        if foot_distance > SLACK * (1 + float(foot.norm())):
+            return answer(
+                foot * max(1.0, before[0] / foot_distance), "cones with tips at 0: x's foot on the second, scaled"
+            )
     if not lands[0]:
         return answer(None, "x's foot on the first plane is not on the first piece")
     if sine <= SLACK:
@@ -348,7 +350,7 @@ def _check_top_only(network: Layers, other: Layers) -> None:
     if shapes[-1][1] > 2:
         raise ValueError(f"Theorem 2 is about two classes, one or two logits; the networks have {shapes[-1][1]}")
     below = zip(network.weights[:-1] + network.biases[:-1], other.weights[:-1] + other.biases[:-1], strict=True)
-    if not all(torch.equal(one, two) for one, two in below):
+    if not all(torch.equal(layer, other_layer) for layer, other_layer in below):
         raise ValueError(
             "the networks differ below the top layer; Theorem 2 says nothing about that. Retrain the top layer alone, "
             "or take the other network's layers below the top from the first"

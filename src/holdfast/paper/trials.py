@@ -123,11 +123,11 @@ def anywhere_else(method: Method, model: Model, x: Tensor, space: Space) -> Coun
     """
     before, classes = predict(model, x), model(x[:1]).shape[1]
     point = x.clone()
-    for own in sorted(set(before.tolist())):
-        others = tuple(one for one in range(classes) if one != own)
+    for label in sorted(set(before.tolist())):
+        others = tuple(other for other in range(classes) if other != label)
         # All rows are handed over, those of other classes being there already: a method may look at them together.
-        answer = method(merged(model, ((own,), others)), x, torch.ones_like(before), space)
-        point = torch.where(((before == own) & answer.found)[:, None], answer.point, point)
+        answer = method(merged(model, ((label,), others)), x, torch.ones_like(before), space)
+        point = torch.where(((before == label) & answer.found)[:, None], answer.point, point)
     target = predict(model, point)
     return assess(model, x, point, target, space, also=target != before)
 

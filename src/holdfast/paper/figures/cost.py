@@ -65,7 +65,7 @@ class _Mark:
 def _marks(rows: pd.DataFrame) -> dict[str, _Mark]:
     """Every method that found something."""
     each = rows.groupby("method", sort=False)
-    return {str(name): _mark(own) for name, own in each if own["found"].any()}
+    return {str(name): _mark(of_method) for name, of_method in each if of_method["found"].any()}
 
 
 def _mark(rows: pd.DataFrame) -> _Mark:

@@ -40,8 +40,8 @@ def _draw_twins(axes: Axes, shown: Disagreement, twins: Twins) -> None:
     axes.contourf(axis, axis, accepts[0] != accepts[1], levels=[0.5, 1], colors=[ORANGE], hatches=["////"])
     axes.contour(axis, axis, twins.score[0], levels=[0], colors=[BLACK], linewidths=1.4)
     axes.contour(axis, axis, twins.score[1], levels=[0], colors=[BLACK], linewidths=1.1, linestyles="--")
-    for own, marker, fill in ((0, "o", GREY), (1, "s", "none")):
-        axes.plot(*shown.x[shown.y == own].T, marker, ms=2.2, mew=0.5, mec=GREY, mfc=fill, alpha=0.7)
+    for label, marker, fill in ((0, "o", GREY), (1, "s", "none")):
+        axes.plot(*shown.x[shown.y == label].T, marker, ms=2.2, mew=0.5, mec=GREY, mfc=fill, alpha=0.7)
     here = (float(shown.person[0]), float(shown.person[1]))
     axes.add_patch(Circle(here, twins.cost[0], fill=False, ec=BLUE, lw=0.9, ls=":"))
     for (across, up), holds in zip(twins.point.tolist(), twins.holds.tolist(), strict=True):

@@ -16,15 +16,15 @@ def paths(shown: Paths) -> Figure:
     with style():
         figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, name, own, again, held in (
+        for axes, name, deployed, retrained, held in (
             (left, "Before", shown.before, shown.retrained_before, shown.held_before),
             (right, "After", shown.after, shown.retrained_after, shown.held_after),
         ):
             titled(axes, f"{name} SNS", f"{100 * held:.0f} % hold on retrained networks")
-            axes.plot(shown.t, own.T, color=SKY, lw=0.5, alpha=0.6)
-            axes.fill_between(shown.t, again.min(0), again.max(0), color=VERMILLION, alpha=0.2, lw=0)
-            axes.plot(shown.t, again.mean(0), color=VERMILLION, lw=2.2, ls="--")
-            axes.plot(shown.t, own.mean(0), color=BLUE, lw=2.6)
+            axes.plot(shown.t, deployed.T, color=SKY, lw=0.5, alpha=0.6)
+            axes.fill_between(shown.t, retrained.min(0), retrained.max(0), color=VERMILLION, alpha=0.2, lw=0)
+            axes.plot(shown.t, retrained.mean(0), color=VERMILLION, lw=2.2, ls="--")
+            axes.plot(shown.t, deployed.mean(0), color=BLUE, lw=2.6)
             axes.axhline(0.5, color=GREY, lw=0.8, ls=":")
             axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="t, from zero (0) to the counterfactual x′ (1)")
         left.set_ylabel("probability of the target at t·x′")

@@ -45,7 +45,7 @@ def sensitivity(rows: pd.DataFrame) -> Figure:
 def _curve(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One dataset's rows along one setting, in its order; along the radius, the start is where it is 0."""
     settings = {method: setting(method) for method in rows["method"]}
-    values = {method: own.value for method, own in settings.items() if own is not None and own.name == name}
+    values = {method: varied.value for method, varied in settings.items() if varied is not None and varied.name == name}
     if name == "radius":
         values[START] = 0.0
     means = rows[rows["method"].isin(list(values))].groupby("method")[["rate", "low", "high", "cost_l2"]].mean()

@@ -49,9 +49,9 @@ def of_one_change(rows: pd.DataFrame, change: str) -> pd.DataFrame:
         raise ValueError(f"no rows with the change '{change}'; there are {', '.join(kinds) or 'none at all'}")
     chosen = rows[rows["change"] == change]
     for name in ("space", "settings"):
-        own = sorted(chosen[name].unique()) if name in chosen else []
-        if len(own) > 1:
-            raise ValueError(f"rows of different {name} do not compare ({', '.join(own)}); pass those of one")
+        values = sorted(chosen[name].unique()) if name in chosen else []
+        if len(values) > 1:
+            raise ValueError(f"rows of different {name} do not compare ({', '.join(values)}); pass those of one")
     return chosen
 
 

@@ -106,12 +106,12 @@ class ElasticNetART:
         with torch.enable_grad():
             point = point.detach().requires_grad_()
             outputs = self._outputs(model, point)
-            own = outputs.gather(1, target[:, None])[:, 0]
+            target_output = outputs.gather(1, target[:, None])[:, 0]
             other = outputs.scatter(1, target[:, None], -torch.inf).amax(1)
             # Each class by itself, as ART does: where a probability is all but 1, their sum loses the smaller one.
             (rising,) = torch.autograd.grad(other.sum(), point, retain_graph=True)
-            (falling,) = torch.autograd.grad(own.sum(), point)
-        return (other - own).detach(), rising - falling
+            (falling,) = torch.autograd.grad(target_output.sum(), point)
+        return (other - target_output).detach(), rising - falling
 
     def _succeeds(self, model: Model, point: Tensor, target: Tensor) -> Tensor:
         outputs = self._outputs(model, point)

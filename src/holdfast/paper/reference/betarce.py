@@ -118,10 +118,10 @@ class BetaRCE:
         for away in self._draws(space):
             if not len(todo):
                 break
-            some = torch.split(todo, max(1, NUMBERS // away.numel()))
-            near = torch.cat([_nearest(model, base[rows], space.of(rows), away.to(point)) for rows in some])
-            robust = ~near.isnan().any(1)
-            point[todo[robust]] = near[robust]
+            parts = torch.split(todo, max(1, NUMBERS // away.numel()))
+            nearest = torch.cat([_nearest(model, base[rows], space.of(rows), away.to(point)) for rows in parts])
+            robust = ~nearest.isnan().any(1)
+            point[todo[robust]] = nearest[robust]
             tried, todo = tried + len(todo) * len(away), todo[~robust]
         return point, tried
 
@@ -152,16 +152,16 @@ def _fewest(delta: float, confidence: float) -> int | str:
 def _nearest(model: LeastSure, base: Counterfactuals, space: Space, away: Tensor) -> Tensor:
     """Of the valid points at ``away`` (s, d) from each base point, the robust one nearest to it, or NaN: (n, d)."""
     count, people = len(away), people_for(model, space)
-    whose = torch.arange(len(base), device=away.device).repeat_interleave(count)
-    origin, target = base.origin[whose], base.target[whose]
-    tried = space.of(whose).snap((base.point[:, None] + away).flatten(0, 1), origin)
-    place = torch.nonzero(predict_or_none(model.deployed, tried) == target).flatten()  # each asks fewer than the last
-    place = place[model.agreement(tried[place], target[place]) >= model.share - 1e-9]
+    person = torch.arange(len(base), device=away.device).repeat_interleave(count)
+    origin, target = base.origin[person], base.target[person]
+    tried = space.of(person).snap((base.point[:, None] + away).flatten(0, 1), origin)
+    valid = torch.nonzero(predict_or_none(model.deployed, tried) == target).flatten()  # each asks fewer than the last
+    valid = valid[model.agreement(tried[valid], target[valid]) >= model.share - 1e-9]
     if people is not None:
         limit = people.limits(base.origin, base.target)
-        place = place[people.like(tried[place], target[place], limit[whose[place]])]
+        valid = valid[people.like(tried[valid], target[valid], limit[person[valid]])]
     far = torch.full_like(tried[:, 0], torch.inf)
-    far[place] = torch.linalg.vector_norm(tried[place] - base.point[whose[place]], dim=1)
+    far[valid] = torch.linalg.vector_norm(tried[valid] - base.point[person[valid]], dim=1)
     least, chosen = far.view(-1, count).min(1)
     point = tried.view(-1, count, tried.shape[1])[torch.arange(len(base), device=away.device), chosen]
     return torch.where(least.isfinite()[:, None], point, torch.nan)
