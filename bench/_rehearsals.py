@@ -31,8 +31,8 @@ from holdfast import (
 )
 from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.families.entries import default_store
+from holdfast.paper.declared import RADII, SNS_SHARE
 from holdfast.search.pipeline import Then
-from holdfast.studies.paper import RADII, SNS_SHARE
 
 # Rehearsals, calibration models and judges have seeds of their own; so have the deployed networks.
 REHEARSED, CALIBRATED, JUDGES = 256, 500, 200

@@ -14,10 +14,10 @@ from typing import Any
 from _side_by_side import flags, show
 
 from holdfast import audit
-from holdfast.search.methods.reference.art import ElasticNetART
-from holdfast.studies.paper import PAPER
-from holdfast.studies.printed import printed
-from holdfast.studies.trials import trial
+from holdfast.paper.declared import PAPER
+from holdfast.paper.printed import printed
+from holdfast.paper.reference.art import ElasticNetART
+from holdfast.paper.trials import trial
 
 DATASETS = ("german", "heloc")
 QUANTITIES = ("success", "iv_seeds", "iv_loo", "cost_l2", "cost_l1")

@@ -53,7 +53,7 @@ from holdfast import (
 )
 from holdfast.datasets.prepared import prepare
 from holdfast.families.entries import default_store
-from holdfast.search.methods.reference.betarce import BetaRCE
+from holdfast.paper.reference.betarce import BetaRCE
 
 DATASETS = ("german", "heloc", "seizure")
 SPACES = ("free", "schema")

@@ -38,6 +38,8 @@ from holdfast import (
 )
 from holdfast.datasets import card
 from holdfast.datasets.prepared import prepare
+from holdfast.paper.reference.alibi import AlibiPrototype
+from holdfast.paper.reference.art import ElasticNetART
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 
 HERE = Path(__file__).parent
@@ -75,7 +77,7 @@ def cheapest(norm: int) -> Callable[[Question], Method]:
 
 def elastic_net(norm: int) -> Callable[[Question], Method]:
     """ART 1.20 as it is: it asks for the class alone, and caps at 0 and 1."""
-    return lambda question: MinCost.art(norm=norm, margin_counts=False, capped=True)
+    return lambda question: ElasticNetART(norm=norm, margin_counts=False, capped=True)
 
 
 EAD = "ElasticNet, 100 iterations, 9 binary search steps, confidence 0, learning rate .01, logits, batch of 200"
@@ -97,7 +99,7 @@ PAIRS = (
     Pair("art", "l1_paper", f"{PAPER}, rule L1, beta 1", 1, elastic_net(1), copy=True),
     Pair("art", "l2_paper", f"{PAPER}, rule L2, beta 0", 2, elastic_net(2), copy=True),
     Pair("alibi", "prototype", "the same answers as above", 2,
-         lambda question: Prototype.alibi().fit(question.x, question.y, question.space), copy=True),
+         lambda question: AlibiPrototype().fit(question.x, question.y, question.space), copy=True),
 )  # fmt: skip
 ENVIRONMENTS = {"art": ".venv-art", "foolbox": ".venv-peers", "alibi": ".venv-alibi", "dice": ".venv-dice"}
 

@@ -21,11 +21,11 @@ from _side_by_side import flags, show
 from torch import Tensor
 
 from holdfast import audit
+from holdfast.paper.declared import PAPER
+from holdfast.paper.printed import printed
+from holdfast.paper.study import Study
+from holdfast.paper.trials import trial
 from holdfast.search.counterfactuals import Counterfactuals, other_class
-from holdfast.studies.paper import PAPER
-from holdfast.studies.printed import printed
-from holdfast.studies.study import Study
-from holdfast.studies.trials import trial
 from holdfast.utils.threads import one_thread
 
 DATASETS = ("german", "ctg", "heloc", "taiwan")  # of two classes; Seizure takes long

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 from _side_by_side import flags, show
 
-from holdfast.studies.paper import PAPER
-from holdfast.studies.results import each
-from holdfast.studies.runner import run
+from holdfast.paper.declared import PAPER
+from holdfast.paper.results import each
+from holdfast.paper.runner import run
 
 METHODS = ("pgd", "pgd+sns", "pgd+confidence", "margin-matched", "margin")
 

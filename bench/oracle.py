@@ -41,7 +41,7 @@ from _side_by_side import check_device, keep, parser_of, show, timed
 
 from _rehearsals import Cell
 from holdfast import PAPER_RECIPES, Counterfactuals, assess
-from holdfast.studies.paper import PAPER_DATASETS
+from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.files import appearing, make_folder
 
 Row = dict[str, Any]

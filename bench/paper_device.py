@@ -20,9 +20,9 @@ from typing import Any
 import pandas as pd
 from _side_by_side import check_device, parser_of, show
 
-from holdfast.studies.paper import PAPER, PAPER_DATASETS
-from holdfast.studies.reproduce import METHODS
-from holdfast.studies.results import join, read
+from holdfast.paper.declared import PAPER, PAPER_DATASETS
+from holdfast.paper.reproduce import METHODS
+from holdfast.paper.results import join, read
 from holdfast.utils.files import write_text
 
 # Warfarin's three classes make three searches of one; its slowest methods get a process of their own.

@@ -40,7 +40,7 @@ from _rehearsals import CALIBRATED, DEPLOYED, SPACES, Cell
 from holdfast import Counterfactuals, Margin, MinCost, Rehearsed, promise
 from holdfast.guarantees.calibration import bounds, fewest_models, smallest
 from holdfast.guarantees.promises import turned
-from holdfast.studies.paper import PAPER_DATASETS
+from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.files import append
 from holdfast.utils.progress import bar
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from _rehearsals import ACCEPTED, Cell
 from holdfast import Counterfactuals, Family, MinCost, Model, Rehearsed, assess
 from holdfast.models.least_sure import margins, with_undecided
-from holdfast.studies.paper import PAPER_DATASETS
+from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.progress import bar
 
 Way = Callable[[Tensor, float], Tensor]  # margins (1 + k, n, c), the setting -> (n, c)

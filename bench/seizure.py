@@ -20,10 +20,10 @@ from _side_by_side import check_device, parser_of, show
 from holdfast import SNS, Confidence, Method, audit
 from holdfast.datasets import card
 from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.paper.declared import PAPER, RADII, pgd, released_pgd, released_sns, sns
+from holdfast.paper.study import Study
+from holdfast.paper.trials import trial
 from holdfast.search.pipeline import Then
-from holdfast.studies.paper import PAPER, RADII, pgd, released_pgd, released_sns, sns
-from holdfast.studies.study import Study
-from holdfast.studies.trials import trial
 
 NAME = "seizure"
 CLASSES = card(NAME).schema.classes

@@ -15,6 +15,7 @@ from _side_by_side import flags, resident, show, timed
 
 from holdfast import Network, Retraining
 from holdfast.families.perceptron import Perceptron, layers
+from holdfast.paper.theorems import further_but_no_safer, proposition1, theorem2
 from holdfast.theory.certificates import Relative, certified_radius
 from holdfast.theory.influence import Ball, Data, Gaussian, Line, influence
 from holdfast.theory.lipschitz import lipschitz_bound, lipschitz_bound_on_segment, sampled_lipschitz
@@ -28,7 +29,6 @@ from holdfast.theory.regions import (
     pattern,
     polytope,
 )
-from holdfast.theory.theorems import further_but_no_safer, proposition1, theorem2
 from holdfast.utils.threads import one_thread
 
 

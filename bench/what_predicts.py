@@ -41,7 +41,7 @@ from holdfast import (
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
 from holdfast.families.entries import default_store
-from holdfast.studies.study import GROUPS
+from holdfast.paper.study import GROUPS
 
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # the paper's
 METHODS = ("min-l1", "min-l2", "pgd", "prototype", "latent", "margin")

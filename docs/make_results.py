@@ -18,11 +18,11 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.reporting.figures.gallery import draw
-from holdfast.reporting.paper_comparison import beside, is_within, reached
-from holdfast.reporting.paper_tables import LEGEND, markdown, sheets
-from holdfast.studies.paper import PAPER
-from holdfast.studies.reproduce import Reproduction
+from holdfast.paper.comparison import beside, is_within, reached
+from holdfast.paper.declared import PAPER
+from holdfast.paper.figures.gallery import draw
+from holdfast.paper.reproduce import Reproduction
+from holdfast.paper.tables import LEGEND, markdown, sheets
 from holdfast.utils.files import write_text
 
 DOCS = Path(__file__).parent

@@ -30,11 +30,11 @@ from holdfast import (
     what_predicts,
 )
 from holdfast.families import stacked_training, training
+from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
+from holdfast.paper.results import each
+from holdfast.paper.runner import run
+from holdfast.paper.study import Study
 from holdfast.search.pipeline import Then
-from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
-from holdfast.studies.results import each
-from holdfast.studies.runner import run
-from holdfast.studies.study import Study
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 

@@ -16,7 +16,8 @@ import torch
 
 import holdfast as hf
 from holdfast.models import identity
-from holdfast.theory import certificates, influence, lipschitz, regions, theorems
+from holdfast.paper import theorems
+from holdfast.theory import certificates, influence, lipschitz, regions
 from misuses import CLASSES, MISUSES, Misuse, made, method
 
 PACKAGE = Path(hf.__file__).parent

@@ -13,9 +13,9 @@ from holdfast import METHODS, STABILISERS, datasets
 from holdfast.cli import inputs, options
 from holdfast.cli.methods import LISTING
 from holdfast.datasets import DATASETS
+from holdfast.paper import reproduce
+from holdfast.paper.declared import PAPER_DATASETS, QUICK
 from holdfast.reporting.listings import describe_methods
-from holdfast.studies import reproduce
-from holdfast.studies.paper import PAPER_DATASETS, QUICK
 from holdfast.tabular.encoding import SCALINGS
 
 COMMANDS = ("--version", "--help", "methods", "datasets", "families list")

@@ -12,7 +12,7 @@ import holdfast
 PACKAGE = Path(holdfast.__file__).parent
 ROAD = [
     "utils", "tabular", "datasets", "models", "theory", "search", "external", "families", "auditing",
-    "guarantees", "explaining", "studies", "reporting", "demo", "cli",
+    "guarantees", "explaining", "reporting", "paper", "demo", "cli",
 ]  # fmt: skip
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.name.startswith("__")]
 

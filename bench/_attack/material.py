@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import holdfast as hf
-from holdfast.studies import results
-from holdfast.studies.runner import run
-from holdfast.studies.study import Study
+from holdfast.paper import results
+from holdfast.paper.runner import run
+from holdfast.paper.study import Study
 
 RECIPE = hf.Recipe((8,), epochs=2, batch=16)
 

@@ -17,7 +17,7 @@ from _attack.kills import works
 from _attack.processes import in_fork
 from _attack.trying import Try, answer_or_sentence, judged
 from holdfast.demo import demo
-from holdfast.studies import results
+from holdfast.paper import results
 
 CALLS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "urllib.Request")
 

@@ -28,6 +28,7 @@ from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import Promise
 from holdfast.models.model import Model, predict
+from holdfast.paper.printed import printed
 from holdfast.reporting.html.page import report_text
 from holdfast.reporting.letters.letter import letter
 from holdfast.reporting.story import Story, tell
@@ -36,7 +37,6 @@ from holdfast.search.counterfactuals import Counterfactuals, Method, other_class
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.pgd import PGD
 from holdfast.search.stabilisers.sns import SNS
-from holdfast.studies.printed import printed
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.tabular.wishes import Wish

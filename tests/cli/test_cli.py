@@ -310,7 +310,7 @@ def test_paper_reads_the_settings_both_ways(tmp_path, store):
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_paper_goes_on_where_it_was_interrupted(tmp_path, store):
     words = (*SMALL, "--methods", "pgd,pgd+sns,margin", "--out", "my results")
-    stopped = interrupt(*words, at="holdfast.studies.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
+    stopped = interrupt(*words, at="holdfast.paper.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
     assert stopped.returncode == 130
     file = tmp_path / "my results" / "text.jsonl"
     before = file.read_bytes()

@@ -10,7 +10,7 @@ from pages import FENCE, PAGES, ROOT
 
 import holdfast as hf
 from holdfast.external.judging import PROBLEMS
-from holdfast.studies.study import Study
+from holdfast.paper.study import Study
 
 # Words of earlier versions -> the term of the glossary.
 REPLACED = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import make_results
-from holdfast.studies.paper import PAPER
+from holdfast.paper.declared import PAPER
 
 DOCS = Path(__file__).parents[2] / "docs"
 

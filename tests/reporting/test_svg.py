@@ -10,8 +10,8 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.reporting.figures.style import BLUE, VERMILLION, style
 from holdfast.reporting.plots.marks import legend_above, quiet_grid
+from holdfast.reporting.plots.style import BLUE, VERMILLION, style
 from holdfast.reporting.plots.svg import as_svg
 
 WORDS = {"title": "Cost & <holding>", "description": "Dearer plans\x1b[31m hold better"}

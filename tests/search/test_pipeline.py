@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from holdfast import METHODS, PGD, SNS, STABILISERS, MinCost, Space, named, other_class
+from holdfast.paper.release import ReleasedSNS
 from holdfast.search.pipeline import Then
-from holdfast.studies.release import ReleasedSNS
 
 
 @pytest.mark.parametrize("stabiliser", STABILISERS)

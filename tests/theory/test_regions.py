@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from perceptrons import Perceptron, drawn
 from torch import Tensor
 
 from holdfast.theory.regions import (
@@ -18,6 +17,7 @@ from holdfast.theory.regions import (
     piece_distance,
     polytope,
 )
+from perceptrons import Perceptron, drawn
 
 
 def rows(n: int, d: int, seed: int = 1) -> Tensor:

@@ -28,8 +28,8 @@ from holdfast.cli.options import (
 from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
-    from holdfast.studies.reproduce import Reproduction
-    from holdfast.studies.study import Study
+    from holdfast.paper.reproduce import Reproduction
+    from holdfast.paper.study import Study
 
 
 def paper(
@@ -88,7 +88,7 @@ def paper(
     """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
     again = shlex.join(["holdfast", *sys.argv[1:]])
     with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
-        from holdfast.studies.reproduce import check_files, declared, declared_sensitivity, reproduce
+        from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce
 
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
@@ -105,7 +105,7 @@ def paper(
 
 
 def _show_sizes(studies: Sequence[Study]) -> None:
-    from holdfast.studies.reproduce import size
+    from holdfast.paper.reproduce import size
 
     for study in studies:
         console(soft_wrap=False).print(Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", ""))
@@ -113,8 +113,8 @@ def _show_sizes(studies: Sequence[Study]) -> None:
 
 def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
     """On the terminal, and as one Markdown file per reading of the paper."""
-    from holdfast.reporting.paper_tables import document, overview
-    from holdfast.studies.reproduce import file_of
+    from holdfast.paper.reproduce import file_of
+    from holdfast.paper.tables import document, overview
     from holdfast.utils.files import write_text
 
     width = max(console().width, 120)  # tables are wider than most terminals
@@ -126,7 +126,7 @@ def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
 
 
 def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
-    from holdfast.reporting.figures.gallery import draw  # no other command should wait for matplotlib
+    from holdfast.paper.figures.gallery import draw  # no other command should wait for matplotlib
 
     drawn = draw(results, [one.rows for one in varied], folder, progress=True)
     console().print(f"{len(drawn) // 2} figures     {folder}")

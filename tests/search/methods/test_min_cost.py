@@ -11,8 +11,7 @@ from conftest import linear
 
 from holdfast import Margin, MinCost, Space, other_class, predict
 from holdfast.models.scores import log_odds
-from holdfast.search.methods.reference.art import ElasticNetART
-from holdfast.studies.keys import described
+from holdfast.paper.keys import described
 
 W, B = torch.tensor([3.0, 4.0, 0.5]), -1.0
 WIDE = Space.box(torch.full((3,), -50.0), torch.full((3,), 50.0))
@@ -193,17 +192,3 @@ def test_settings_that_make_no_sense_are_refused(settings):
 def test_a_level_is_a_probability(level):
     with pytest.raises(ValueError, match="a probability between 0 and 1"):
         Margin(level=level)
-
-
-def test_arts_arithmetic_is_not_the_minimum_but_reaches_its_margin(x):
-    model = linear(W, B)
-    target = other_class(model, x)
-    art = MinCost.art(norm=2, steps=200)
-    assert isinstance(art, ElasticNetART)
-    answer = art(model, x, target, WIDE)
-    found = answer.found
-    assert found.float().mean() > 0.8
-    probability = model(answer.point).softmax(1)
-    gap = probability.gather(1, target[:, None])[:, 0] - probability.gather(1, 1 - target[:, None])[:, 0]
-    assert (gap[found] >= 0.5).all()
-    assert (answer.cost(2) >= MinCost()(model, x, target, WIDE).cost(2))[found].all()

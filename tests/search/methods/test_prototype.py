@@ -3,6 +3,7 @@ import torch
 from conftest import linear
 
 from holdfast import MinCost, Space, other_class, predict
+from holdfast.paper.reference.alibi import AlibiPrototype
 from holdfast.search.methods.prototype import Prototype, prototypes
 
 W = torch.tensor([3.0, -4.0, 1.0, 0.5, 2.0])
@@ -120,7 +121,7 @@ def test_the_larger_theta_the_nearer_to_the_prototype_and_the_dearer():
     assert far[-1] < 0.9 * far[0]
 
 
-@pytest.mark.parametrize("method", [Prototype(), Prototype.alibi(steps=10)], ids=["own", "alibi"])
+@pytest.mark.parametrize("method", [Prototype(), AlibiPrototype(steps=10)], ids=["own", "alibi"])
 def test_who_has_the_class_stays(method, family, rows, encoding):
     model, (x, y) = family[0], rows
     for space in (encoding.space, Space.free(x)):
@@ -129,7 +130,7 @@ def test_who_has_the_class_stays(method, family, rows, encoding):
         assert torch.equal(answer.point, x)
 
 
-@pytest.mark.parametrize("method", [Prototype(), Prototype.alibi(steps=30)], ids=["own", "alibi"])
+@pytest.mark.parametrize("method", [Prototype(), AlibiPrototype(steps=30)], ids=["own", "alibi"])
 def test_the_schema_is_kept_inside_the_search_and_nearly_all_are_found(method, family, rows, encoding):
     model, (x, y), space = family[0], rows, encoding.space
     target = other_class(model, x)
@@ -156,8 +157,8 @@ def test_in_a_schema_too_it_stays_nearer_to_the_prototype_than_the_cheapest_poin
     [
         pytest.param(Prototype(steps=10, constants=2), id="own"),
         pytest.param(Prototype(), id="own, in full", marks=pytest.mark.slow),
-        pytest.param(Prototype.alibi(steps=3), id="alibi"),
-        pytest.param(Prototype.alibi(steps=10), id="alibi, longer", marks=pytest.mark.slow),
+        pytest.param(AlibiPrototype(steps=3), id="alibi"),
+        pytest.param(AlibiPrototype(steps=10), id="alibi, longer", marks=pytest.mark.slow),
     ],
 )
 def test_batched_is_one_by_one(method, family, rows, encoding):
@@ -177,55 +178,6 @@ def test_batched_is_one_by_one(method, family, rows, encoding):
             alone = ready(model, own[row : row + 1], target[row : row + 1], space)
             torch.testing.assert_close(alone.point[0], together.point[row])
             assert alone.found[0] == together.found[row]
-
-
-# ---- alibi's arithmetic ----
-
-
-def by_hand(x, guide, theta, steps, constants, beta=0.1):
-    """One row, as alibi 0.9.6 goes about it on MODEL; the gap between two probabilities of a logit z is tanh(z/2)."""
-    w = W.double()
-    best, least, low, high, c = x, torch.inf, 0.0, torch.inf, 10.0
-    for _ in range(constants):
-        adv, ahead, reached = x, x, False
-        for i in range(steps):
-            z = ahead @ w - 1
-            push = c * w * (1 - torch.tanh(z / 2) ** 2) / 2 if z <= 0 else 0 * w
-            slope = (2 * (ahead - x) + 2 * theta * (ahead - guide) - push).clamp(-1000, 1000)
-            away = ahead - 0.01 * (1 - i / steps) ** 0.5 * slope - x
-            new = (x + torch.where(away.abs() <= beta, 0 * x, away - beta * away.sign())).clamp(-50, 50)
-            ahead, adv = (new + (i + 1) / (i + 4) * (new - adv)).clamp(-50, 50), new
-            cost = ((adv - x) ** 2).sum() + beta * (adv - x).abs().sum()
-            if adv @ w - 1 > 0:
-                reached = True
-                best, least = (adv, cost) if cost < least else (best, least)
-        low, high = (low, c) if reached else (c, high)
-        c = 10 * c if high == torch.inf else (low + high) / 2
-    return best
-
-
-@pytest.mark.parametrize("theta", [0.0, 10.0, 100.0])
-def test_alibis_arithmetic_is_what_a_loop_over_rows_gives(theta):
-    x, target = (tensor[:12] for tensor in asked())
-    method = Prototype.alibi(theta, nearest=5, steps=40)
-    x, space = x.double(), WIDE
-    model = linear(W.double(), -1.0)
-    rows = drawn(500).double()
-    guide, _ = prototypes(model, rows, x, target, 5)
-    answer = method.fit(rows, target, space)(model, x, target, space)
-    expected = torch.stack([by_hand(*pair, theta, 40, method.constants) for pair in zip(x, guide, strict=True)])
-    assert answer.found.all()
-    torch.testing.assert_close(answer.point, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_alibis_first_step_is_thrown_to_the_far_side_of_the_prototype():
-    """At rate 0.01 a pull of 2 · 100 · (p − x) is twice the way; beta is taken off whatever the rate."""
-    model, x = linear(torch.tensor([1.0, 0.0]), -1.0), torch.tensor([[0.9, 0.0]])
-    space = Space.box(torch.full((2,), -50.0), torch.full((2,), 50.0))
-    method = Prototype.alibi(steps=1).fit(torch.tensor([[1.9, 3.0]]), torch.zeros(1), space)
-    answer = method(model, x, torch.tensor([1]), space)
-    assert answer.found.all()
-    assert answer.point[0, 1].item() == pytest.approx(2 * 3.0 - 0.1)
 
 
 # ---- the value ----
@@ -254,7 +206,7 @@ def test_fitting_gives_a_new_value_and_printing_shows_settings_not_rows():
     assert ready == method
     assert repr(ready) == (
         "Prototype(theta=10.0, beta=0.1, nearest=20, learning_rate=0.01, steps=50, constants=4, first=10.0, "
-        "categories='abdm', raw=False)"
+        "categories='abdm')"
     )
 
 

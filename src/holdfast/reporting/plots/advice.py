@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from holdfast.explaining.advice import Advice
-from holdfast.reporting.figures.style import BLUE, VERMILLION, whiskers
 from holdfast.reporting.plots.marks import FAINT, LINE, MANY, in_percent, ink, legend_above, quiet_grid, say
+from holdfast.reporting.plots.style import BLUE, VERMILLION, whiskers
 
 GROUPS, FEWEST = 5, 8  # fifths, but no group of fewer plans than that
 PARTS = {1: "all plans together", 2: "half of the plans", 3: "a third of the plans", 4: "a quarter of the plans"}

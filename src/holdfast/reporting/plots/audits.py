@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from holdfast.auditing.audit import Audit
-from holdfast.reporting.figures.style import BLUE, VERMILLION, whiskers
 from holdfast.reporting.plots.marks import FAINT, as_text, ink, legend_above, quiet_grid, say
+from holdfast.reporting.plots.style import BLUE, VERMILLION, whiskers
 
 APART = 0.36  # of the room of a kind: its models stand so far above and below the middle
 GOLDEN = (math.sqrt(5) - 1) / 2  # steps by it fall into no pattern

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from holdfast.auditing.comparison import Comparison
-from holdfast.reporting.figures.style import STARTS, look_of_each, whiskers
 from holdfast.reporting.plots.marks import as_text, in_percent, ink, legend_above, quiet_grid
+from holdfast.reporting.plots.style import STARTS, look_of_each, whiskers
 
 
 def draw_comparison(axes: Axes, comparison: Comparison) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from holdfast.reporting.figures.style import BLUE, GREEN, VERMILLION
 from holdfast.reporting.plots.marks import FAINT, MANY, as_text, legend_above, quiet_grid, say
+from holdfast.reporting.plots.style import BLUE, GREEN, VERMILLION
 from holdfast.search.holding import Holding
 from holdfast.utils.settings import check_whole
 

@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan, in_words
-from holdfast.reporting.figures.style import BLUE, VERMILLION
 from holdfast.reporting.plots.marks import ink, legend_above, say
+from holdfast.reporting.plots.style import BLUE, VERMILLION
 from holdfast.utils.messages import printable
 
 LONGEST = 24  # letters of a value or a name that are shown

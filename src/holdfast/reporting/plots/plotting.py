@@ -15,13 +15,13 @@ from holdfast.auditing.comparison import Comparison
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import PersonAdvice
 from holdfast.guarantees.promises import Promise
-from holdfast.reporting.figures.style import style
 from holdfast.reporting.plots.advice import describe_advice, draw_advice
 from holdfast.reporting.plots.audits import describe_audit, draw_audit
 from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
 from holdfast.reporting.plots.holding import describe_holding, draw_holding
 from holdfast.reporting.plots.people import describe_person, draw_person, lines_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
+from holdfast.reporting.plots.style import style
 from holdfast.reporting.plots.svg import as_svg
 from holdfast.search.holding import Holding
 from holdfast.utils.messages import did_you_mean

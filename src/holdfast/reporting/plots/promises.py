@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from holdfast.guarantees.promises import Promise, knob_of
-from holdfast.reporting.figures.style import LOOKS
 from holdfast.reporting.plots.marks import LINE, as_text, in_percent, ink, legend_above, quiet_grid, say
+from holdfast.reporting.plots.style import LOOKS
 from holdfast.search.plans import norm_of
 
 ASIDE = 0.025  # of the range of costs: what was realised stands beside the value chosen, not on it

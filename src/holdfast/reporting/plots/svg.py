@@ -10,7 +10,7 @@ from io import StringIO
 import matplotlib
 from matplotlib.figure import Figure
 
-from holdfast.reporting.figures.style import COLOURS, style
+from holdfast.reporting.plots.style import COLOURS, style
 from holdfast.utils.messages import printable
 
 INK = "#000000"  # black is what words and axes are drawn in; on the page it is the colour of the page's own words

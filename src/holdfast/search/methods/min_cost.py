@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -20,7 +20,6 @@ from holdfast.search.counterfactuals import Counterfactuals, assess, checked_que
 from holdfast.search.engine.search import CALLS
 from holdfast.search.engine.search import cheapest as cheapest_points
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
-from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space
@@ -99,11 +98,6 @@ class MinCost:
             raise ValueError(
                 f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
             )
-
-    @staticmethod
-    def art(norm: int = 2, **settings: Any) -> ElasticNetART:
-        """The arithmetic of ART's ElasticNet, which the paper used; what it finds is not the cheapest."""
-        return ElasticNetART(norm=norm, **settings)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self

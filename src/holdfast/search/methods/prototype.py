@@ -19,7 +19,6 @@ from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_sp
 from holdfast.search.engine.search import repaired
 from holdfast.search.gradients import LEAST_SCORE, by_rows, least_constant, shrink, slope
 from holdfast.search.methods.categories import CATEGORIES, Categories, lines
-from holdfast.search.methods.reference import alibi
 from holdfast.search.proximal import Step, accelerated, falling_rate
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space
@@ -45,8 +44,8 @@ class Prototype:
     theta that is about where the way to p enters the class, with theta = 0 it is the elastic-net optimum. Where points
     are discrete it is rounded and, if that loses the class, mended.
 
-    It needs training rows: ``Prototype().fit(x, y, space)``. `Prototype.alibi` does the arithmetic of alibi's CFProto,
-    which the paper used.
+    It needs training rows: ``Prototype().fit(x, y, space)``. What the paper used, the arithmetic of alibi's CFProto, is
+    `holdfast.paper.reference.alibi.AlibiPrototype`.
 
     Args:
         theta: How strongly the prototype pulls.
@@ -58,7 +57,6 @@ class Prototype:
         first: The first c.
         categories: How far the levels of a category are apart. ``"abdm"``: by the other columns of the rows that have
             them. ``"mvdm"``: by the classes that the model gives these rows. ``"one-hot"``: all alike.
-        raw: Take alibi's steps: probabilities for logits, no regard for theta in the rate nor for the rate in beta.
         rows: The training rows: what `fit` sets.
 
     Examples:
@@ -88,26 +86,16 @@ class Prototype:
     constants: int = 4
     first: float = 10.0
     categories: Categories = "abdm"
-    raw: bool = False
     rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d)
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants", flags="raw")
+        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants")
         if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
             raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
         if min(self.nearest, self.steps, self.constants) < 1:
             raise ValueError(f"nearest, steps and constants must be 1 or more, got {self}")
         if self.categories not in CATEGORIES:
             raise ValueError(f"categories must be one of {', '.join(CATEGORIES)}, got '{self.categories}'")
-
-    @classmethod
-    def alibi(cls, theta: float = 100.0, nearest: int = 20, steps: int = 100) -> Self:
-        """What alibi 0.9.6 computes for two classes and logits z with its outputs softmax(z), many rows at once.
-
-        Each step takes beta off every column though the rate falls, so the iterates run past the prototype at first
-        and come home in the end, column by column: sparser and dearer points than the loss asks for.
-        """
-        return cls(theta, nearest=nearest, steps=steps, constants=10, raw=True)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with the rows (r, d) among which prototypes are looked for."""
@@ -146,9 +134,12 @@ class Prototype:
     def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
         """The iterate of the class with the least elastic-net cost, or the row itself."""
         square = None if scale is None else scale @ scale.T
-        iterates = partial(self._alibi_iterates if self.raw else self._iterates, task, guide, square)
         return least_constant(
-            iterates, lambda point: self._cost(point - task.origin), task.origin, self.first, self.constants
+            partial(self._iterates, task, guide, square),
+            lambda point: self._cost(point - task.origin),
+            task.origin,
+            self.first,
+            self.constants,
         )
 
     def _cost(self, moved: Tensor) -> Tensor:
@@ -170,10 +161,6 @@ class Prototype:
 
         # Momentum is projected too, so that the iterate at which the gradient is taken can be an answer.
         return accelerated(x, self.steps, step_from, lambda point: space.project(point, x))
-
-    def _alibi_iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
-        toward = partial(pull, x=task.origin, guide=guide, square=square, theta=self.theta)
-        return alibi.iterates(task, toward, constant, self.learning_rate, self.beta, self.steps)
 
 
 def pull(point: Tensor, x: Tensor, guide: Tensor, square: Tensor | None, theta: float) -> Tensor:
