@@ -13,7 +13,8 @@ from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheap
 
 STARTS = 2  # people of the class from whom a search begins
 DONOR_TURNS = 4  # lists of people who are tried where something has been found
-WALKS = 4  # from people who are not good enough themselves
+WALKS = 2  # from people who are not of the class for all models
+NEARLY = 4  # walks towards real people, from people who are of the class but could not exist there
 APPROACHES = 24  # moves towards real people
 
 
@@ -139,7 +140,7 @@ def from_donors(world, room, row, limit, best, cost):
                 continue
             if limit < np.inf:
                 like = resembles(world.crowd, room.distances, room.state, room.move, limit)
-            if not like and (not accepted or approached == WALKS):
+            if not like and (not accepted or approached == NEARLY):
                 continue
             go(world, room, limit)
             if not like:

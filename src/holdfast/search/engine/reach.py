@@ -17,6 +17,7 @@ WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to th
 EACH = 3  # moves of one feature, of those that look best
 JUDGED = 6  # moves of a round that are compared with people
 ROUNDS = 16  # of `reach`, beside two for each feature
+SCANS = 6  # of all moves, on one way: where slopes mislead more often, the way rarely ends in the class
 CLIMBS = 6  # rounds in which many features move at a time
 
 
@@ -102,11 +103,12 @@ def candidates(world, room, row, now, by_gain):
 
 
 @kernel
-def take_any(world, room, row, limit, now):
-    """Where no move gains anything that looks good by the slopes: of all moves, the one that gains most. Whether there
-    is one."""
+def take_gains(world, room, row, limit, now):
+    """Where no move gains anything that looks good by the slopes: of all moves the one that gains most, and those that
+    gain half as much, one after another as long as each still gains. Whether there is one."""
+    tried = room.tried
     while True:
-        best, chosen, best_value = now + TINY, np.int64(-1), 0.0
+        kept = 0
         for place in range(world.board.features.shape[0]):
             if not world.persons.ranges[row, place].free:
                 continue
@@ -117,23 +119,33 @@ def take_any(world, room, row, limit, now):
                     continue
                 if not move_one(world, room, row, place, value):
                     continue
-                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
-                if after > best and alike(world, room, limit):
-                    best, chosen, best_value = after, place, value
+                bound = now + TINY + (tried.rank[kept - 1] if kept == TRIED else 0.0)
+                after = sure(world.models, room.standing, room.state, room.move, world.target, bound)
+                if after > bound and alike(world, room, limit):
+                    kept = keep(tried, kept, after - now, place, value)
         if answered(room):
             break
-    if chosen < 0:
-        return False
-    move_one(world, room, row, chosen, best_value)
-    go(world, room, limit)
-    return True
+    moved = False
+    for place in range(kept):
+        if tried.rank[place] < tried.rank[0] / 2:
+            break
+        if not move_one(world, room, row, tried.feature[place], tried.value[place]) or not alike(world, room, limit):
+            continue
+        while True:
+            after = sure(world.models, room.standing, room.state, room.move, world.target, now + TINY)
+            if answered(room):
+                break
+        if after > now + TINY:
+            go(world, room, limit)
+            now, moved = after, True
+    return moved
 
 
 @kernel
 def reach(world, room, row, limit, power, most, barred):
     """To the class, for ``most`` at most: in every round the move that gains most for its cost to the power; one
     feature is barred. Whether it got there."""
-    standing, state, move, tried = room.standing, room.state, room.move, room.tried
+    standing, state, move, tried, scans = room.standing, room.state, room.move, room.tried, 0
     for _ in range(2 * world.board.features.shape[0] + ROUNDS + world.models.place.shape[0]):
         now = lead(world.models, standing, state, move, world.target)
         if now > ENOUGH:
@@ -144,9 +156,10 @@ def reach(world, room, row, limit, power, most, barred):
             kept = asked_about_all(world, room, row, limit, max(now, NEVER), power, most, barred)
         chosen = choose(world, room, row, kept, limit)
         if chosen < 0:
-            if not world.models.by_slopes:
+            if not world.models.by_slopes or scans == SCANS:
                 return False
-            if not (take_any(world, room, row, limit, now) or take_pair(world, room, row, kept, limit, now)):
+            scans += 1
+            if not (take_gains(world, room, row, limit, now) or take_pair(world, room, row, kept, limit, now)):
                 return False
             continue
         move_one(world, room, row, tried.feature[chosen], tried.value[chosen])
