@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from commands import invoke
 from holdfast.cli.letter import _file_names
-from holdfast.reporting.letters.folders import AdviceFolder
+from holdfast.reporting.letters.cases import AdviceFolder
 from holdfast.reporting.letters.letter import letter_about
 from loans import applicants, model, schema, train_rows, write_files
 
@@ -175,8 +175,7 @@ def test_who_has_the_class_gets_no_letter(made, status):
 
 def test_a_folder_that_was_changed_or_lacks_something_is_refused(made, tmp_path):
     for name, says in (
-        ("changes.csv", "is not the file that"),
-        ("advice.csv", "is not the file that"),
+        ("people.jsonl", "is not the file that"),
         ("summary.json", "not a valid"),
     ):
         folder = tmp_path / name

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.intervals import clopper_pearson, rate_interval
-from holdfast.explaining.advice import ALREADY, GIVEN, Advice
-from holdfast.explaining.person import in_words
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.person import ALREADY, GIVEN, in_words
 from holdfast.utils.messages import did_you_mean, some
 
 LEAST = 20  # people of a group that is shown: of fewer, a rate says little and may point at single persons

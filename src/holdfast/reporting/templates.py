@@ -8,8 +8,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from holdfast.utils.messages import printable
 
-SPACE = "\N{NO-BREAK SPACE}"  # a number and its sign stay on one line
-
 
 def environment(folder: Path) -> Environment:
     made = Environment(
@@ -27,12 +25,12 @@ def environment(folder: Path) -> Environment:
 
 def percent(share: float | None) -> str:
     """A share as people read it; a dash where there is none."""
-    return "–" if share is None or share != share else f"{100 * share:.1f}{SPACE}%"
+    return "–" if share is None or share != share else f"{share:.1%}"
 
 
 def asked(share: float) -> str:
     """A share that somebody chose, with no more digits than they gave."""
-    return f"{100 * share:.6g}{SPACE}%"
+    return f"{100 * share:.6g}%"
 
 
 def points(difference: float) -> str:

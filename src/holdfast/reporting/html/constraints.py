@@ -10,7 +10,6 @@ from holdfast.explaining.person import in_words
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 
-MAY = {"any": "may change", "rise": "may only rise", "fall": "may only fall"}
 MOST_LEVELS = 8  # that are listed
 
 
@@ -28,12 +27,19 @@ def constraints(encoding: Encoding) -> list[Constraint]:
     return [
         Constraint(
             feature.name.replace("_", " "),
-            MAY[feature.direction] if feature.mutable else "never changes",
+            may_change(feature),
             _values(feature, place.start, encoding),
             _unit(feature, place, encoding) if feature.mutable else "–",
         )
         for feature, place in encoding.places
     ]
+
+
+def may_change(feature: Feature) -> str:
+    """What a person may do about a feature."""
+    if not feature.mutable:
+        return "never changes"
+    return {"any": "may change", "rise": "may only rise", "fall": "may only fall"}[feature.direction]
 
 
 def _values(feature: Feature, column: int, encoding: Encoding) -> str:
