@@ -201,7 +201,7 @@ def test_the_schema_of_the_folder_is_taken_where_none_is_named(made, tmp_path):
     done = invoke("letter", folder, *words, "--schema", folder / "schema.toml", cwd=made)
     assert done.stdout == own.stdout.replace("Save ", "Keep ")
     (folder / "schema.toml").unlink()
-    assert "there is no schema.toml" in " ".join(invoke("letter", folder, *words, cwd=made).stderr.split())
+    assert "(missing, or changed later)" in " ".join(invoke("letter", folder, *words, cwd=made).stderr.split())
 
 
 def test_people_whose_plans_do_not_hold_are_told_of_none(made, tmp_path):

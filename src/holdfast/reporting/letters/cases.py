@@ -108,4 +108,4 @@ def _folders_schema(folder: Path, summary: Mapping[str, Any]) -> Path:
     try:
         return _unchanged(folder / SCHEMA, summary)
     except ValueError as error:
-        raise ValueError(f"{error}; or name a schema, such as one with other phrases: --schema FILE") from error
+        raise ValueError(f"{error}; or name a schema with other phrases: --schema FILE") from error
