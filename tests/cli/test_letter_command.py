@@ -144,7 +144,7 @@ def test_everybody_with_a_plan_gets_a_file(made, status, tmp_path):
         (("--person", "8300", "--fields", "none.toml"), "there is no file none.toml of fields"),
         (("--person", "8300", "--schema", "none.toml"), "there is no file none.toml"),
         (("--person", "8300", "--out", "letter.pdf"), "a letter is written as .html or .txt"),
-        (("--person", "8300", "--template", "us"), "has no field 'contact'"),
+        (("--person", "8300", "--template", "us"), "the template 'us': unknown name 'contact'"),
     ],
     ids=str,
 )

@@ -382,7 +382,7 @@ def test_the_rules_fields_are_required():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (EU | {"contacts": "x"}, r"no field 'contacts' \(did you mean 'contact'\?\); it has bank, applicant"),
+        (EU | {"contacts": "x"}, r"'contacts' \(did you mean 'contact'\?\); there are bank, applicant"),
         (EU | {"good_until": 3}, "field 'good_until' is 3"),
         (
             EU | {"good_until": datetime.date(2026, 1, 1)},
@@ -631,9 +631,9 @@ def test_a_template_can_do_no_more_than_show_the_letter(layout, says, folder):
     ("header", "says"),
     [
         ("fields = 3", "fields is 3; write one table for each"),
-        ("[field.bank]", "has 'field' (did you mean 'fields'?); it may have notes, page, fields"),
+        ("[field.bank]", "unknown name 'field' (did you mean 'fields'?); there are notes, page, fields"),
         ('[fields.bank]\nwhat = "x"', "does not say 'write'"),
-        ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneed = "always"', "has 'need' (did you mean 'needed'?)"),
+        ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneed = "always"', "unknown name 'need' (did you mean 'needed'?)"),
         ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneeded = true', "needed is True; choose one of 'always'"),
         ('[fields.reasons]\nwhat = "x"\nwrite = "y"', "means something else"),
         ('[fields."a b"]\nwhat = "x"\nwrite = "y"', "expected a name of letters"),

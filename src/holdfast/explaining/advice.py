@@ -45,15 +45,6 @@ class Audited:
         accepted: NDArray[np.int64] = (self.audit.predictions == self.audit.counterfactuals.target).sum(0).cpu().numpy()
         return accepted
 
-    @cached_property
-    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The share of the audit models that accept each plan, and its 95 % limits: (m,) each; NaN where none is."""
-        nothing = np.full(len(self), np.nan)
-        if self.audit is None:
-            return nothing, nothing, nothing
-        low, high = self.audit.per_row_interval()
-        return 1 - self.audit.per_row, 1 - high, 1 - low
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice:
@@ -174,16 +165,14 @@ class Advice:
     def wide(self) -> Any:
         """One row for each plan: id, plan, found, cost, hold, low, high, why_not, status, then every feature in
         the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
-        place = self.given.answers.place
-        without = np.setdiff1d(np.arange(len(self)), place)
-        features = _below(self._features(self.given), self.people[list(self.encoding.schema.names)].iloc[without])
-        order = np.argsort(np.concatenate([place, without]), kind="stable")  # plans are in the order of their numbers
+        told = [(row, person, plan) for row, person in enumerate(self.view.people) for plan in person.plans or (None,)]
         rows = [
-            (*_about(person, plan), person.why_not if plan is None else None, person.status)
-            for person in self.view.people
-            for plan in person.plans or (None,)
+            (*_about(person, plan), person.why_not if plan is None else None, person.status) for _, person, plan in told
         ]
-        return self._beside(pd.DataFrame(rows, columns=[*ABOUT, "why_not", "status"]), features.iloc[order])
+        features = self.people[list(self.encoding.schema.names)].iloc[[row for row, _, _ in told]].astype(object)
+        features.iloc[[plan is not None for _, _, plan in told]] = self._features(self.given).to_numpy(dtype=object)
+        about = pd.DataFrame(rows, columns=[*ABOUT, "why_not", "status"])
+        return self._beside(about, features.infer_objects())
 
     def not_durable(self) -> Any:
         """The columns of `wide` but why_not and status, for people whose plans do not hold as was asked: the best that
@@ -260,16 +249,6 @@ def _about(person: PersonAdvice, plan: PersonPlan | None) -> tuple[Any, ...]:
         return person.person, 0, False, np.nan, np.nan, np.nan, np.nan
     hold = np.nan if plan.held is None or plan.members is None else plan.held / plan.members
     return person.person, plan.plan, True, plan.cost, hold, plan.low, plan.high
-
-
-def _below(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """One table below the other, each column as the type of all its values."""
-    return pd.DataFrame(
-        {
-            name: pd.concat([part[name].astype(object) for part in (first, second)], ignore_index=True).infer_objects()
-            for name in first.columns
-        }
-    )
 
 
 def _free(name: str, taken: set[Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,20 +134,18 @@ def _plans(advice: Advice, part: Audited) -> dict[int, list[PersonPlan]]:
     )
     moved = _moved(advice, part)
     costs = answers.counterfactuals.cost(advice.norm).double().tolist()
-    _, low, high = part.limits
+    limits = None if part.audit is None else part.audit.per_row_interval()  # of the share that invalidates
     found: dict[int, list[PersonPlan]] = {}
     for plan, row in enumerate(answers.place.tolist()):
         features = np.flatnonzero(moved[plan]).tolist()
         changed = [(names[f], plain(before[f][plan]), plain(after[f][plan])) for f in features]
         parts = moved[plan, features].tolist() if advice.norm == 1 else [None] * len(features)
         changes = changes_of(changed, advice.encoding.schema.relations, parts)
-        number = int(answers.plan[plan])
-        if part.held is None or part.audit is None:
-            told = PersonPlan(number, changes, costs[plan])
-        else:
-            limits = float(low[plan]), float(high[plan])
-            told = PersonPlan(number, changes, costs[plan], int(part.held[plan]), len(part.audit.kinds), *limits)
-        found.setdefault(row, []).append(told)
+        holding: dict[str, Any] = {}
+        if part.audit is not None and part.held is not None and limits is not None:
+            low, high = (1 - float(limit[plan]) for limit in reversed(limits))
+            holding = {"held": int(part.held[plan]), "members": len(part.audit.kinds), "low": low, "high": high}
+        found.setdefault(row, []).append(PersonPlan(int(answers.plan[plan]), changes, costs[plan], **holding))
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.tabular.feature import Level
 from holdfast.tabular.relations import Determines, Follows, Relation
 from holdfast.tabular.wishes import Wish
+from holdfast.utils.messages import plain
 
 GIVEN, NOT_DURABLE, ALREADY, NOTHING = "plan", "not durable", "has the class", "nothing found"
 STATUS = (GIVEN, NOT_DURABLE, ALREADY, NOTHING)
@@ -121,10 +122,11 @@ def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
 
 
 def in_words(value: Any) -> str:
-    if isinstance(value, (str, bool)):
-        return str(value)
+    value = plain(value)
     if value is None or value != value:
         return "not known"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

@@ -80,23 +80,14 @@ def _grouping(advice: Advice, column: str) -> Grouping:
 
 
 def _named(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Each person's group: their level, or the band that their number lies in, in order."""
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        if values.nunique() > MOST_VALUES:
-            return _with_unknown(_bands(values.astype(float)))
-        names = [in_words(value) for value in sorted(values.dropna().unique())]
-    else:
-        names = sorted({str(value) for value in values.dropna()})
-    words = [None if pd.isna(value) else _word(value) for value in values]
-    return _with_unknown(pd.Series(pd.Categorical(words, categories=names), index=values.index))
-
-
-def _word(value: Any) -> str:
-    return str(value) if isinstance(value, (str, bool)) else in_words(value) if _is_number(value) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
+    """Each person's group: their level, or the band that their number lies in, in order; the last who has none."""
+    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if number and values.nunique() > MOST_VALUES:
+        names = _bands(values.astype(float))
+        return names.cat.add_categories([UNKNOWN]).fillna(UNKNOWN)
+    known = sorted(values.dropna().unique(), key=None if number else str)
+    order = dict.fromkeys([*map(in_words, known), UNKNOWN])
+    return pd.Series(pd.Categorical(list(map(in_words, values)), categories=list(order)), index=values.index)
 
 
 def _bands(values: pd.Series[float]) -> pd.Series[Any]:
@@ -106,10 +97,6 @@ def _bands(values: pd.Series[float]) -> pd.Series[Any]:
     ends = values.groupby(codes).agg(["min", "max"])
     called = {code: f"{in_words(low)} to {in_words(high)}" for code, low, high in ends.itertuples(name=None)}
     return pd.Series(pd.Categorical(codes.map(called), categories=list(called.values())), index=values.index)
-
-
-def _with_unknown(names: pd.Series[Any]) -> pd.Series[Any]:
-    return names.cat.add_categories([UNKNOWN]).fillna(UNKNOWN) if names.isna().any() else names
 
 
 def _group(advice: Advice, name: str, own: NDArray[np.bool_]) -> Group:

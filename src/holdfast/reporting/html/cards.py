@@ -11,7 +11,7 @@ from holdfast.explaining.advice_view import WORDS
 from holdfast.explaining.person import STATUS, PersonAdvice, PersonPlan, in_words
 from holdfast.reporting.groups import Grouping
 from holdfast.reporting.html.constraints import may_change
-from holdfast.utils.messages import plain, printable
+from holdfast.utils.messages import printable
 
 DIGITS = 3  # of a cost: those that `Advice.of` prints, so that both say the same
 
@@ -30,7 +30,7 @@ class Words:
 def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
     """All that the cards show."""
     schema, words = advice.encoding.schema, Words()
-    columns = [[words.place(in_words(plain(value))) for value in advice.people[name]] for name in schema.names]
+    columns = [[words.place(in_words(value)) for value in advice.people[name]] for name in schema.names]
     values = zip(*columns, strict=True)
     names = {name: place for place, name in enumerate(schema.names)}
     people = [_person(person, list(now), words, names) for person, now in zip(advice.view.people, values, strict=True)]

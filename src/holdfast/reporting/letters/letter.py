@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -11,7 +10,6 @@ from typing import Any
 
 from holdfast.explaining.advice import Advice
 from holdfast.reporting.letters.cases import Case, case_of
-from holdfast.reporting.letters.fields import checked
 from holdfast.reporting.letters.languages import one_line
 from holdfast.reporting.letters.sentences import kept, words_of_plan
 from holdfast.reporting.letters.templates import Template, template_of
@@ -133,7 +131,7 @@ def letter_about(
     """The letter about a case, from wherever it comes."""
     kind = template if isinstance(template, Template) else template_of(template)
     words, why = kind.language(language), _listed(reasons)
-    texts = checked(fields, kind, words, bool(why))
+    texts = kind.texts(fields, words, bool(why))
     inline = {name: _in_a_sentence(text) for name, text in texts.items()}
     values = {
         "language": language,
@@ -148,8 +146,7 @@ def letter_about(
         "not_durable": bool(case.advice.not_durable),
         "sample": case.sample,
         "audited": case.audited and any(plan.members for plan in case.plans),
-        "wrap": wrapped,
-        "heading": heading,
+        "width": WIDTH,
     }
     text = _tidy(kind.render("letter.txt", values))
     return Letter(case.advice.person, language, text, kind.render("letter.html", {**values, "density": _density(text)}))
@@ -158,17 +155,6 @@ def letter_about(
 def _in_a_sentence(text: str) -> str:
     """The lines of a field one after another, without the stop that the sentence has itself."""
     return ", ".join(line.strip(" ,") for line in text.split("\n")).rstrip(".")
-
-
-def wrapped(text: str, first: str = "", indent: str = "") -> str:
-    """Lines of at most WIDTH characters; new lines of the text stay."""
-    wrap = textwrap.TextWrapper(WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    lines = "\n".join(map(wrap.fill, str(text).split("\n")))
-    return first + lines.removeprefix(indent) if first else lines
-
-
-def heading(text: str, line: str = "-") -> str:
-    return f"{wrapped(text)}\n{line * min(len(text), WIDTH)}"
 
 
 def _tidy(text: str) -> str:
@@ -190,9 +176,9 @@ def _reasons_in(advice: Advice, person: Hashable, column: str) -> list[str]:
             f"the people have no column {column!r} with reasons{did_you_mean(column, people.columns)}; name one that "
             "they have, or give the reasons as a list of texts"
         )
-    cell = people.loc[person, column]
+    cell = people[column][people.index == person].iloc[0]
     several = cell.split(SEVERAL) if isinstance(cell, str) else cell
-    found = [text for text in several if text.strip()] if isinstance(several, (list, tuple)) else []
+    found: list[str] = [text for text in several if text.strip()] if isinstance(several, (list, tuple)) else []
     if not found:
         raise ValueError(f"column {column!r} has no reasons for {person!r}; write them there, with ';' between several")
     return found

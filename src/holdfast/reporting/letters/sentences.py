@@ -97,7 +97,7 @@ def _direction(change: Change, feature: Feature) -> str:
     values = (change.before, change.after)
     if not feature.is_ordered or any(value is None or value != value for value in values):
         return "change"
-    before, after = values if feature.is_numeric else map(feature.values.index, values)
+    before, after = map(float if feature.is_numeric else feature.values.index, values)
     return "rise" if after > before else "fall"
 
 

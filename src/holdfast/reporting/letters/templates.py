@@ -8,6 +8,7 @@ Templates are rendered in Jinja2's sandbox: whatever one says, it can only read 
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from holdfast.reporting.letters.languages import Language, language_of
 from holdfast.utils.files import as_path
-from holdfast.utils.messages import did_you_mean
+from holdfast.utils.messages import did_you_mean, printable
 
 FOLDER = Path(__file__).parent / "templates"
 SHARED, WORDS = FOLDER / "shared", FOLDER / "words"
 SHIPPED = ("eu", "us")
 HEADER = "letter.toml"
 RESERVED = ("person", "reasons")  # what a file of fields has beside them
+DATE, GOOD_UNTIL = "date", "good_until"
 NEEDED = ("always", "without reasons", "optional")
 
 
@@ -39,6 +41,22 @@ class Field:
     write: str  # an example
     rule: str = ""  # that names it
     needed: str = "always"  # one of NEEDED
+
+    def text(self, value: Any, template: str, language: Language, with_reasons: bool) -> str:
+        """What the letter has in its place; an error that says what to write where it is needed and missing."""
+        if isinstance(value, datetime.date):
+            return language.day(value)
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"field {self.name!r} is {value!r} ({type(value).__name__}); write text, or a date")
+        text = printable(value or "").replace("\t", " ").strip()
+        if text or self.needed == "optional" or (self.needed == "without reasons" and with_reasons):
+            return text
+        rule, state = f" ({self.rule})" if self.rule else "", "missing" if value is None else "empty"
+        instead = ", or give reasons=" if self.needed == "without reasons" else ""
+        raise ValueError(
+            f"the template {template!r} needs the field {self.name!r}, which is {state}: {self.what}{rule}. Write, for "
+            f"example, {self.name} = {self.write!r}{instead}"
+        )
 
 
 @dataclass(frozen=True)
@@ -73,6 +91,23 @@ class Template:
     def _read_languages(self) -> dict[str, Language]:
         """Read once: a bank writes thousands of letters with one template."""
         return {}
+
+    def texts(self, given: Mapping[str, Any] | None, language: Language, with_reasons: bool) -> dict[str, str]:
+        """The text of every field; of one that may be left out and is, nothing. The date is today's where it is not
+        given."""
+        if not isinstance(given, Mapping | None):
+            needed = ", ".join(field.name for field in self.fields if field.needed == "always")
+            raise TypeError(f"fields is a {type(given).__name__}; give a dictionary: {needed}")
+        known = {field.name: field for field in self.fields}
+        _check_keys(given or {}, tuple(known), f"the fields of the template {self.name!r}")
+        found = dict(given or {})
+        if DATE in known and found.get(DATE) is None:
+            found[DATE] = datetime.date.today()
+        texts = {name: field.text(found.get(name), self.name, language, with_reasons) for name, field in known.items()}
+        date, until = found.get(DATE), found.get(GOOD_UNTIL)
+        if isinstance(date, datetime.date) and isinstance(until, datetime.date) and str(until)[:10] < str(date)[:10]:
+            raise ValueError(f"good_until is {until}, which is before the date of the letter, {date}; give a later day")
+        return texts
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """The text of letter.html or letter.txt."""
@@ -132,7 +167,9 @@ def _field(name: str, given: Any, where: str) -> Field:
 def _check_keys(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     unknown = [key for key in given if key not in known]
     if unknown:
-        raise ValueError(f"{where} has {unknown[0]!r}{did_you_mean(unknown[0], known)}; it may have {', '.join(known)}")
+        raise ValueError(
+            f"{where}: unknown name {unknown[0]!r}{did_you_mean(unknown[0], known)}; there are {', '.join(known)}"
+        )
 
 
 def _read(path: Path) -> dict[str, Any]:
