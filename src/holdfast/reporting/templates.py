@@ -1,18 +1,21 @@
-"""How pages and letters are made from templates: all is escaped, and a value that is missing is an error."""
+"""How pages and letters are made from templates: pages are escaped, and a value that is missing is an error."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from holdfast.utils.messages import printable
 
 
-def environment(folder: Path) -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
+def environment(*folders: Path) -> Environment:
+    """Templates of these folders, the first that has one. In Jinja2's sandbox: whatever a bank's own template says, it
+    can only read what it is given."""
+    made = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(folders),
+        autoescape=lambda name: name is None or name.endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -73,7 +73,8 @@ class AdviceFolder:
             raise ValueError(f"there is no {SUMMARY} in {folder}; name a folder that holdfast explain has written")
         summary = unsealed(ADVICE, (folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
         people = read_people(_unchanged(folder / PEOPLE, summary))
-        known = Schema.load(_folders_schema(folder, summary) if schema is None else schema)
+        instead = ", or name a schema with other phrases: --schema FILE"
+        known = Schema.load(_unchanged(folder / SCHEMA, summary, instead) if schema is None else schema)
         for change in (change for person in people.values() for plan in person.plans for change in plan.changes):
             if change.feature not in known.names:
                 raise ValueError(
@@ -95,17 +96,10 @@ class AdviceFolder:
         return case_of(self.people[label], self.schema, self.summary["decided"])
 
 
-def _unchanged(path: Path, summary: Mapping[str, Any]) -> Path:
+def _unchanged(path: Path, summary: Mapping[str, Any], instead: str = "") -> Path:
     if not path.is_file() or file_digest(path) != summary["files"].get(path.name):
         raise ValueError(
             f"{path} is not the file that {path.parent / SUMMARY} describes (missing, or changed later); make the "
-            "advice again: holdfast explain"
+            f"advice again: holdfast explain{instead}"
         )
     return path
-
-
-def _folders_schema(folder: Path, summary: Mapping[str, Any]) -> Path:
-    try:
-        return _unchanged(folder / SCHEMA, summary)
-    except ValueError as error:
-        raise ValueError(f"{error}; or name a schema with other phrases: --schema FILE") from error

@@ -55,13 +55,10 @@ class Letter:
     def save(self, path: str | Path) -> Path:
         """Write the page (.html) or the text (.txt)."""
         path = as_path(path, "the letter's file, .html or .txt")
-        match path.suffix.lower():
-            case ".html" | ".htm":
-                return write_text(path, self.html)
-            case ".txt":
-                return write_text(path, self.text)
-            case suffix:
-                raise ValueError(f"{path}: a letter is written as .html or .txt, not as {suffix or 'nothing'!r}")
+        texts = {".html": self.html, ".htm": self.html, ".txt": self.text}
+        if path.suffix.lower() not in texts:
+            raise ValueError(f"{path}: a letter is written as .html or .txt, not as {path.suffix or 'nothing'!r}")
+        return write_text(path, texts[path.suffix.lower()])
 
     def __str__(self) -> str:
         return self.text

@@ -16,10 +16,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateSyntaxError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Environment, TemplateSyntaxError
 
 from holdfast.reporting.letters.languages import Language, language_of
+from holdfast.reporting.templates import environment
 from holdfast.utils.files import as_path
 from holdfast.utils.messages import did_you_mean, printable
 
@@ -120,15 +120,8 @@ class Template:
             raise ValueError(f"{self.folder / name}: {line}{getattr(error, 'message', error)}") from error
 
     @cached_property
-    def _environment(self) -> ImmutableSandboxedEnvironment:
-        return ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader([self.folder, SHARED]),
-            autoescape=lambda name: name is None or name.endswith(".html"),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
+    def _environment(self) -> Environment:
+        return environment(self.folder, SHARED)
 
 
 def template_of(given: str | Path) -> Template:

@@ -79,7 +79,7 @@
     const inside = make("div", { class: "body" });
     const has = data.words[person.now], wants = data.words[person.wanted];
     const already = STATUS[person.status] === "has-the-class";
-    inside.append(make("p", {}, already ? "The deployed model says “" + has + "” already." : "Now refused: the deployed model says “" + has + "”; wanted is “" + wants + "”."));
+    inside.append(make("p", {}, already ? "The deployed model says “" + has + "” already." : "Refused: the deployed model says “" + has + "”; wanted is “" + wants + "”."));
     if (person.plans.length) inside.append(make("div", { class: "plans" }, ...person.plans.map((plan, place) => planBox(person, plan, place, false))));
     if (person.plans.length) inside.append(make("p", { class: "soft" }, note()));
     if (person.why >= 0 && !already) inside.append(make("p", {}, make("strong", {}, "No plan: "), data.words[person.why] + "."));
