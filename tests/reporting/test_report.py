@@ -16,7 +16,7 @@ import pytest
 import holdfast as hf
 import loans
 from holdfast.explaining.person import STATUS
-from holdfast.reporting.groups import LEAST, groupings
+from holdfast.reporting.groups import FEWEST_PEOPLE, groupings
 from holdfast.reporting.html.page import report_text
 from holdfast.reporting.html.summary import reasons
 
@@ -153,16 +153,18 @@ def test_groups_count_what_the_advice_counts():
 
 
 def test_small_groups_are_not_shown():
-    rare = advice().people.assign(branch=["few people"] * (LEAST - 1) + ["common"] * (90 - LEAST + 1))
+    rare = advice().people.assign(branch=["few people"] * (FEWEST_PEOPLE - 1) + ["common"] * (90 - FEWEST_PEOPLE + 1))
     own = replace(advice(), people=rare)
     (by_branch,) = groupings(own, ["branch"])
     assert [group.name for group in by_branch.groups] == ["common"]
-    assert (by_branch.hidden, by_branch.hidden_people) == (1, LEAST - 1)
-    assert (by_branch.member[: LEAST - 1] == -1).all()
+    assert (by_branch.hidden, by_branch.hidden_people) == (1, FEWEST_PEOPLE - 1)
+    assert (by_branch.member[: FEWEST_PEOPLE - 1] == -1).all()
     text = report_text(own, groups=["branch"])
     assert "few people" not in text
-    assert f"Not shown: 1 group with {LEAST - 1} people together." in section(text, "groups")
-    enough = replace(advice(), people=rare.assign(branch=["few people"] * LEAST + ["common"] * (90 - LEAST)))
+    assert f"Not shown: 1 group with {FEWEST_PEOPLE - 1} people together." in section(text, "groups")
+    enough = replace(
+        advice(), people=rare.assign(branch=["few people"] * FEWEST_PEOPLE + ["common"] * (90 - FEWEST_PEOPLE))
+    )
     assert len(groupings(enough, ["branch"])[0].groups) == 2
 
 

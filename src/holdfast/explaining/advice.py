@@ -147,8 +147,8 @@ class Advice:
     @cached_property
     def status(self) -> pd.Series[Any]:
         """What became of each person, by label: plan, not durable, has the class, or nothing found."""
-        each = [person.status for person in self.view.people]
-        return pd.Series(each, index=self.people.index, name="status", dtype=object)
+        status = [person.status for person in self.view.people]
+        return pd.Series(status, index=self.people.index, name="status", dtype=object)
 
     # ---- as tables ----
 
@@ -165,12 +165,17 @@ class Advice:
     def wide(self) -> Any:
         """One row for each plan: id, plan, found, cost, hold, low, high, why_not, status, then every feature in
         the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
-        told = [(row, person, plan) for row, person in enumerate(self.view.people) for plan in person.plans or (None,)]
-        rows = [
-            (*_about(person, plan), person.why_not if plan is None else None, person.status) for _, person, plan in told
+        plan_rows = [
+            (row, person, plan) for row, person in enumerate(self.view.people) for plan in person.plans or (None,)
         ]
-        features = self.people[list(self.encoding.schema.names)].iloc[[row for row, _, _ in told]].astype(object)
-        features.iloc[[plan is not None for _, _, plan in told]] = self._features(self.given).to_numpy(dtype=object)
+        rows = [
+            (*_about(person, plan), person.why_not if plan is None else None, person.status)
+            for _, person, plan in plan_rows
+        ]
+        features = self.people[list(self.encoding.schema.names)].iloc[[row for row, _, _ in plan_rows]].astype(object)
+        features.iloc[[plan is not None for _, _, plan in plan_rows]] = self._features(self.given).to_numpy(
+            dtype=object
+        )
         about = pd.DataFrame(rows, columns=[*ABOUT, "why_not", "status"])
         return self._beside(about, features.infer_objects())
 

@@ -29,8 +29,13 @@ SCHEMA, PEOPLE = "schema.toml", "people.jsonl"
 def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | None = None) -> list[Path]:
     """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, people.jsonl, schema.toml, texts that are
     to be there ``also`` (name of the file -> text), and summary.json with the checksums of all: every file, or none."""
-    folder, own = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
-    tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
+    folder, in_pandas = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
+    tables = {
+        "advice": in_pandas.wide(),
+        "changes": in_pandas.table(),
+        "not_durable": in_pandas.not_durable(),
+        "problems": in_pandas.problems,
+    }
     with all_or_none(folder) as parts:
         paths = [write_text(parts / f"{name}.csv", as_csv(table, index=False)) for name, table in tables.items()]
         paths += [_write_parquet(parts / f"{name}.parquet", tables[name]) for name in ("advice", "changes")]
@@ -60,19 +65,19 @@ def _person_line(person: PersonAdvice) -> str:
     return json.dumps(_without_nan(asdict(replace(person, wish=None))), allow_nan=False, default=str) + "\n"
 
 
-def _person(told: Mapping[str, Any]) -> PersonAdvice:
-    plans, not_durable = (tuple(map(_plan, told[name])) for name in ("plans", "not_durable"))
-    return PersonAdvice(**{**told, "plans": plans, "not_durable": not_durable})
+def _person(values: Mapping[str, Any]) -> PersonAdvice:
+    plans, not_durable = (tuple(map(_plan, values[name])) for name in ("plans", "not_durable"))
+    return PersonAdvice(**{**values, "plans": plans, "not_durable": not_durable})
 
 
-def _plan(told: Mapping[str, Any]) -> PersonPlan:
-    return PersonPlan(**{**told, "changes": tuple(Change(**change) for change in told["changes"])})
+def _plan(values: Mapping[str, Any]) -> PersonPlan:
+    return PersonPlan(**{**values, "changes": tuple(Change(**change) for change in values["changes"])})
 
 
 def _write_summary(path: Path, advice: Advice, paths: list[Path]) -> Path:
     from holdfast import __version__
 
-    files = {one.name: file_digest(one) for one in paths}
+    files = {path.name: file_digest(path) for path in paths}
     about = {"version": __version__, **summary_of(advice), "files": files}
     return write_text(path, json.dumps(sealed(ADVICE, about), indent=1, allow_nan=False, default=str) + "\n")
 
@@ -89,7 +94,7 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> Path:
 
 def _without_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _without_nan(one) for key, one in value.items()}
+        return {str(key): _without_nan(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(one) for one in value]
+        return [_without_nan(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -22,7 +22,7 @@ def environment(*folders: Path) -> Environment:
         keep_trailing_newline=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    made.filters |= {"percent": percent, "asked": asked, "points": points}
+    made.filters |= {"percent": percent, "exact_percent": exact_percent, "points": points}
     return made
 
 
@@ -31,7 +31,7 @@ def percent(share: float | None) -> str:
     return "–" if share is None or share != share else f"{share:.1%}"
 
 
-def asked(share: float) -> str:
+def exact_percent(share: float) -> str:
     """A share that somebody chose, with no more digits than they gave."""
     return f"{100 * share:.6g}%"
 

@@ -1,4 +1,4 @@
-"""The people as the page's script reads them: words are places in one list, so that 10,000 people stay small."""
+"""The people as the page's script reads them: words are numbers in one list, so that 10,000 people stay small."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ DIGITS = 3  # of a cost: those that `Advice.of` prints, so that both say the sam
 
 
 class Words:
-    """Each word once: a person's words are places in this list."""
+    """Each word once: a person's words are numbers in this list."""
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
-    def place(self, word: Any) -> int:
-        """The place of a word or a value; -1 of None."""
-        return -1 if word is None else self.places.setdefault(printable(str(word)), len(self.places))
+    def number(self, word: Any) -> int:
+        """The number of a word or a value in the list; -1 of None."""
+        return -1 if word is None else self.numbers.setdefault(printable(str(word)), len(self.numbers))
 
 
 def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
     """All that the cards show."""
     schema, words = advice.encoding.schema, Words()
-    columns = [[words.place(in_words(value)) for value in advice.people[name]] for name in schema.names]
+    columns = [[words.number(in_words(value)) for value in advice.people[name]] for name in schema.names]
     values = zip(*columns, strict=True)
-    names = {name: place for place, name in enumerate(schema.names)}
+    names = {name: number for number, name in enumerate(schema.names)}
     people = [_person(person, list(now), words, names) for person, now in zip(advice.view.people, values, strict=True)]
     return {
         "features": [[name_of(feature.name), may_change(feature)] for feature in schema.features],
-        "words": list(words.places),
+        "words": list(words.numbers),
         "statuses": [[status.replace(" ", "-"), WORDS[status]] for status in STATUS],
         "hold": advice.decided.get("hold"),
         "kinds": [rate.kind for rate in advice.view.rates],
@@ -50,23 +50,23 @@ def _person(person: PersonAdvice, now: list[int], words: Words, names: Mapping[s
     return [
         printable(str(person.person)),
         STATUS.index(person.status),
-        words.place(person.now),
-        words.place(person.wanted),
+        words.number(person.now),
+        words.number(person.wanted),
         now,
         [_plan(plan, words, names) for plan in person.plans],
         [_plan(plan, words, names) for plan in person.not_durable],
-        words.place(person.why_not),
-        words.place(person.wish),
+        words.number(person.why_not),
+        words.number(person.wish),
     ]
 
 
 def _plan(plan: PersonPlan, words: Words, names: Mapping[str, int]) -> list[Any]:
     """Cost, models that accept it, that as a sentence, and the changes: feature, then, follows, part of the cost."""
     changes = [
-        [names[one.feature], words.place(in_words(one.after)), int(one.follows), _significant(one.cost)]
-        for one in plan.changes
+        [names[change.feature], words.number(in_words(change.after)), int(change.follows), _significant(change.cost)]
+        for change in plan.changes
     ]
-    return [_significant(plan.cost), plan.held, words.place(plan.holding), changes]
+    return [_significant(plan.cost), plan.held, words.number(plan.holding), changes]
 
 
 def name_of(feature: str) -> str:

@@ -28,10 +28,10 @@ def constraints(encoding: Encoding) -> list[Constraint]:
         Constraint(
             feature.name.replace("_", " "),
             may_change(feature),
-            _values(feature, place.start, encoding),
-            _unit(feature, place, encoding) if feature.mutable else "–",
+            _values(feature, columns.start, encoding),
+            _unit(feature, columns, encoding) if feature.mutable else "–",
         )
-        for feature, place in encoding.places
+        for feature, columns in encoding.places
     ]
 
 
@@ -52,13 +52,13 @@ def _values(feature: Feature, column: int, encoding: Encoding) -> str:
     return "; ".join(levels[:MOST_LEVELS]) + more  # levels may have commas
 
 
-def _unit(feature: Feature, place: slice, encoding: Encoding) -> str:
+def _unit(feature: Feature, columns: slice, encoding: Encoding) -> str:
     """What a change costs. Of a category, the l1 distance between two of its levels: both columns move."""
-    scale = np.asarray(encoding.scale[place], dtype=float)
+    scale = np.asarray(encoding.scale[columns], dtype=float)
     if feature.kind == "categorical":
-        each = sorted(1 / scale)
-        dearest = each[-1] + (each[-2] if len(each) > 1 else 0)
-        cheapest = each[0] + (each[1] if len(each) > 1 and feature.zero_level is None else 0)
+        costs = sorted(1 / scale)
+        dearest = costs[-1] + (costs[-2] if len(costs) > 1 else 0)
+        cheapest = costs[0] + (costs[1] if len(costs) > 1 and feature.zero_level is None else 0)
         ends = [f"{cost:.3g}" for cost in (cheapest, dearest)]
         return f"another level costs {ends[0]}" + ("" if ends[0] == ends[1] else f" to {ends[1]}")
     if feature.is_numeric:

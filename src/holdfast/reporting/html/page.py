@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.advice_view import WORDS
-from holdfast.reporting.groups import LEAST, groupings
+from holdfast.reporting.groups import FEWEST_PEOPLE, groupings
 from holdfast.reporting.html.cards import as_json, cards
 from holdfast.reporting.html.constraints import constraints
-from holdfast.reporting.html.summary import as_asked, comparing, cost_ends, dearer, holding, reasons
+from holdfast.reporting.html.summary import comparing, cost_ends, dearer, held_as_asked, holding, reasons
 from holdfast.reporting.plots.advice import cost_groups
 from holdfast.reporting.plots.plotting import svg_of
 from holdfast.reporting.templates import environment
@@ -90,10 +90,10 @@ def report_text(
             decided=NOT_SAID | dict(advice.decided),
             roles=ROLES,
             statuses=WORDS,
-            as_asked=as_asked(advice),
+            held_as_asked=held_as_asked(advice),
             costs=cost_ends(advice),
             groupings=compared,
-            least=LEAST,
+            fewest_people=FEWEST_PEOPLE,
             reasons=reasons(advice),
             constraints=constraints(advice.encoding),
             figures=_figures(advice),

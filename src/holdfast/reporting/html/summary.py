@@ -12,7 +12,7 @@ from holdfast.explaining.advice_view import KindRate
 from holdfast.explaining.person import NOTHING
 from holdfast.reporting.groups import Grouping
 from holdfast.reporting.plots.advice import CostGroup
-from holdfast.reporting.templates import asked
+from holdfast.reporting.templates import exact_percent
 
 MOST_REASONS = 8
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
@@ -27,15 +27,16 @@ def holding(advice: Advice) -> list[str]:
 
 
 def promise_kept(measured: KindRate, promised: float) -> str:
+    promise = f"Promised was at most {exact_percent(promised)} on average"
     if measured.at_most <= promised:
-        return f"Promised was at most {asked(promised)}: these models confirm it."
+        return f"{promise}: these models confirm it."
     if measured.low > promised:
-        return f"Promised was at most {asked(promised)}: these models contradict it."
+        return f"{promise}: these models contradict it."
     agrees = "agrees" if measured.rate <= promised else "does not agree"
-    return f"Promised was at most {asked(promised)} on average: this {agrees} with the promise, but proves nothing."
+    return f"{promise}: this {agrees} with the promise, but proves nothing."
 
 
-def as_asked(advice: Advice) -> tuple[int, int] | None:
+def held_as_asked(advice: Advice) -> tuple[int, int] | None:
     """Of all plans, how many at least the share asked for of the audit models accept: that is `hold`, judged by models
     that did not select."""
     hold, held = advice.decided.get("hold"), advice.given.held

@@ -134,7 +134,7 @@ def letter_about(
         "language": language,
         "page": kind.page,
         "say": words.say,
-        "said": lambda key: words.say(key, **inline),  # a sentence with fields in it
+        "say_with_fields": lambda key: words.say(key, **inline),  # a sentence with fields in it
         "has": words.words.__contains__,
         "fields": texts,
         "reasons": why,
@@ -157,7 +157,7 @@ def _in_a_sentence(text: str) -> str:
 def _tidy(text: str) -> str:
     """The text without spaces at the ends of lines, and with at most one empty line in a row."""
     lines = [line.rstrip() for line in text.strip().split("\n")]
-    return "\n".join(line for place, line in enumerate(lines) if line or lines[place - 1]) + "\n"
+    return "\n".join(line for number, line in enumerate(lines) if line or lines[number - 1]) + "\n"
 
 
 def _density(text: str) -> str:
