@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from holdfast.explaining.person import in_words
@@ -13,28 +11,6 @@ from holdfast.tabular.feature import Feature
 MOST_LEVELS = 8  # that are listed
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """One feature: what people may do about it, between which values, and what that costs."""
-
-    feature: str
-    may: str
-    values: str
-    unit: str
-
-
-def constraints(encoding: Encoding) -> list[Constraint]:
-    return [
-        Constraint(
-            feature.name.replace("_", " "),
-            may_change(feature),
-            _values(feature, columns.start, encoding),
-            _unit(feature, columns, encoding) if feature.mutable else "–",
-        )
-        for feature, columns in encoding.places
-    ]
-
-
 def may_change(feature: Feature) -> str:
     """What a person may do about a feature."""
     if not feature.mutable:
@@ -42,9 +18,10 @@ def may_change(feature: Feature) -> str:
     return {"any": "may change", "rise": "may only rise", "fall": "may only fall"}[feature.direction]
 
 
-def _values(feature: Feature, column: int, encoding: Encoding) -> str:
+def reachable_values(feature: Feature, columns: slice, encoding: Encoding) -> str:
     if feature.is_numeric:
-        low, high = (in_words(float(f"{float(end[column]):.6g}")) for end in (encoding.lower, encoding.upper))
+        ends = (encoding.lower[columns.start], encoding.upper[columns.start])
+        low, high = (in_words(float(f"{float(end):.6g}")) for end in ends)
         step = f", in steps of {in_words(feature.grid)}" if feature.grid not in (None, 1.0) else ""
         return f"{low} to {high}{step}"
     levels = [in_words(level) for level in feature.values if level not in feature.avoid]
@@ -52,15 +29,17 @@ def _values(feature: Feature, column: int, encoding: Encoding) -> str:
     return "; ".join(levels[:MOST_LEVELS]) + more  # levels may have commas
 
 
-def _unit(feature: Feature, columns: slice, encoding: Encoding) -> str:
-    """What a change costs. Of a category, the l1 distance between two of its levels: both columns move."""
+def cost_of_change(feature: Feature, columns: slice, encoding: Encoding) -> str:
+    """Of a category, the l1 distance between two of its levels: both columns move."""
+    if not feature.mutable:
+        return "–"
     scale = np.asarray(encoding.scale[columns], dtype=float)
-    if feature.kind == "categorical":
-        costs = sorted(1 / scale)
-        dearest = costs[-1] + (costs[-2] if len(costs) > 1 else 0)
-        cheapest = costs[0] + (costs[1] if len(costs) > 1 and feature.zero_level is None else 0)
-        ends = [f"{cost:.3g}" for cost in (cheapest, dearest)]
-        return f"another level costs {ends[0]}" + ("" if ends[0] == ends[1] else f" to {ends[1]}")
     if feature.is_numeric:
         return f"{in_words(float(f'{scale[0]:.3g}'))} more or less costs 1"
-    return f"one level up or down costs {1 / scale[0]:.3g}"
+    if feature.kind != "categorical":
+        return f"one level up or down costs {1 / scale[0]:.3g}"
+    costs = sorted(1 / scale)
+    dearest = costs[-1] + (costs[-2] if len(costs) > 1 else 0)
+    cheapest = costs[0] + (costs[1] if len(costs) > 1 and feature.zero_level is None else 0)
+    ends = dict.fromkeys(f"{cost:.3g}" for cost in (cheapest, dearest))
+    return f"another level costs {' to '.join(ends)}"

@@ -15,7 +15,7 @@ from holdfast.explaining.advice import Advice
 from holdfast.explaining.advice_view import WORDS
 from holdfast.reporting.groups import FEWEST_PEOPLE, groupings
 from holdfast.reporting.html.cards import as_json, cards
-from holdfast.reporting.html.constraints import constraints
+from holdfast.reporting.html.constraints import cost_of_change, may_change, reachable_values
 from holdfast.reporting.html.summary import comparing, cost_ends, dearer, held_as_asked, holding, reasons
 from holdfast.reporting.plots.advice import cost_groups
 from holdfast.reporting.plots.plotting import svg_of
@@ -95,7 +95,9 @@ def report_text(
             groupings=compared,
             fewest_people=FEWEST_PEOPLE,
             reasons=reasons(advice),
-            constraints=constraints(advice.encoding),
+            may_change=may_change,
+            reachable_values=reachable_values,
+            cost_of_change=cost_of_change,
             figures=_figures(advice),
             cost_groups=by_cost,
             holding=holding(advice),
