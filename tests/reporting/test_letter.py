@@ -117,7 +117,7 @@ def test_the_letter_says_what_the_advice_says(advice):
             assert said in text
             assert f"at least {100 * plan.low:.1f}% of such new versions" in text
         assert "This is not an offer of credit." in text
-        assert "This statement is good until: 1 February 2027." in text
+        assert "This statement is valid until: 1 February 2027." in text
         assert "16 November 2026" in text
         for name in ("bank", "applicant", "decision", "contact", "authority"):
             assert words_of(EU[name]) in text
@@ -404,7 +404,7 @@ def test_the_date_is_todays_where_none_is_given():
     text = letter_about(german(), fields=fields | {"good_until": "the next update"}).text
     days = {template_of("eu").language("en").day(day) for day in (before, datetime.date.today())}
     assert any(day in text for day in days)
-    assert "good until: the next update." in words_of(text)
+    assert "valid until: the next update." in words_of(text)
 
 
 def test_a_stop_at_the_end_of_a_field_is_not_doubled():
