@@ -78,7 +78,7 @@ def repeated(advice: Advice, people: int) -> Advice:
         now=tuple(advice.now[place] for place in places),
         wanted=tuple(advice.wanted[place] for place in places),
         given=replace(given, answers=replace(given.answers, place=np.repeat(np.arange(people), PLANS))),
-        apart=taken(advice.apart, np.arange(0)),
+        not_durable_plans=taken(advice.not_durable_plans, np.arange(0)),
         why_not=(None,) * people,
         problems=advice.problems.iloc[:0],
     )

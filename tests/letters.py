@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from holdfast.datasets.german import CARD
-from holdfast.explaining.person import Change, PersonPlan
+from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.reporting.letters.cases import Case
 
 EU = {
@@ -32,7 +32,12 @@ def changes(count: int, start: int = 0) -> tuple[Change, ...]:
     )
 
 
-def german(plans: int = 1, count: int = 2, **settings) -> Case:
+def told(*plans: PersonPlan, not_durable: bool = False) -> PersonAdvice:
+    """What one person is told: plans, or the best there is, which does not hold."""
+    return PersonAdvice(8004, "bad", "good", plans, (PersonPlan(1, changes(1), 1.0),) if not_durable else ())
+
+
+def german(plans: int = 1, count: int = 2, *, not_durable: bool = False, **settings) -> Case:
     """A case of German Credit with so many plans of so many changes."""
-    own = tuple(PersonPlan(k + 1, changes(count, 4 * k), 1.0, 32, 32, 0.8911, 1.0) for k in range(plans))
-    return Case(8004, CARD.schema, own, **settings)
+    each = (PersonPlan(k + 1, changes(count, 4 * k), 1.0, 32, 32, 0.8911, 1.0) for k in range(plans))
+    return Case(told(*each, not_durable=not_durable), CARD.schema, **settings)

@@ -79,12 +79,13 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
         assert advice.usual == pytest.approx(turned_down[turned_down["method"] == advice.method]["held"].mean() / 8)
         row = frame[(frame["applicant"] == story.person) & (frame["method"] == advice.method)].iloc[0]
         now = frame[(frame["applicant"] == story.person) & (frame["method"] == "now")].iloc[0]
-        assert (advice.held, advice.members) == (row["held"], 8)
-        assert {change.feature for change in advice.changes} == {
+        assert (advice.plan.held, advice.plan.members) == (row["held"], 8)
+        assert {change.feature for change in advice.plan.changes} == {
             name for name in CARD.schema.names if row[name] != now[name]
         }
         assert all(
-            (change.before, change.after) == (now[change.feature], row[change.feature]) for change in advice.changes
+            (change.before, change.after) == (now[change.feature], row[change.feature])
+            for change in advice.plan.changes
         )
 
 

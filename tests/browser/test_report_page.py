@@ -192,7 +192,7 @@ def shown(card) -> dict[str, object]:
     return {
         "changes": [re.sub(r" \(cost [\d.]+\)$", "", line) for line in card.locator("ul > li").all_inner_texts()],
         "costs": [float(cost) for cost in re.findall(r"^cost ([\d.]+)$", text, flags=re.MULTILINE)],
-        "held": re.findall(r"(\d+ of \d+) retrained models", text),
+        "held": re.findall(r"(\d+ of \d+) audit models", text),
     }
 
 

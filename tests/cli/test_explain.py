@@ -48,8 +48,8 @@ def test_the_files_hold_the_advice(done):
     folder, _ = done
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "advice.csv", "advice.parquet", "changes.csv", "changes.parquet", "not_durable.csv", "problems.csv",
-        "report.html", "schema.toml", "summary.json",
+        "advice.csv", "advice.parquet", "changes.csv", "changes.parquet", "not_durable.csv", "people.jsonl",
+        "problems.csv", "report.html", "schema.toml", "summary.json",
     }  # fmt: skip
     advice = pd.read_csv(folder / "advice.csv")
     assert list(advice.columns[:7]) == ["id", "plan", "found", "cost", "hold", "low", "high"]
@@ -103,7 +103,7 @@ def test_the_command_that_is_kept_gives_the_same_files_again(done, tmp_path):
     assert "branch" in words
     again = invoke(*words, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    for name in ("advice.csv", "changes.csv", "not_durable.csv", "schema.toml", "problems.csv"):
+    for name in ("advice.csv", "changes.csv", "not_durable.csv", "people.jsonl", "schema.toml", "problems.csv"):
         assert (tmp_path / "advice" / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -179,7 +179,7 @@ def test_the_model_may_be_trained_here_and_everything_says_so(given, tmp_path):
     own = ("--train", "--hidden", "8", "--epochs", 20, "--retrain", "seeds:6", "--hold", 0.5)
     ran = invoke("explain", *without, *own, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert "a network that holdfast trained, not one of yours" in " ".join(ran.stdout.split())
+    assert "a network that holdfast trained, not a model of yours" in " ".join(ran.stdout.split())
     about = json.loads((tmp_path / "holdfast-advice" / "summary.json").read_text())
     assert about["decided"]["model_is_ours"] is True
     assert about["decided"]["model"] == "a network that holdfast trained"
@@ -196,7 +196,7 @@ def test_a_promise_of_nothing_has_an_exit_code_of_its_own(given, tmp_path):
     assert ran.returncode == 3, ran.stderr
     said = " ".join(ran.stdout.split())
     assert "Nothing is promised" in said
-    assert "No plan is given" in said
+    assert "0 with a plan" in said
     assert "no retrained models" not in said  # there are some, and no plan that they could judge
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from commands import invoke
 from holdfast.cli.letter import _file_names
-from holdfast.reporting.letters.folders import AdviceFolder
+from holdfast.reporting.letters.cases import AdviceFolder
 from holdfast.reporting.letters.letter import letter_about
 from loans import applicants, model, schema, train_rows, write_files
 
@@ -144,7 +144,7 @@ def test_everybody_with_a_plan_gets_a_file(made, status, tmp_path):
         (("--person", "8300", "--fields", "none.toml"), "there is no file none.toml of fields"),
         (("--person", "8300", "--schema", "none.toml"), "there is no file none.toml"),
         (("--person", "8300", "--out", "letter.pdf"), "a letter is written as .html or .txt"),
-        (("--person", "8300", "--template", "us"), "has no field 'contact'"),
+        (("--person", "8300", "--template", "us"), "the template 'us': unknown name 'contact'"),
     ],
     ids=str,
 )
@@ -175,8 +175,7 @@ def test_who_has_the_class_gets_no_letter(made, status):
 
 def test_a_folder_that_was_changed_or_lacks_something_is_refused(made, tmp_path):
     for name, says in (
-        ("changes.csv", "is not the file that"),
-        ("advice.csv", "is not the file that"),
+        ("people.jsonl", "is not the file that"),
         ("summary.json", "not a valid"),
     ):
         folder = tmp_path / name
@@ -202,7 +201,7 @@ def test_the_schema_of_the_folder_is_taken_where_none_is_named(made, tmp_path):
     done = invoke("letter", folder, *words, "--schema", folder / "schema.toml", cwd=made)
     assert done.stdout == own.stdout.replace("Save ", "Keep ")
     (folder / "schema.toml").unlink()
-    assert "there is no schema.toml" in " ".join(invoke("letter", folder, *words, cwd=made).stderr.split())
+    assert "(missing, or changed later)" in " ".join(invoke("letter", folder, *words, cwd=made).stderr.split())
 
 
 def test_people_whose_plans_do_not_hold_are_told_of_none(made, tmp_path):

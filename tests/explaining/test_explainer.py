@@ -167,7 +167,7 @@ def test_one_person_in_sentences(advice):
     text = str(advice.of(person))
     assert text.startswith(f"{person}: the deployed model says 'no'; wanted is 'yes'.")
     assert "→" in text
-    assert "of 8 retrained models that chose nothing" in text
+    assert "of 8 audit models" in text
     with pytest.raises(KeyError, match="nobody is labelled 'x'"):
         advice.of("x")
 
@@ -177,7 +177,7 @@ def test_without_retrained_models_nothing_is_invented(without_models):
     assert advice.wide()["found"].any()
     assert advice.wide()[["hold", "low", "high"]].isna().all(axis=None)
     assert advice.audit is None
-    assert "is not known" in repr(advice)
+    assert "Nobody knows whether this advice holds" in repr(advice)
     for question in ({"hold": 0.9}, {"promise": 0.1}):
         with pytest.raises(ValueError, match=r"hf.seeds\(96\).*function.*models"):
             without_models.explain(applicants(PEOPLE), **question)
@@ -217,7 +217,7 @@ def test_a_promise_of_nothing_gives_no_plans(explainer):
     own = hf.Explainer(model(), train_rows(), want="yes", schema=stuck, retrain=explainer.family, workers=1)
     advice = own.explain(applicants(PEOPLE), promise=0.3)
     assert not advice.promise.promised
-    assert "no retrained models" not in repr(advice)
+    assert "Nobody knows" not in repr(advice)
     assert not advice.wide()["found"].any()
     lacking = advice.status == "nothing found"
     assert lacking.any()

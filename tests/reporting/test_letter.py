@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
-from holdfast.explaining.advice import GIVEN
-from holdfast.explaining.person import Change, PersonPlan
-from holdfast.reporting.letters.cases import Case, case
+from holdfast.explaining.person import GIVEN, Change, PersonPlan
+from holdfast.reporting.letters.cases import Case
 from holdfast.reporting.letters.languages import Language
 from holdfast.reporting.letters.letter import letter_about
 from holdfast.reporting.letters.templates import FOLDER, SHIPPED, template_of
-from letters import EU, REASONS, US, german
+from letters import EU, REASONS, US, german, told
 from loans import applicants, model, schema, train_rows
 
 WORDS = {
@@ -118,7 +117,7 @@ def test_the_letter_says_what_the_advice_says(advice):
             assert said in text
             assert f"at least {100 * plan.low:.1f}% of such new versions" in text
         assert "This is not an offer of credit." in text
-        assert "This statement is good until: 1 February 2027." in text
+        assert "This statement is valid until: 1 February 2027." in text
         assert "16 November 2026" in text
         for name in ("bank", "applicant", "decision", "contact", "authority"):
             assert words_of(EU[name]) in text
@@ -152,14 +151,14 @@ def test_what_stays_is_named_and_what_changes_is_not(explainer):
 def test_many_features_that_stay_are_counted():
     features = tuple(hf.Feature(f"f{k}", "real") for k in range(100))
     plan = PersonPlan(1, (Change("f0", 1.0, 2.0),), 1.0)
-    text = words_of(letter_about(Case(1, hf.Schema(features, "y", (0, 1)), (plan,)), fields=EU).text)
+    text = words_of(letter_about(Case(told(plan), hf.Schema(features, "y", (0, 1))), fields=EU).text)
     assert "f29 and 70 more details of your application." in text
     assert "f30" not in text
 
 
 def test_a_change_that_follows_is_no_step():
     plan = PersonPlan(1, (Change("duration_months", 36, 17), Change("instalment_rate", 2, 4, follows=True)), 1.0)
-    own = letter_about(replace(german(), plans=(plan,)), fields=EU)
+    own = letter_about(replace(german(), advice=told(plan)), fields=EU)
     assert "- Shorten the duration of the loan from 36 to 17 months\n" in own.text
     assert "- Instalments" not in own.text
     followed = "you need to do nothing for it: instalments as a share of the income, from 2 to 4."
@@ -214,7 +213,7 @@ def test_retrained_models_that_are_in_doubt_are_not_counted(advice):
 
 def test_a_plan_that_most_retrained_models_refuse_says_so():
     plan = replace(german().plans[0], held=3, low=0.02)
-    text = words_of(letter_about(replace(german(), plans=(plan,)), fields=EU).text)
+    text = words_of(letter_about(replace(german(), advice=told(plan)), fields=EU).text)
     assert "Of 32 versions of the model that were trained again, 3 would accept this plan." in text
     assert "will probably not lead to a different result" in text
 
@@ -272,9 +271,8 @@ def test_a_model_that_decides_about_nobody_makes_a_sample(advice):
 
 def test_three_plans_at_most_and_the_cheapest_ones():
     many = german(plans=5)
-    own = case(1, many.plans, many.schema, {}, already=False, not_durable=False)
-    assert own.plans == many.plans[:3]
-    text = letter_about(own, fields=EU).text
+    assert many.plans == many.advice.plans[:3]
+    text = letter_about(many, fields=EU).text
     assert "There are 3" in words_of(text)
     assert "Plan 3\n" in text
     assert "Plan 4" not in text
@@ -384,7 +382,7 @@ def test_the_rules_fields_are_required():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (EU | {"contacts": "x"}, r"no field 'contacts' \(did you mean 'contact'\?\); it has bank, applicant"),
+        (EU | {"contacts": "x"}, r"'contacts' \(did you mean 'contact'\?\); there are bank, applicant"),
         (EU | {"good_until": 3}, "field 'good_until' is 3"),
         (
             EU | {"good_until": datetime.date(2026, 1, 1)},
@@ -406,7 +404,7 @@ def test_the_date_is_todays_where_none_is_given():
     text = letter_about(german(), fields=fields | {"good_until": "the next update"}).text
     days = {template_of("eu").language("en").day(day) for day in (before, datetime.date.today())}
     assert any(day in text for day in days)
-    assert "good until: the next update." in words_of(text)
+    assert "valid until: the next update." in words_of(text)
 
 
 def test_a_stop_at_the_end_of_a_field_is_not_doubled():
@@ -474,8 +472,8 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
         hf.Feature("k", "real"),
     )
     changes = (Change(EVIL, 1.0, 2.0), Change("level", EVIL, CODES))
-    told = Case(EVIL, hf.Schema(features, "y", (0, 1)), (PersonPlan(1, changes, 1.0),))
-    own = letter_about(told, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
+    evil = Case(told(PersonPlan(1, changes, 1.0)), hf.Schema(features, "y", (0, 1)))
+    own = letter_about(evil, fields=EU | {"bank": EVIL, "decision": CODES}, reasons=[EVIL, CODES])
     for text in (own.text, own.html):
         assert not set("\x1b\u202e") & set(text)
         assert "\\x1b[31m\\u202egreen" in text
@@ -488,8 +486,11 @@ def test_text_of_a_table_is_shown_and_never_obeyed():
 
 def test_braces_of_a_table_are_text():
     feature = hf.Feature("{now}", "categorical", levels=("{then}", "{x.__class__}"))
-    told = Case(1, hf.Schema((feature,), "y", (0, 1)), (PersonPlan(1, (Change("{now}", *feature.levels),), 1.0),))
-    own = letter_about(told, fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"})
+    plan = PersonPlan(1, (Change("{now}", *feature.levels),), 1.0)
+    own = letter_about(
+        Case(told(plan), hf.Schema((feature,), "y", (0, 1))),
+        fields=EU | {"good_until": "{bank}", "contact": "{{ 1 + 1 }}"},
+    )
     assert "- {now}: from {then} to {x.__class__}\n" in own.text
     assert "until: {bank}." in own.text
     assert "{{ 1 + 1 }}" in words_of(own.text)
@@ -501,7 +502,7 @@ def test_a_level_and_a_missing_value_have_words():
     )
     schema = hf.Schema((feature, hf.Feature("z", "real")), "y", (0, 1))
     said = [
-        letter_about(Case(1, schema, (PersonPlan(1, (Change("x", *both),), 1.0),)), fields=EU).text
+        letter_about(Case(told(PersonPlan(1, (Change("x", *both),), 1.0)), schema), fields=EU).text
         for both in ((1, 2), (3, 2), (float("nan"), 2), (None, 1))
     ]
     for text, line in zip(
@@ -630,9 +631,9 @@ def test_a_template_can_do_no_more_than_show_the_letter(layout, says, folder):
     ("header", "says"),
     [
         ("fields = 3", "fields is 3; write one table for each"),
-        ("[field.bank]", "has 'field'; it may have notes, page and fields"),
+        ("[field.bank]", "unknown name 'field' (did you mean 'fields'?); there are notes, page, fields"),
         ('[fields.bank]\nwhat = "x"', "does not say 'write'"),
-        ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneed = "always"', "has 'need' (did you mean 'needed'?)"),
+        ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneed = "always"', "unknown name 'need' (did you mean 'needed'?)"),
         ('[fields.bank]\nwhat = "x"\nwrite = "y"\nneeded = true', "needed is True; choose one of 'always'"),
         ('[fields.reasons]\nwhat = "x"\nwrite = "y"', "means something else"),
         ('[fields."a b"]\nwhat = "x"\nwrite = "y"', "expected a name of letters"),
@@ -652,7 +653,7 @@ def test_a_wrong_header_is_told(header, says, folder):
         ("title = 3", "title is 3; expected text"),
         ('title = "{a.b}"', "title has '{a.b}' with anything but a name between the braces"),
         ('title = "{name}"', "en.title has {name}, for which there is no value"),
-        ("[format]\ndecimal = '.'", "[format] has no 'thousands'"),
+        ('locale = "xx_Nowhere"', "Babel knows no locale 'xx_Nowhere'"),
     ],
     ids=str,
 )

@@ -153,7 +153,7 @@ def test_the_groups_are_told_in_words(held):
 def test_advice_that_nobody_audited_says_so(not_audited, axes):
     draw_advice(axes, not_audited)
     assert "no audit models" in sentence(axes)
-    assert cost_groups(not_audited) == ()
+    assert cost_groups(not_audited) == []
     assert "Nothing is drawn" in describe_advice(not_audited)
 
 

@@ -55,7 +55,7 @@ def text(told):
 
 def test_what_moves_with_another_change_is_told_as_following():
     told = story(degree="bachelor", school_years=13, age=34, income=2000)
-    assert [(change.feature, change.follows) for change in told.advice[0].changes] == [
+    assert [(change.feature, change.follows) for change in told.advice[0].plan.changes] == [
         ("degree", False), ("school_years", True), ("age", True), ("income", False),
     ]  # fmt: skip
     lines = [line.strip() for line in text(told).splitlines()]
@@ -66,7 +66,7 @@ def test_what_moves_with_another_change_is_told_as_following():
 
 
 def test_nothing_follows_from_what_stays():
-    (change,) = story(income=2000).advice[0].changes
+    (change,) = story(income=2000).advice[0].plan.changes
     assert str(change) == "income: 1,000 → 2,000"
 
 

@@ -153,13 +153,12 @@ def test_advice_shows_counts_rates_and_the_first_plans(advice):
     assert f"Advice for 12 people {summary['with_a_plan']} with a plan" in words(html)
     assert f"{summary['have_the_class']} with the class already" in words(html)
     low, high = advice.audit.interval()
-    rate = ["bootstrap", "8", str(len(advice.given)), f"{advice.audit.rate:.1%}", f"{low:.1%}", f"{high:.1%}"]
-    assert cells(html, 0)[1] == rate
+    assert {"bootstrap", "8", f"{advice.audit.rate:.1%}", f"{low:.1%}", f"{high:.1%}"} <= set(cells(html, 0)[1])
     first = advice.wide().query("found").iloc[0]
     plan = advice.of(first["id"]).plans[0]
     told = "; ".join(map(str, plan.changes))
     assert cells(html, 1)[1][:4] == [str(first["id"]), "1", told, f"{plan.cost:.3g}"]
-    assert cells(html, 1)[1][4].startswith(f"{plan.held} of 8 (")
+    assert cells(html, 1)[1][4] == plan.holding
     assert f"The first 5 of {len(advice.given)} plans." in words(html)
 
 
@@ -171,7 +170,7 @@ def test_warnings_of_advice_are_shown(advice):
 
 def test_advice_without_retrained_models_or_without_plans_says_so():
     alone = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), workers=1).explain(applicants(8))
-    assert "whether the plans hold is not known" in words(alone._repr_html_())
+    assert "Nobody knows whether this advice holds" in words(alone._repr_html_())
     answers = alone.given.answers
     none = replace(answers, counterfactuals=answers.counterfactuals[:0], place=answers.place[:0], plan=answers.plan[:0])
     html = replace(alone, given=replace(alone.given, answers=none))._repr_html_()

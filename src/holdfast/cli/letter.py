@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +15,11 @@ from holdfast.cli.inputs import RESULTS, TABLES, JsonOption, QuietOption, show
 from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
-    from holdfast.reporting.letters.folders import AdviceFolder
+    from holdfast.reporting.letters.cases import AdviceFolder
     from holdfast.reporting.letters.letter import Letter
 
 LETTER = "Letter"  # a heading of --help
-NAME_BYTES = 120  # of a label in the name of its file: disks allow 255, and a number, an ending and more come to it
+LONGEST_NAME = 80  # letters of a label in the name of its file
 
 
 def letter(
@@ -90,53 +90,47 @@ def letter(
     holdfast gives no legal advice: have the letter checked before it is sent.
     """
     with errors_as_sentences():
-        _check(person, everybody, out)
-        from holdfast.reporting.letters.folders import AdviceFolder
+        from holdfast.reporting.letters.cases import AdviceFolder
 
+        _check(person, everybody, out)
         advice = AdviceFolder.read(folder, schema)
-        chosen = list(advice.with_a_plan if everybody else dict.fromkeys(person or ()))
-        if not chosen:
+        people = list(advice.with_a_plan if everybody else dict.fromkeys(person or ()))
+        if not people:
             raise ValueError(
                 f"nobody in {folder} has a plan, so there is no letter; --person LABEL writes that there is none"
             )
-        letters = _letters(advice, chosen, template, language, _fields(fields))
+        letters = _letters(advice, people, template, language, _fields(fields))
         files = _written(letters, out)
-        told = "1 letter" if len(letters) == 1 else f"{len(letters)} letters"
-        text = told if out else "\n".join(one.text for one in letters.values())
-        show({"letters": len(letters), "people": list(letters)}, text, files, as_json=json, quiet=quiet)
+        count = "1 letter" if len(letters) == 1 else f"{len(letters)} letters"
+        text = count if out else "\n".join(written.text for written in letters.values())
+        show({"letters": len(letters), "people": people}, text, files, as_json=json, quiet=quiet)
 
 
 def _check(person: list[str] | None, everybody: bool, out: Path | None) -> None:
     if bool(person) == everybody:
-        told = "both --person and --all were given" if everybody else "nobody is named"
-        raise ValueError(f"{told}; name people (--person LABEL), or write to everybody who has a plan (--all)")
+        given = "both --person and --all were given" if everybody else "nobody is named"
+        raise ValueError(f"{given}; name people (--person LABEL), or write to everybody who has a plan (--all)")
     if everybody and out is None:
         raise ValueError("--all writes many letters; name a folder for them: --out FOLDER")
 
 
 def _letters(
-    advice: AdviceFolder, people: Sequence[str], template: str, language: str, fields: Mapping[str, Any]
+    advice: AdviceFolder, people: Iterable[str], template: str, language: str, fields: Mapping[str, Any]
 ) -> dict[str, Letter]:
-    """The letter of each person, all of them or an error."""
+    """The letter of each person, all of them or an error that names the person."""
     from holdfast.reporting.letters.letter import letter_about
     from holdfast.reporting.letters.templates import template_of
 
     kind, letters = template_of(template), {}
     for person in people:
-        own = _own(fields, person)
-        reasons = own.pop("reasons", None)
-        with _told_of(person):
-            letters[person] = letter_about(advice.case(person), kind, language, own, reasons)
+        banks = {**fields, **fields.get("person", {}).get(person, {})}
+        banks.pop("person", None)
+        reasons = banks.pop("reasons", None)
+        try:
+            letters[person] = letter_about(advice.case(person), kind, language, banks, reasons)
+        except (TypeError, ValueError) as error:  # what a file of fields has wrong is a mistake of the user's
+            raise ValueError(f"the letter to {person}: {error}") from error
     return letters
-
-
-@contextmanager
-def _told_of(person: str) -> Iterator[None]:
-    """What a file of fields has wrong is a mistake of the user's, whose letter it was."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the letter to {person}: {error}") from error
 
 
 def _fields(path: Path | None) -> dict[str, Any]:
@@ -152,14 +146,9 @@ def _fields(path: Path | None) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     people = found.get("person", {})
-    if not isinstance(people, dict) or not all(isinstance(own, dict) for own in people.values()):
+    if not isinstance(people, dict) or not all(isinstance(fields, dict) for fields in people.values()):
         raise ValueError(f"{path}: person is {people!r}; write a table for each person, such as [person.8004]")
     return found
-
-
-def _own(fields: Mapping[str, Any], person: str) -> dict[str, Any]:
-    common = {name: value for name, value in fields.items() if name != "person"}
-    return common | dict(fields.get("person", {}).get(person, {}))
 
 
 def _written(letters: Mapping[str, Letter], out: Path | None) -> list[Path]:
@@ -168,42 +157,22 @@ def _written(letters: Mapping[str, Letter], out: Path | None) -> list[Path]:
     if out is None:
         return []
     if len(letters) == 1 and out.suffix and not out.is_dir():
-        return [one.save(out) for one in letters.values()]
+        return [letter.save(out) for letter in letters.values()]
     if out.suffix.lower() in (".html", ".htm", ".txt"):
         raise ValueError(f"--out {out} names one file for {len(letters)} letters; name a folder")
     names = _file_names(letters)
     with writing_to(out), all_or_none(out) as parts:
-        for person, one in letters.items():
-            one.save(parts / names[person])
+        for person, letter in letters.items():
+            letter.save(parts / names[person])
     return [out / name for name in names.values()]
 
 
 def _file_names(people: Iterable[str]) -> dict[str, str]:
-    """A name for each person's file: what a label has beside letters and figures is left out, and no two are one.
-
-    Labels that need no change are named first, so that their names do not depend on who else gets a letter.
-    """
-    people = list(people)
-    stems = {person: _stem(person) for person in people}
-    names: dict[str, str] = {}
-    used: set[str] = set()
-    numbers: dict[str, int] = {}
-    for person in sorted(people, key=lambda one: stems[one] != f"letter-{one}"):
-        name = stem = stems[person]
-        while _same_file(name) in used:
-            numbers[stem] = numbers.get(stem, 1) + 1
-            name = f"{stem}-{numbers[stem]}"
-        used.add(_same_file(name))
-        names[person] = f"{name}.html"
-    return {person: names[person] for person in people}
-
-
-def _stem(person: str) -> str:
-    """Disks count the bytes of a name, not its characters: 80 Chinese characters are 240 bytes."""
-    plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", person))
-    return "letter-" + plain.encode()[:NAME_BYTES].decode(errors="ignore")
-
-
-def _same_file(name: str) -> str:
-    """The same for names that are one file on some disk: upper or lower case, and é in one character or in two."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+    """A name for each person's file: their label where it is a name on every disk, or else what it has of letters and
+    figures and a digest. No two are one file, also where a disk minds no capitals: no label that is a name has a ~."""
+    names = {person: re.sub(r"[^A-Za-z0-9_.-]+", "_", person)[:LONGEST_NAME] for person in people}
+    taken = Counter(name.lower() for person, name in names.items() if name == person)
+    for person, name in names.items():
+        if name != person or taken[name.lower()] > 1:
+            names[person] = f"{name}~{hashlib.sha256(person.encode(errors='surrogatepass')).hexdigest()[:12]}"
+    return {person: f"letter-{name}.html" for person, name in names.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,24 +13,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.auditing.audit import Audit
-from holdfast.auditing.intervals import upper_limit
+from holdfast.explaining.advice_view import AdviceView, view_of
 from holdfast.explaining.frames import as_it_came
-from holdfast.explaining.person import Change, PersonAdvice, PersonPlan, changes_of
+from holdfast.explaining.person import ALREADY, GIVEN, NOT_DURABLE, NOTHING, PersonAdvice, PersonPlan
 from holdfast.explaining.searching import Answers
 from holdfast.explaining.wanted import Wanted
 from holdfast.guarantees.promises import Promise
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.wishes import Wish
-from holdfast.utils.messages import plain, some
+from holdfast.utils.messages import some
 
-GIVEN, NOT_DURABLE, ALREADY, NOTHING = "plan", "not durable", "has the class", "nothing found"
-STATUS = (GIVEN, NOT_DURABLE, ALREADY, NOTHING)
+ABOUT = ["id", "plan", "found", "cost", "hold", "low", "high"]  # the columns that say what is known of a plan
 
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """Plans, and what the models that chose nothing say of them."""
+    """Plans, and what the audit models say of them."""
 
     answers: Answers
     audit: Audit | None = None
@@ -46,15 +45,6 @@ class Audited:
         accepted: NDArray[np.int64] = (self.audit.predictions == self.audit.counterfactuals.target).sum(0).cpu().numpy()
         return accepted
 
-    @cached_property
-    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The share of the audit models that accept each plan, and its 95 % limits: (m,) each; NaN where none is."""
-        nothing = np.full(len(self), np.nan)
-        if self.audit is None:
-            return nothing, nothing, nothing
-        low, high = self.audit.per_row_interval()
-        return 1 - self.audit.per_row, 1 - high, 1 - low
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice:
@@ -64,6 +54,7 @@ class Advice:
     - `wide()`: one row per plan, with every feature, and one for everybody without a plan
     - `of(label)`: what one person is told, in words
     - `status`: plan, not durable, has the class, or nothing found: by label
+    - `view`: the facts and words that every rendering shows
     - `not_durable()`: the best that was found for people whose plans do not hold as was asked; it is not advised
     - `summary()`: counts, rates, and what was decided and why
     - `audit`: the `Audit` of the plans by the audit models
@@ -80,7 +71,7 @@ class Advice:
         now: (n,) the class that the deployed model gives each person
         wanted: (n,) the class that each person wants
         given: the plans
-        apart: the best there is for people whose plans do not hold as was asked
+        not_durable_plans: the best there is for people whose plans do not hold as was asked
         why_not: (n,) None for people who have a plan
         decided: what was decided, and why
         had_a_say: the retrained models that an audit of this advice must pass over
@@ -118,7 +109,7 @@ class Advice:
     now: tuple[str, ...]
     wanted: tuple[str, ...]
     given: Audited
-    apart: Audited
+    not_durable_plans: Audited
     why_not: tuple[str | None, ...]
     decided: Mapping[str, Any]
     had_a_say: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
@@ -140,145 +131,84 @@ class Advice:
 
     @property
     def audit(self) -> Audit | None:
-        """What the models that chose nothing say of the plans; None where there are no such models."""
+        """What the audit models say of the plans; None where there are no such models."""
         return self.given.audit
-
-    @cached_property
-    def status(self) -> pd.Series[Any]:
-        """What became of each person, by label: one of STATUS."""
-        told = np.full(len(self), NOTHING, dtype=object)
-        already = [reason is not None and now == wanted for reason, now, wanted in self._each()]
-        told[np.array(already, dtype=bool)] = ALREADY
-        told[self.apart.answers.place] = NOT_DURABLE
-        told[self.given.answers.place] = GIVEN
-        return pd.Series(told, index=self.people.index, name="status")
-
-    def _each(self) -> Iterable[tuple[str | None, str, str]]:
-        return zip(self.why_not, self.now, self.wanted, strict=True)
-
-    # ---- as tables ----
-
-    def table(self) -> Any:
-        """What each person changes by each of their plans: id, plan, feature, now, then."""
-        return as_it_came(self._changes(self.given), self.polars)
-
-    def wide(self) -> Any:
-        """One row for each plan: id, plan, found, cost, hold, low, high, why_not, status, then every feature in
-        the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
-        left = np.setdiff1d(np.arange(len(self)), self.given.answers.place)
-        nothing = np.full(len(left), np.nan)
-        about = _below(
-            self._about(self.given).assign(why_not=None, status=GIVEN),
-            pd.DataFrame(
-                {"id": self.people.index[left], "plan": 0, "found": False, "cost": nothing, "hold": nothing}
-                | {"low": nothing, "high": nothing, "why_not": [self.why_not[place] for place in left]}
-                | {"status": self.status.to_numpy()[left]}
-            ),
-        )
-        features = _below(self._features(self.given), self.people[list(self.encoding.schema.names)].iloc[left])
-        order = np.lexsort((about["plan"], np.concatenate([self.given.answers.place, left])))
-        return as_it_came(self._beside(about.iloc[order], features.iloc[order]), self.polars)
-
-    def not_durable(self) -> Any:
-        """The columns of `wide` but why_not and status, for people whose plans do not hold as was asked: the best that
-        was found, which is not advised."""
-        return as_it_came(self._beside(self._about(self.apart), self._features(self.apart)), self.polars)
 
     @property
     def id(self) -> str:
         """The name of the column that says whose a row is."""
         return str(self.people.index.name or "id")
 
-    def _about(self, part: Audited) -> pd.DataFrame:
-        """What is known of each plan."""
-        own, (hold, low, high) = part.answers, part.limits
-        cost = own.counterfactuals.cost(self.norm).double().cpu().numpy()
-        told = {"id": self.people.index[own.place], "plan": own.plan, "found": part is self.given, "cost": cost}
-        return pd.DataFrame(told | {"hold": hold, "low": low, "high": high})
+    @cached_property
+    def view(self) -> AdviceView:
+        """The facts and the words that every rendering shows."""
+        return view_of(self)
+
+    @cached_property
+    def status(self) -> pd.Series[Any]:
+        """What became of each person, by label: plan, not durable, has the class, or nothing found."""
+        status = [person.status for person in self.view.people]
+        return pd.Series(status, index=self.people.index, name="status", dtype=object)
+
+    # ---- as tables ----
+
+    def table(self) -> Any:
+        """What each person changes by each of their plans: id, plan, feature, now, then."""
+        rows = [
+            (person.person, plan.plan, change.feature, change.before, change.after)
+            for person in self.view.people
+            for plan in person.plans
+            for change in plan.changes
+        ]
+        return as_it_came(pd.DataFrame(rows, columns=[self.id, "plan", "feature", "now", "then"]), self.polars)
+
+    def wide(self) -> Any:
+        """One row for each plan: id, plan, found, cost, hold, low, high, why_not, status, then every feature in
+        the table's units. Whoever has no plan has one row, with plan 0 and their own values."""
+        plan_rows = [
+            (row, person, plan) for row, person in enumerate(self.view.people) for plan in person.plans or (None,)
+        ]
+        rows = [
+            (*_about(person, plan), person.why_not if plan is None else None, person.status)
+            for _, person, plan in plan_rows
+        ]
+        features = self.people[list(self.encoding.schema.names)].iloc[[row for row, _, _ in plan_rows]].astype(object)
+        features.iloc[[plan is not None for _, _, plan in plan_rows]] = self._features(self.given).to_numpy(
+            dtype=object
+        )
+        about = pd.DataFrame(rows, columns=[*ABOUT, "why_not", "status"])
+        return self._beside(about, features.infer_objects())
+
+    def not_durable(self) -> Any:
+        """The columns of `wide` but why_not and status, for people whose plans do not hold as was asked: the best that
+        was found, which is not advised."""
+        rows = [_about(person, plan) for person in self.view.people for plan in person.not_durable]
+        about = pd.DataFrame(rows, columns=ABOUT).assign(found=False)
+        return self._beside(about, self._features(self.not_durable_plans))
 
     def _features(self, part: Audited) -> pd.DataFrame:
         """The columns of the schema after each plan, in the table's units."""
         frame = part.answers.counterfactuals.to_frame(self.encoding, self.people.iloc[part.answers.place])
         return frame[list(self.encoding.schema.names)]
 
-    def _beside(self, about: pd.DataFrame, features: pd.DataFrame) -> pd.DataFrame:
-        """Both as one table; a name that a feature has already gets an underscore."""
-        called = {name: _free(self.id if name == "id" else str(name), set(features)) for name in about}
-        return pd.concat([part.reset_index(drop=True) for part in (about.rename(columns=called), features)], axis=1)
-
-    def _changes(self, part: Audited) -> pd.DataFrame:
-        own = part.answers
-        rows = [
-            (plain(self.people.index[place]), int(plan), *change)
-            for place, plan, changes in zip(own.place, own.plan, self._told(part), strict=True)
-            for change in changes
-        ]
-        return pd.DataFrame(rows, columns=[self.id, "plan", "feature", "now", "then"])
-
-    def _told(self, part: Audited) -> list[list[tuple[str, Any, Any]]]:
-        """What each plan changes: name, now, then."""
-        own, names = part.answers, self.encoding.schema.names
-        people = self.people.iloc[own.place]
-        after = own.counterfactuals.to_frame(self.encoding, people)
-        columns = {name: (people[name].tolist(), after[name].tolist()) for name in names}
-        told: list[list[tuple[str, Any, Any]]] = [[] for _ in range(len(own))]
-        for row, place in np.argwhere(self._moved(own.counterfactuals)).tolist():
-            now, then = (column[row] for column in columns[names[place]])
-            told[row].append((names[place], plain(now), plain(then)))
-        return told
-
-    def _moved(self, answer: Counterfactuals) -> NDArray[np.bool_]:
-        """Which features each plan changes: (m, features)."""
-        differs = (answer.point != answer.origin).cpu().numpy()
-        return np.stack([differs[:, place].any(1) for _, place in self.encoding.places], axis=1)
-
-    @cached_property
-    def changes_given(self) -> list[tuple[Change, ...]]:
-        """What each plan changes, those that only follow others marked: (m,)."""
-        return self._marked(self.given)
-
-    @cached_property
-    def changes_apart(self) -> list[tuple[Change, ...]]:
-        """The same for the best there is for people whose plans do not hold as was asked."""
-        return self._marked(self.apart)
-
-    def _marked(self, part: Audited) -> list[tuple[Change, ...]]:
-        return [changes_of(changes, self.encoding.schema.relations) for changes in self._told(part)]
+    def _beside(self, about: pd.DataFrame, features: pd.DataFrame) -> Any:
+        """Both as one table of the user's kind; a name that a feature has already gets an underscore."""
+        names = {name: _free(self.id if name == "id" else str(name), set(features)) for name in about}
+        parts = [part.reset_index(drop=True) for part in (about.rename(columns=names), features)]
+        return as_it_came(pd.concat(parts, axis=1), self.polars)
 
     # ---- in words ----
 
     def of(self, person: Hashable) -> PersonAdvice:
         """What one person is told, by the label of their row. Printing it shows the sentences."""
-        places = np.flatnonzero(self.people.index == person)
-        if not len(places):
+        rows = np.flatnonzero(self.people.index == person)
+        if not len(rows):
             raise KeyError(f"nobody is labelled {person!r}; the people are {some(self.people.index)}")
-        place = int(places[0])
-        return PersonAdvice(
-            person,
-            self.now[place],
-            self.wanted[place],
-            tuple(self._plans(self.given, place)),
-            tuple(self._plans(self.apart, place)),
-            self.why_not[place],
-            self.wishes[place] if self.wishes else None,
-        )
-
-    def _plans(self, part: Audited, place: int) -> Iterable[PersonPlan]:
-        told = self.changes_given if part is self.given else self.changes_apart
-        costs = part.answers.counterfactuals.cost(self.norm)
-        _, low, high = part.limits
-        for row in np.flatnonzero(part.answers.place == place):
-            changes = told[row]
-            plan, cost = int(part.answers.plan[row]), float(costs[row])
-            if part.held is None or part.audit is None:
-                yield PersonPlan(plan, changes, cost)
-            else:
-                held, members = int(part.held[row]), len(part.audit.kinds)
-                yield PersonPlan(plan, changes, cost, held, members, float(low[row]), float(high[row]))
+        return self.view.people[int(rows[0])]
 
     def summary(self) -> dict[str, Any]:
         """What was decided and why, how many people have a plan, and how well the plans hold: all that JSON can say."""
-        counts = {status: int((self.status == status).sum()) for status in STATUS}
+        counts, costs = self.view.counts, self.counterfactuals.cost(self.norm).double()
         return {
             "people": len(self),
             "with_a_plan": counts[GIVEN],
@@ -286,25 +216,20 @@ class Advice:
             "not_durable": counts[NOT_DURABLE],
             "have_the_class": counts[ALREADY],
             "nothing_found": counts[NOTHING],
-            "mean_cost": _mean(self.counterfactuals.cost(self.norm).double().cpu().numpy()),
-            "audited": self._audited(),
+            "mean_cost": float(costs.mean()) if len(costs) else None,
+            "audited": [
+                {"kind": rate.kind, "models": rate.models, "plans": rate.plans, "invalidated": rate.rate,
+                 "at_most": rate.at_most, "confidence": 0.95}
+                for rate in self.view.rates
+            ],
             "decided": dict(self.decided),
             "had_a_say": dict(self.had_a_say),
             **({} if self.promise is None else {"promise": self.promise.summary()}),
-        }
-
-    def _audited(self) -> list[dict[str, Any]]:
-        """The rate of all plans together, by kind of change."""
-        if self.audit is None or not len(self.given):
-            return []
-        return [
-            {"kind": kind, "models": len(part.kinds), "plans": len(self.given), "invalidated": part.rate,
-             "at_most": upper_limit(part.per_member), "confidence": 0.95}
-            for kind, part in self.audit.by_kind.items()
-        ]  # fmt: skip
+        }  # fmt: skip
 
     def save(self, folder: str | Path) -> list[Path]:
-        """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, schema.toml and summary.json."""
+        """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, people.jsonl, schema.toml and
+        summary.json."""
         from holdfast.explaining.advice_files import save_advice
 
         return save_advice(self, folder)
@@ -315,48 +240,23 @@ class Advice:
         return as_html(self)
 
     def __repr__(self) -> str:
-        counts = self.status.value_counts()
-        parts = [
-            f"{counts.get(GIVEN, 0)} with a plan ({len(self.given)} {'plan' if len(self.given) == 1 else 'plans'})",
-            *(f"{counts[name]} {words}" for name, words in _WORDS.items() if counts.get(name, 0)),
-        ]
-        lines = [f"Advice for {len(self)} people: {', '.join(parts)}", f"  method: {self.decided['method']}"]
-        if self.promise is not None:
-            lines.append(f"  {self.promise.statement}")
-        for one in self._audited():
-            lines.append(
-                f"  {one['models']} retrained models of kind '{one['kind']}' that chose nothing invalidate "
-                f"{one['invalidated']:.1%} of the plans on average, at most {one['at_most']:.1%} at 95 % confidence"
-            )
-        if not self.decided.get("retrained"):
-            lines.append("  no retrained models: whether the plans hold is not known")
-        if self.decided.get("warnings"):
-            lines += [f"  {warning}" for warning in self.decided["warnings"]]
-        return "\n".join([*lines, "  advice.table(), advice.wide(), advice.of(label) say more"])
+        view = self.view
+        first = f"{view.title}: {', '.join(view.counted())}"
+        return "\n  ".join([first, *view.sentences(), *view.warnings, f"{', '.join(METHODS)} say more"])
 
 
-_WORDS = {
-    NOT_DURABLE: "whose plans do not hold as asked (advice.not_durable())",
-    ALREADY: "who have the class already",
-    NOTHING: "without any",
-}
+METHODS = ("advice.table()", "advice.wide()", "advice.not_durable()", "advice.of(label)")
 
 
-def _below(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """One table below the other, each column as the type of all its values."""
-    return pd.DataFrame(
-        {
-            name: pd.concat([part[name].astype(object) for part in (first, second)], ignore_index=True).infer_objects()
-            for name in first.columns
-        }
-    )
+def _about(person: PersonAdvice, plan: PersonPlan | None) -> tuple[Any, ...]:
+    """What is known of a plan, or of there being none: the values of ABOUT."""
+    if plan is None:
+        return person.person, 0, False, np.nan, np.nan, np.nan, np.nan
+    hold = np.nan if plan.held is None or plan.members is None else plan.held / plan.members
+    return person.person, plan.plan, True, plan.cost, hold, plan.low, plan.high
 
 
 def _free(name: str, taken: set[Any]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _mean(values: NDArray[np.float64]) -> float | None:
-    return float(values.mean()) if len(values) else None

@@ -6,14 +6,15 @@ import io
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from holdfast.auditing.promised import ADVICE, SUMMARY
-from holdfast.explaining.frames import one_type
+from holdfast.explaining.frames import as_text, one_type
+from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text
 from holdfast.utils.sealing import sealed
@@ -22,17 +23,23 @@ from holdfast.utils.spreadsheets import as_csv
 if TYPE_CHECKING:
     from holdfast.explaining.advice import Advice
 
-SCHEMA = "schema.toml"
+SCHEMA, PEOPLE = "schema.toml", "people.jsonl"
 
 
 def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | None = None) -> list[Path]:
-    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, schema.toml, texts that are to be there
-    ``also`` (name of the file -> text), and summary.json with the checksums of all these: every file, or none."""
-    folder, own = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
-    tables = {"advice": own.wide(), "changes": own.table(), "not_durable": own.not_durable(), "problems": own.problems}
+    """advice and changes (.csv and .parquet), not_durable.csv, problems.csv, people.jsonl, schema.toml, texts that are
+    to be there ``also`` (name of the file -> text), and summary.json with the checksums of all: every file, or none."""
+    folder, in_pandas = as_path(folder, "a folder for the advice"), replace(advice, polars=False)
+    tables = {
+        "advice": in_pandas.wide(),
+        "changes": in_pandas.table(),
+        "not_durable": in_pandas.not_durable(),
+        "problems": in_pandas.problems,
+    }
     with all_or_none(folder) as parts:
         paths = [write_text(parts / f"{name}.csv", as_csv(table, index=False)) for name, table in tables.items()]
         paths += [_write_parquet(parts / f"{name}.parquet", tables[name]) for name in ("advice", "changes")]
+        paths.append(write_text(parts / PEOPLE, "".join(map(_person_line, advice.view.people))))
         paths.append(advice.encoding.schema.save(parts / SCHEMA))
         paths += [write_text(parts / name, text) for name, text in (also or {}).items()]
         paths.append(_write_summary(parts / SUMMARY, advice, paths))
@@ -45,10 +52,32 @@ def summary_of(advice: Advice) -> dict[str, Any]:
     return plain
 
 
+def read_people(path: Path) -> dict[str, PersonAdvice]:
+    """What each person may be told, by the text of their label: the lines of people.jsonl. Wishes are not in it."""
+    try:
+        people = [_person(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a line that is no person's advice ({error}); make the advice again") from error
+    return {as_text(person.person): person for person in people}
+
+
+def _person_line(person: PersonAdvice) -> str:
+    return json.dumps(_without_nan(asdict(replace(person, wish=None))), allow_nan=False, default=str) + "\n"
+
+
+def _person(values: Mapping[str, Any]) -> PersonAdvice:
+    plans, not_durable = (tuple(map(_plan, values[name])) for name in ("plans", "not_durable"))
+    return PersonAdvice(**{**values, "plans": plans, "not_durable": not_durable})
+
+
+def _plan(values: Mapping[str, Any]) -> PersonPlan:
+    return PersonPlan(**{**values, "changes": tuple(Change(**change) for change in values["changes"])})
+
+
 def _write_summary(path: Path, advice: Advice, paths: list[Path]) -> Path:
     from holdfast import __version__
 
-    files = {one.name: file_digest(one) for one in paths}
+    files = {path.name: file_digest(path) for path in paths}
     about = {"version": __version__, **summary_of(advice), "files": files}
     return write_text(path, json.dumps(sealed(ADVICE, about), indent=1, allow_nan=False, default=str) + "\n")
 
@@ -65,7 +94,7 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> Path:
 
 def _without_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _without_nan(one) for key, one in value.items()}
+        return {str(key): _without_nan(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(one) for one in value]
+        return [_without_nan(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -62,7 +62,7 @@ class Asked:
 
 
 def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
-    given, apart = (_audited(asked, part) for part in (outcome.given, outcome.apart))
+    given, not_durable = (_audited(asked, part) for part in (outcome.given, outcome.apart))
     return Advice(
         people=asked.people,
         encoding=asked.encoding,
@@ -70,7 +70,7 @@ def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, A
         now=tuple(asked.goal.names(asked.now)),
         wanted=tuple(asked.goal.names(asked.target)),
         given=given,
-        apart=apart,
+        not_durable_plans=not_durable,
         why_not=_reasons(asked, outcome),
         decided=decided,
         had_a_say=had_a_say(asked.roles),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from holdfast.tabular.feature import Level
 from holdfast.tabular.relations import Determines, Follows, Relation
 from holdfast.tabular.wishes import Wish
+from holdfast.utils.messages import plain
+
+GIVEN, NOT_DURABLE, ALREADY, NOTHING = "plan", "not durable", "has the class", "nothing found"
+STATUS = (GIVEN, NOT_DURABLE, ALREADY, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -19,15 +24,16 @@ class Change:
     before: Level
     after: Level
     follows: bool = False  # moves with another change, and is nothing to do by itself
+    cost: float | None = None  # what it adds to the plan's cost; None where a cost is no sum (l2)
 
     def __str__(self) -> str:
-        told = f"{self.feature.replace('_', ' ')}: {in_words(self.before)} → {in_words(self.after)}"
-        return f"{told} (follows)" if self.follows else told
+        words = f"{self.feature.replace('_', ' ')}: {in_words(self.before)} → {in_words(self.after)}"
+        return f"{words} (follows)" if self.follows else words
 
 
 @dataclass(frozen=True)
 class PersonPlan:
-    """One way for one person, and how many retrained models that chose nothing accept it."""
+    """One way for one person, and how many of the audit models accept it."""
 
     plan: int
     changes: tuple[Change, ...]
@@ -37,17 +43,21 @@ class PersonPlan:
     low: float | None = None  # 95 % limits of the share that accept it
     high: float | None = None
 
+    @property
+    def holding(self) -> str:
+        """Whether models accept the plan, as a sentence."""
+        if not self.members:
+            return "The deployed model accepts. Whether a retrained model does is not known."
+        do = "does" if self.held == 1 else "do"
+        return (
+            f"The deployed model accepts, and so {do} {self.held} of {self.members} audit models "
+            f"(95 % interval {self.low:.1%} to {self.high:.1%})."
+        )
+
     def lines(self) -> Iterator[str]:
         yield f"  Plan {self.plan}, at a cost of {self.cost:.3g}:"
         yield from (f"    {change}" for change in self.changes)
-        if self.members:
-            do = "does" if self.held == 1 else "do"
-            yield (
-                f"    The deployed model accepts, and so {do} {self.held} of {self.members} retrained models that "
-                f"chose nothing (95 % interval {self.low:.1%} to {self.high:.1%})."
-            )
-        else:
-            yield "    The deployed model accepts. Whether a retrained model does is not known."
+        yield f"    {self.holding}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +71,15 @@ class PersonAdvice:
     not_durable: tuple[PersonPlan, ...] = ()  # the best there is where no plan holds as was asked
     why_not: str | None = None  # where there is no plan
     wish: Wish | None = None  # what they asked for themselves
+
+    @property
+    def status(self) -> str:
+        """What became of the person: one of STATUS."""
+        if self.plans:
+            return GIVEN
+        if self.not_durable:
+            return NOT_DURABLE
+        return ALREADY if self.now == self.wanted else NOTHING
 
     def __str__(self) -> str:
         lines = [f"{self.person}: the deployed model says '{self.now}'; wanted is '{self.wanted}'."]
@@ -77,11 +96,18 @@ class PersonAdvice:
     __repr__ = __str__
 
 
-def changes_of(changed: Iterable[tuple[str, Any, Any]], relations: tuple[Relation, ...]) -> tuple[Change, ...]:
+def changes_of(
+    changed: Iterable[tuple[str, Any, Any]],
+    relations: tuple[Relation, ...],
+    costs: Iterable[float | None] = repeat(None),
+) -> tuple[Change, ...]:
     """Name, before and after of each feature, with those that only follow marked."""
     changed = list(changed)
     following = _following({name for name, _, _ in changed}, relations)
-    return tuple(Change(name, before, after, name in following) for name, before, after in changed)
+    return tuple(
+        Change(name, before, after, name in following, cost)
+        for (name, before, after), cost in zip(changed, costs, strict=False)
+    )
 
 
 def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
@@ -96,10 +122,11 @@ def _following(changed: set[str], relations: tuple[Relation, ...]) -> set[str]:
 
 
 def in_words(value: Any) -> str:
-    if isinstance(value, (str, bool)):
-        return str(value)
+    value = plain(value)
     if value is None or value != value:
         return "not known"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

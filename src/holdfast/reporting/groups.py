@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.intervals import clopper_pearson, rate_interval
-from holdfast.explaining.advice import ALREADY, GIVEN, Advice
-from holdfast.explaining.person import in_words
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.person import ALREADY, GIVEN, in_words
 from holdfast.utils.messages import did_you_mean, some
 
-LEAST = 20  # people of a group that is shown: of fewer, a rate says little and may point at single persons
-BANDS = 4  # that the numbers of a column are sorted into, or fewer, so that each has people enough
+FEWEST_PEOPLE = 20  # people of a group that is shown: of fewer, a rate says little and may point at single persons
+MOST_BANDS = 4  # that the numbers of a column are sorted into, or fewer, so that each has people enough
 MOST_VALUES = 8  # different numbers that are groups by themselves
 UNKNOWN = "not known"
 Limits = tuple[float, float, float]  # a rate, and its 95 % limits
@@ -46,7 +46,7 @@ class Grouping:
 
     column: str
     groups: tuple[Group, ...]
-    hidden: int  # groups of fewer than LEAST people, which are not shown
+    hidden: int  # groups of fewer than FEWEST_PEOPLE people, which are not shown
     hidden_people: int
     member: NDArray[np.int64]  # (n,) the number of each person's group among those shown; -1 for the others
 
@@ -72,61 +72,48 @@ def groupings(advice: Advice, columns: Sequence[str]) -> list[Grouping]:
 def _grouping(advice: Advice, column: str) -> Grouping:
     names = _named(advice.people[column] if column in advice.people else advice.people.index.to_series())
     counts = names.value_counts(sort=False)
-    shown = [name for name in dict.fromkeys(names.cat.categories) if counts.get(name, 0) >= LEAST]
+    shown = [name for name in dict.fromkeys(names.cat.categories) if counts.get(name, 0) >= FEWEST_PEOPLE]
     member = pd.Index(shown).get_indexer_for(names.to_numpy(dtype=object)).astype(np.int64)
-    groups = tuple(_group(advice, str(name), member == place) for place, name in enumerate(shown))
-    hidden = [count for count in counts if 0 < count < LEAST]
+    groups = tuple(_group(advice, str(name), member == number) for number, name in enumerate(shown))
+    hidden = [count for count in counts if 0 < count < FEWEST_PEOPLE]
     return Grouping(str(column), groups, len(hidden), int(sum(hidden)), member)
 
 
 def _named(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Each person's group: their level, or the band that their number lies in, in order."""
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        if values.nunique() > MOST_VALUES:
-            return _with_unknown(_bands(values.astype(float)))
-        names = [in_words(value) for value in sorted(values.dropna().unique())]
-    else:
-        names = sorted({str(value) for value in values.dropna()})
-    words = [None if pd.isna(value) else _word(value) for value in values]
-    return _with_unknown(pd.Series(pd.Categorical(words, categories=names), index=values.index))
-
-
-def _word(value: Any) -> str:
-    return str(value) if isinstance(value, (str, bool)) else in_words(value) if _is_number(value) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
+    """Each person's group: their level, or the band that their number lies in, in order; the last who has none."""
+    number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if number and values.nunique() > MOST_VALUES:
+        names = _bands(values.astype(float))
+        return names.cat.add_categories([UNKNOWN]).fillna(UNKNOWN)
+    known = sorted(values.dropna().unique(), key=None if number else str)
+    order = dict.fromkeys([*map(in_words, known), UNKNOWN])
+    return pd.Series(pd.Categorical(list(map(in_words, values)), categories=list(order)), index=values.index)
 
 
 def _bands(values: pd.Series[float]) -> pd.Series[Any]:
     """Bands of about as many people each, called by the least and the greatest number in them."""
-    bands = min(BANDS, max(2, int(values.notna().sum()) // LEAST))
+    bands = min(MOST_BANDS, max(2, int(values.notna().sum()) // FEWEST_PEOPLE))
     codes = pd.qcut(values, bands, labels=False, duplicates="drop")
     ends = values.groupby(codes).agg(["min", "max"])
     called = {code: f"{in_words(low)} to {in_words(high)}" for code, low, high in ends.itertuples(name=None)}
     return pd.Series(pd.Categorical(codes.map(called), categories=list(called.values())), index=values.index)
 
 
-def _with_unknown(names: pd.Series[Any]) -> pd.Series[Any]:
-    return names.cat.add_categories([UNKNOWN]).fillna(UNKNOWN) if names.isna().any() else names
-
-
-def _group(advice: Advice, name: str, own: NDArray[np.bool_]) -> Group:
-    status = advice.status.to_numpy()[own]
+def _group(advice: Advice, name: str, members: NDArray[np.bool_]) -> Group:
+    status = advice.status.to_numpy()[members]
     refused, planned = int((status != ALREADY).sum()), int((status == GIVEN).sum())
     answers = advice.given.answers
-    mine = own[answers.place]  # (m,) which plans are theirs
-    first = mine & (answers.plan == 1)
+    their_plans = members[answers.place]  # (m,) which plans are theirs
+    first = their_plans & (answers.plan == 1)
     costs = advice.counterfactuals.cost(advice.norm).double().cpu().numpy()[first]
-    inside, outside = (_part(advice.audit, rows) for rows in (mine, ~mine))
+    inside, outside = (_part(advice.audit, rows) for rows in (their_plans, ~their_plans))
     return Group(
         name,
-        int(own.sum()),
+        int(members.sum()),
         refused,
-        _share(refused, int(own.sum())) or (0.0, 0.0, 1.0),
+        _share(refused, int(members.sum())) or (0.0, 0.0, 1.0),
         planned,
-        int(mine.sum()),
+        int(their_plans.sum()),
         _share(planned, refused),
         float(np.median(costs)) if len(costs) else None,
         None if inside is None else (inside.rate, *inside.interval()),
@@ -145,9 +132,9 @@ def _share(part: int, whole: int) -> Limits | None:
     return part / whole, float(low[0]), float(high[0])
 
 
-def _difference(one: Audit, other: Audit) -> Limits:
-    """By how much the one's rate exceeds the other's. Models are paired, as in `Comparison.differences`: a model that
+def _difference(group: Audit, other: Audit) -> Limits:
+    """By how much the group's rate exceeds the other's. Models are paired, as in `Comparison.differences`: a model that
     is hard on everybody is hard on both."""
-    apart = one.per_member - other.per_member
-    low, high = (2 * limit - 1 for limit in rate_interval((apart + 1) / 2, one.kinds))
-    return float(apart.mean()), low, high
+    difference = group.per_member - other.per_member
+    low, high = (2 * limit - 1 for limit in rate_interval((difference + 1) / 2, group.kinds))
+    return float(difference.mean()), low, high

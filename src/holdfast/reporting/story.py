@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from holdfast.auditing.audit import Audit
-from holdfast.explaining.person import Change, changes_of
+from holdfast.explaining.person import PersonPlan, changes_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
 from holdfast.utils.settings import check_whole
@@ -17,14 +17,11 @@ from holdfast.utils.settings import check_whole
 
 @dataclass(frozen=True)
 class MethodAdvice:
-    """What one method tells a person to do, and how many retrained networks would honour it."""
+    """What one method tells a person to do, beside what it tells people like this one."""
 
     method: str
-    changes: tuple[Change, ...]
-    held: int
-    members: int
+    plan: PersonPlan  # its cost is l1, in the encoded space
     usual: float  # share of the networks that honour the method's advice to people like this one, on average
-    cost: float  # l1, in the encoded space
     usual_cost: float  # of the method's advice to people like this one, on average
 
 
@@ -66,11 +63,10 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
-    told = counterfactuals[torch.tensor([row])].changes(encoding)
-    changes = list(told.drop(columns="row").itertuples(index=False, name=None))
+    frame = counterfactuals[torch.tensor([row])].changes(encoding).drop(columns="row")
+    changes = changes_of(frame.itertuples(index=False, name=None), encoding.schema.relations)
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
-    usual = 1 - float(audit.per_row[alike].mean())
-    advised = changes_of(changes, encoding.schema.relations)
-    cost = counterfactuals.cost(1)
-    usual_cost = float(cost[alike].double().mean())
-    return MethodAdvice(method, advised, held, len(audit.kinds), usual, float(cost[row]), usual_cost)
+    low, high = (1 - float(limit[row]) for limit in reversed(audit.per_row_interval()))
+    cost = counterfactuals.cost(1).double()
+    plan = PersonPlan(1, changes, float(cost[row]), held, len(audit.kinds), low, high)
+    return MethodAdvice(method, plan, 1 - float(audit.per_row[alike].mean()), float(cost[alike].mean()))

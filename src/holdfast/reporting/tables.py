@@ -18,8 +18,7 @@ from holdfast.guarantees.promise_files import FilePromise
 from holdfast.guarantees.promises import Promise, knob_of
 from holdfast.reporting.fitted import FittedTable
 from holdfast.reporting.listings import family_line
-from holdfast.reporting.story import MethodAdvice, Story
-from holdfast.tabular.feature import Level
+from holdfast.reporting.story import Story
 
 
 def method_table(
@@ -180,20 +179,12 @@ def story_text(story: Story, chosen: str) -> Group:
         f"The share of the retrained models that accept the advice, and its cost, on average over all {story.people} "
         f"people who were turned down and helped by each: {usual}.\n"
     )
-    return Group(opening, *(_advice_text(advice, story.wanted) for advice in story.advice), closing)
-
-
-def _advice_text(advice: MethodAdvice, wanted: Level) -> Text:
-    text = Text(f"To be classified '{wanted}', ").append(advice.method, style="bold")
-    text.append(f" advises, at a cost of {advice.cost:.2f} (l1):\n")
-    for change in advice.changes:
-        text.append(f"    {change}\n")
-    share = advice.held / advice.members
-    style = "green" if share > 0.9 else "yellow" if share > 0.5 else "red"
-    text.append("    Then the deployed model accepts, and so do ")
-    text.append(f"{advice.held} of {advice.members}", style=f"bold {style}")
-    text.append(f" retrained models ({share:.1%}).\n")
-    return text
+    plans = [
+        Text(f"To be classified '{story.wanted}', ").append(advice.method, style="bold")
+        .append("\n".join([" advises:", *advice.plan.lines(), ""]), style="")
+        for advice in story.advice
+    ]  # fmt: skip
+    return Group(opening, *plans, closing)
 
 
 def _percent(value: float | None) -> str:

@@ -1,38 +1,39 @@
-"""How pages and letters are made from templates: all is escaped, and a value that is missing is an error."""
+"""How pages and letters are made from templates: pages are escaped, and a value that is missing is an error."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from holdfast.utils.messages import printable
 
-SPACE = "\N{NO-BREAK SPACE}"  # a number and its sign stay on one line
 
-
-def environment(folder: Path) -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
+def environment(*folders: Path) -> Environment:
+    """Templates of these folders, the first that has one. In Jinja2's sandbox: whatever a bank's own template says, it
+    can only read what it is given."""
+    made = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(folders),
+        autoescape=lambda name: name is None or name.endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    made.filters |= {"percent": percent, "asked": asked, "points": points}
+    made.filters |= {"percent": percent, "exact_percent": exact_percent, "points": points}
     return made
 
 
 def percent(share: float | None) -> str:
     """A share as people read it; a dash where there is none."""
-    return "–" if share is None or share != share else f"{100 * share:.1f}{SPACE}%"
+    return "–" if share is None or share != share else f"{share:.1%}"
 
 
-def asked(share: float) -> str:
+def exact_percent(share: float) -> str:
     """A share that somebody chose, with no more digits than they gave."""
-    return f"{100 * share:.6g}{SPACE}%"
+    return f"{100 * share:.6g}%"
 
 
 def points(difference: float) -> str:

@@ -1,169 +1,81 @@
-"""The people as the page's script reads them: values are places in lists of words, so that 10,000 people stay small."""
+"""The people as the page's script reads them: words are numbers in one list, so that 10,000 people stay small."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from holdfast.explaining.advice import STATUS, Advice, Audited
-from holdfast.explaining.person import Change, in_words
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.advice_view import WORDS
+from holdfast.explaining.person import STATUS, PersonAdvice, PersonPlan, in_words
 from holdfast.reporting.groups import Grouping
-from holdfast.tabular.encoding import Encoding
-from holdfast.tabular.feature import Feature, Level
-from holdfast.tabular.wishes import Wish
-from holdfast.utils.messages import plain, printable
+from holdfast.reporting.html.constraints import may_change
+from holdfast.utils.messages import printable
 
 DIGITS = 3  # of a cost: those that `Advice.of` prints, so that both say the same
 
 
-class _Words:
-    """Each word once: a person's values are places in this list."""
+class Words:
+    """Each word once: a person's words are numbers in this list."""
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
-    def place(self, value: Any) -> int:
-        return self.places.setdefault(word(value), len(self.places))
-
-    @property
-    def list(self) -> list[str]:
-        return list(self.places)
-
-
-def word(value: Any) -> str:
-    """A value as a card shows it."""
-    return printable(in_words(plain(value)))
-
-
-def called(name: str) -> str:
-    """The name of a feature as a card shows it."""
-    return printable(name.replace("_", " "))
-
-
-def rule(feature: Feature) -> str:
-    """What a person may do about a feature."""
-    if not feature.mutable:
-        return "never"
-    return {"any": "any", "rise": "up", "fall": "down"}[feature.direction]
+    def number(self, word: Any) -> int:
+        """The number of a word or a value in the list; -1 of None."""
+        return -1 if word is None else self.numbers.setdefault(printable(str(word)), len(self.numbers))
 
 
 def cards(advice: Advice, groupings: Sequence[Grouping]) -> dict[str, Any]:
     """All that the cards show."""
-    schema = advice.encoding.schema
-    words = [_Words() for _ in schema.features]
-    classes, reasons, wishes = _Words(), _Words(), _Words()
-    values = [
-        [own.place(value) for value in advice.people[feature.name].tolist()]
-        for own, feature in zip(words, schema.features, strict=True)
-    ]
-    given = _plans(advice, advice.given, advice.changes_given, words)
-    apart = _plans(advice, advice.apart, advice.changes_apart, words)
-    places = {name: number for number, name in enumerate(STATUS)}
-    people = [
-        [
-            printable(str(plain(label))),
-            places[status],
-            classes.place(advice.now[row]),
-            classes.place(advice.wanted[row]),
-            [column[row] for column in values],
-            given.get(row, []),
-            apart.get(row, []),
-            _place(advice.why_not[row], reasons),
-            _place(_limits(advice, row), wishes),
-        ]
-        for row, (label, status) in enumerate(advice.status.items())
-    ]
+    schema, words = advice.encoding.schema, Words()
+    columns = [[words.number(in_words(value)) for value in advice.people[name]] for name in schema.names]
+    values = zip(*columns, strict=True)
+    names = {name: number for number, name in enumerate(schema.names)}
+    people = [_person(person, list(now), words, names) for person, now in zip(advice.view.people, values, strict=True)]
     return {
-        "features": [[called(feature.name), rule(feature)] for feature in schema.features],
-        "words": [own.list for own in words],
-        "classes": classes.list,
-        "reasons": reasons.list,
-        "wishes": wishes.list,
+        "features": [[name_of(feature.name), may_change(feature)] for feature in schema.features],
+        "words": list(words.numbers),
+        "statuses": [[status.replace(" ", "-"), WORDS[status]] for status in STATUS],
         "hold": advice.decided.get("hold"),
-        "kinds": [] if advice.audit is None else list(advice.audit.by_kind),
+        "kinds": [rate.kind for rate in advice.view.rates],
         "members": 0 if advice.audit is None else len(advice.audit.kinds),
-        "groups": [
-            {
-                "column": called(one.column),
-                "names": [printable(group.name) for group in one.groups],
-                "member": one.member.tolist(),
-            }
-            for one in groupings
-        ],
+        "groups": [grouping.member.tolist() for grouping in groupings],
         "people": people,
     }
 
 
-def _limits(advice: Advice, row: int) -> str | None:
-    wish = advice.wishes[row] if advice.wishes else None
-    return None if wish is None else in_limits(wish, advice.encoding)
+def _person(person: PersonAdvice, now: list[int], words: Words, names: Mapping[str, int]) -> list[Any]:
+    return [
+        printable(str(person.person)),
+        STATUS.index(person.status),
+        words.number(person.now),
+        words.number(person.wanted),
+        now,
+        [_plan(plan, words, names) for plan in person.plans],
+        [_plan(plan, words, names) for plan in person.not_durable],
+        words.number(person.why_not),
+        words.number(person.wish),
+    ]
 
 
-def _plans(
-    advice: Advice, part: Audited, changes: list[tuple[Change, ...]], words: Sequence[_Words]
-) -> dict[int, list[Any]]:
-    """The plans of each person: cost, held, low, high, and the changes: feature, then, follows, part of the cost."""
-    names = {name: place for place, name in enumerate(advice.encoding.schema.names)}
-    costs, parts = part.answers.counterfactuals.cost(advice.norm).double().tolist(), _cost_parts(advice, part)
-    _, low, high = part.limits
-    told: dict[int, list[Any]] = {}
-    for row, (place, own) in enumerate(zip(part.answers.place.tolist(), changes, strict=True)):
-        places = [names[one.feature] for one in own]
-        moved = [
-            [place_of, words[place_of].place(one.after), int(one.follows), parts[row][place_of]]
-            for place_of, one in zip(places, own, strict=True)
-        ]
-        held = [None] * 3 if part.held is None else [int(part.held[row]), _round(low[row]), _round(high[row])]
-        told.setdefault(place, []).append([_significant(costs[row]), *held, moved])
-    return told
+def _plan(plan: PersonPlan, words: Words, names: Mapping[str, int]) -> list[Any]:
+    """Cost, models that accept it, that as a sentence, and the changes: feature, then, follows, part of the cost."""
+    changes = [
+        [names[change.feature], words.number(in_words(change.after)), int(change.follows), _significant(change.cost)]
+        for change in plan.changes
+    ]
+    return [_significant(plan.cost), plan.held, words.number(plan.holding), changes]
 
 
-def _cost_parts(advice: Advice, part: Audited) -> list[list[float | None]]:
-    """What each feature adds to the cost of each plan: (m, features); None where a cost is no sum (l2)."""
-    answer = part.answers.counterfactuals
-    if advice.norm != 1:
-        return [[None] * len(advice.encoding.schema.names)] * len(part)
-    moved = (answer.point - answer.origin).abs().double().cpu().numpy()
-    each = np.stack([moved[:, place].sum(1) for _, place in advice.encoding.places], axis=1)
-    return [[_significant(value) for value in row] for row in each.tolist()]
+def name_of(feature: str) -> str:
+    """The name of a feature as a card shows it."""
+    return printable(feature.replace("_", " "))
 
 
-def in_limits(wish: Wish, encoding: Encoding) -> str:
-    """What one person asked for, as a card says it; a range within what the schema allows."""
-    told = [f"{called(name)} {word(low)} to {word(high)}" for name, low, high in _ranges(wish, encoding)]
-    if wish.keep:
-        told.append(f"keeps {', '.join(map(called, wish.keep))}")
-    if wish.prefer:
-        told.append(f"would rather change {', '.join(map(called, wish.prefer))}")
-    return "; ".join(told)
-
-
-def _ranges(wish: Wish, encoding: Encoding) -> Iterable[tuple[str, Level, Level]]:
-    places = {feature.name: (feature, place.start) for feature, place in encoding.places}
-    for name, (low, high) in wish.ranges.items():
-        feature, column = places[name]
-        if not feature.is_numeric:
-            yield name, low, high
-            continue
-        least, most = max(float(low), float(encoding.lower[column])), min(float(high), float(encoding.upper[column]))
-        yield (name, math.ceil(least), math.floor(most)) if feature.kind == "integer" else (name, least, most)
-
-
-def _place(told: object | None, words: _Words) -> int:
-    """The place of what is told among the words; -1 where nothing is."""
-    return -1 if told is None else words.place(str(told))
-
-
-def _significant(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")
-
-
-def _round(share: np.float64) -> float:
-    return round(float(share), 4)
+def _significant(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.{DIGITS}g}")
 
 
 def as_json(value: Mapping[str, Any] | Iterable[Any]) -> str:

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from holdfast.explaining.person import in_words
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 
-MAY = {"any": "may change", "rise": "may only rise", "fall": "may only fall"}
 MOST_LEVELS = 8  # that are listed
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """One feature: what people may do about it, between which values, and what that costs."""
-
-    feature: str
-    may: str
-    values: str
-    unit: str
+def may_change(feature: Feature) -> str:
+    """What a person may do about a feature."""
+    if not feature.mutable:
+        return "never changes"
+    return {"any": "may change", "rise": "may only rise", "fall": "may only fall"}[feature.direction]
 
 
-def constraints(encoding: Encoding) -> list[Constraint]:
-    return [
-        Constraint(
-            feature.name.replace("_", " "),
-            MAY[feature.direction] if feature.mutable else "never changes",
-            _values(feature, place.start, encoding),
-            _unit(feature, place, encoding) if feature.mutable else "–",
-        )
-        for feature, place in encoding.places
-    ]
-
-
-def _values(feature: Feature, column: int, encoding: Encoding) -> str:
+def reachable_values(feature: Feature, columns: slice, encoding: Encoding) -> str:
     if feature.is_numeric:
-        low, high = (in_words(float(f"{float(end[column]):.6g}")) for end in (encoding.lower, encoding.upper))
+        ends = (encoding.lower[columns.start], encoding.upper[columns.start])
+        low, high = (in_words(float(f"{float(end):.6g}")) for end in ends)
         step = f", in steps of {in_words(feature.grid)}" if feature.grid not in (None, 1.0) else ""
         return f"{low} to {high}{step}"
     levels = [in_words(level) for level in feature.values if level not in feature.avoid]
@@ -46,15 +29,17 @@ def _values(feature: Feature, column: int, encoding: Encoding) -> str:
     return "; ".join(levels[:MOST_LEVELS]) + more  # levels may have commas
 
 
-def _unit(feature: Feature, place: slice, encoding: Encoding) -> str:
-    """What a change costs. Of a category, the l1 distance between two of its levels: both columns move."""
-    scale = np.asarray(encoding.scale[place], dtype=float)
-    if feature.kind == "categorical":
-        each = sorted(1 / scale)
-        dearest = each[-1] + (each[-2] if len(each) > 1 else 0)
-        cheapest = each[0] + (each[1] if len(each) > 1 and feature.zero_level is None else 0)
-        ends = [f"{cost:.3g}" for cost in (cheapest, dearest)]
-        return f"another level costs {ends[0]}" + ("" if ends[0] == ends[1] else f" to {ends[1]}")
+def cost_of_change(feature: Feature, columns: slice, encoding: Encoding) -> str:
+    """Of a category, the l1 distance between two of its levels: both columns move."""
+    if not feature.mutable:
+        return "–"
+    scale = np.asarray(encoding.scale[columns], dtype=float)
     if feature.is_numeric:
         return f"{in_words(float(f'{scale[0]:.3g}'))} more or less costs 1"
-    return f"one level up or down costs {1 / scale[0]:.3g}"
+    if feature.kind != "categorical":
+        return f"one level up or down costs {1 / scale[0]:.3g}"
+    costs = sorted(1 / scale)
+    dearest = costs[-1] + (costs[-2] if len(costs) > 1 else 0)
+    cheapest = costs[0] + (costs[1] if len(costs) > 1 and feature.zero_level is None else 0)
+    ends = dict.fromkeys(f"{cost:.3g}" for cost in (cheapest, dearest))
+    return f"another level costs {' to '.join(ends)}"

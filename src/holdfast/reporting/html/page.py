@@ -12,11 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from holdfast.explaining.advice import Advice
-from holdfast.reporting.groups import LEAST, groupings
+from holdfast.explaining.advice_view import WORDS
+from holdfast.reporting.groups import FEWEST_PEOPLE, groupings
 from holdfast.reporting.html.cards import as_json, cards
-from holdfast.reporting.html.constraints import constraints
-from holdfast.reporting.html.summary import as_asked, cost_ends, counts, doubts, kept, reasons, role_rows
-from holdfast.reporting.html.verdicts import comparing, dearer, holding
+from holdfast.reporting.html.constraints import cost_of_change, may_change, reachable_values
+from holdfast.reporting.html.summary import comparing, cost_ends, dearer, held_as_asked, holding, reasons
 from holdfast.reporting.plots.advice import cost_groups
 from holdfast.reporting.plots.plotting import svg_of
 from holdfast.reporting.templates import environment
@@ -27,6 +27,11 @@ NOT_SAID: dict[str, Any] = {  # by advice that was put together by hand
     "data": None, "model_sha256": None, "model_sha256_of": "", "retrained_from": None, "kinds_of_change": {},
     "accuracy": None, "people_sha256": None, "wishes": 0, "versions": {}, "files": {}, "command": None,
 }  # fmt: skip
+ROLES = {
+    "rehearsal": "rehearse: the search asks them, and looks for plans that they accept too",
+    "selection": "select: they decide which plans are given, or how cautious a promise must be",
+    "audit": "audit: they chose nothing; all shares of invalidated plans in tables and on cards come from them",
+}
 
 
 def report(
@@ -72,39 +77,36 @@ def report_text(
 ) -> str:
     """The page that `report` writes."""
     _check(advice, title, made)
-    compared = groupings(advice, groups)
+    compared, by_cost = groupings(advice, groups), cost_groups(advice)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         environment(TEMPLATES)
         .get_template("report.html")
         .render(
-            title=title or f"Advice for {len(advice):,} people",
+            title=title or advice.view.title,
             made=(made or date.today()).isoformat(),
             advice=advice,
+            view=advice.view,
             decided=NOT_SAID | dict(advice.decided),
-            warnings=doubts(advice),
-            counts=counts(advice),
-            kept=kept(advice),
-            as_asked=as_asked(advice),
+            roles=ROLES,
+            statuses=WORDS,
+            held_as_asked=held_as_asked(advice),
             costs=cost_ends(advice),
             groupings=compared,
-            least=LEAST,
-            roles=role_rows(dict(advice.decided.get("retrained") or {})),
+            fewest_people=FEWEST_PEOPLE,
             reasons=reasons(advice),
-            constraints=constraints(advice.encoding),
-            relations=[str(relation) for relation in advice.encoding.schema.relations],
+            may_change=may_change,
+            reachable_values=reachable_values,
+            cost_of_change=cost_of_change,
             figures=_figures(advice),
-            cost_groups=cost_groups(advice),
+            cost_groups=by_cost,
             holding=holding(advice),
-            weakest=None if advice.given.held is None or not len(advice.given) else int(advice.given.held.min()),
             comparing=comparing(compared),
-            dearer=dearer(cost_groups(advice)),
-            standard=advice.encoding.scaling == "standard",
-            several=bool((advice.given.answers.plan > 1).any()),
+            dearer=dearer(by_cost),
             people=Markup(as_json(cards(advice, compared))),  # has no character that HTML reads
             style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
             script=Markup(script),
-            script_hash=_hash(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),  # for the page's policy
         )
     )
 
@@ -120,19 +122,11 @@ def _check(advice: Any, title: Any, made: Any) -> None:
         )
 
 
-def _hash(script: str) -> str:
-    """The script as the page's policy names it: the browser runs this one and no other."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 def _figures(advice: Advice) -> dict[str, Markup | None]:
     """What is worth a picture; None where there is nothing to draw."""
-    promise = advice.promise if advice.promise is not None and advice.promise.steps else None
-    return {
-        "cost": _drawn(advice, "Cost against invalidation", "cost") if cost_groups(advice) else None,
-        "promise": None if promise is None else _drawn(promise, "Cost against what can be promised", "promise"),
-    }
-
-
-def _drawn(value: Any, title: str, name: str) -> Markup:
-    return Markup(svg_of(value, title=title, name=f"figure-{name}"))
+    promise, cost, promised = advice.promise, None, None
+    if cost_groups(advice):
+        cost = Markup(svg_of(advice, title="Cost against invalidation", name="figure-cost"))
+    if promise is not None and promise.steps:
+        promised = Markup(svg_of(promise, title="Cost against what can be promised", name="figure-promise"))
+    return {"cost": cost, "promise": promised}

@@ -1,130 +1,89 @@
-"""What the page says above the cards: counts, rates, groups, models and how it was made."""
+"""What the page says beside the view of the advice: what its figures come to, so that no reader has to compare them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from holdfast.auditing.intervals import upper_limit
-from holdfast.explaining.advice import ALREADY, GIVEN, NOT_DURABLE, NOTHING, Advice
+from holdfast.explaining.advice import Advice
+from holdfast.explaining.advice_view import KindRate
+from holdfast.explaining.person import NOTHING
+from holdfast.reporting.groups import Grouping
+from holdfast.reporting.plots.advice import CostGroup
+from holdfast.reporting.templates import exact_percent
 
-SHOWN = 8  # of a long list
+MOST_REASONS = 8
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
-ROLES = {
-    "rehearsal": "rehearse: the search asks them, and looks for plans that they accept too",
-    "selection": "select (calibrate): they decide which plans are given, or how cautious a promise must be",
-    "audit": "audit: they chose nothing; all shares of invalidated plans in tables and on cards come from them",
-}
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What became of the people."""
-
-    people: int
-    refused: int
-    planned: int
-    plans: int
-    not_durable: int
-    nothing: int
-    already: int
-    problems: int
+def holding(advice: Advice) -> list[str]:
+    """What was measured for each kind of change, and what that says of the promise, where there is one."""
+    promise = advice.promise
+    if promise is None or not promise.promised:
+        return [f"{rate}." for rate in advice.view.rates]
+    return [f"{rate}. {promise_kept(rate, promise.rate)}" for rate in advice.view.rates]
 
 
-def counts(advice: Advice) -> Counts:
-    each = advice.status.value_counts()
-    already = int(each.get(ALREADY, 0))
-    return Counts(
-        people=len(advice),
-        refused=len(advice) - already,
-        planned=int(each.get(GIVEN, 0)),
-        plans=len(advice.given),
-        not_durable=int(each.get(NOT_DURABLE, 0)),
-        nothing=int(each.get(NOTHING, 0)),
-        already=already,
-        problems=len(advice.problems),
+def promise_kept(measured: KindRate, promised: float) -> str:
+    promise = f"Promised was at most {exact_percent(promised)} on average"
+    if measured.at_most <= promised:
+        return f"{promise}: these models confirm it."
+    if measured.low > promised:
+        return f"{promise}: these models contradict it."
+    agrees = "agrees" if measured.rate <= promised else "does not agree"
+    return f"{promise}: this {agrees} with the promise, but proves nothing."
+
+
+def held_as_asked(advice: Advice) -> tuple[int, int] | None:
+    """Of all plans, how many at least the share asked for of the audit models accept: that is `hold`, judged by models
+    that did not select."""
+    hold, held = advice.decided.get("hold"), advice.given.held
+    if hold is None or held is None or advice.audit is None:
+        return None
+    return int((held >= np.ceil(hold * len(advice.audit.kinds) - 1e-9)).sum()), len(held)
+
+
+def cost_ends(advice: Advice) -> list[float]:
+    """Least, quarter, middle, three quarters and greatest cost of a person's cheapest plan; nothing without plans."""
+    costs = [person.plans[0].cost for person in advice.view.people if person.plans]
+    return np.quantile(costs, (0, 0.25, 0.5, 0.75, 1)).tolist() if costs else []
+
+
+def reasons(advice: Advice) -> list[tuple[str, int]]:
+    """Why people have no plan, the commonest first. Reasons that differ in their numbers alone are one."""
+    alike: dict[str, list[str]] = {}
+    for person in advice.view.people:
+        if person.status == NOTHING and person.why_not is not None:
+            alike.setdefault(NUMBER.sub("…", person.why_not), []).append(person.why_not)
+    counted = [(shared if len(set(each)) > 1 else each[0], len(each)) for shared, each in alike.items()]
+    return sorted(counted, key=lambda reason: -reason[1])[:MOST_REASONS]
+
+
+def comparing(groupings: Sequence[Grouping]) -> str:
+    """Whether any group's plans break more or less often than those of the others."""
+    different = [
+        f"{group.name} ({grouping.column.replace('_', ' ')}), {'more' if group.beyond[0] > 0 else 'less'} often"
+        for grouping in groupings
+        for group in grouping.groups
+        if group.beyond is not None and (group.beyond[1] > 0 or group.beyond[2] < 0)
+    ]
+    if different:
+        return f"Groups whose plans are invalidated more or less often than chance explains: {'; '.join(different)}."
+    return (
+        "No group's plans are invalidated more or less often than chance can explain. Where groups are small, the "
+        "limits are wide, and a real difference can be missed."
     )
 
 
-@dataclass(frozen=True)
-class Kept:
-    """How well the plans hold under one kind of change, by the audit models."""
-
-    kind: str
-    models: int
-    rate: float
-    low: float
-    high: float
-    most: float  # one-sided limit
-    every: int  # plans that all these models accept
-
-
-def kept(advice: Advice) -> list[Kept]:
-    if advice.audit is None or not len(advice.given):
-        return []
-    told = []
-    for kind, part in advice.audit.by_kind.items():
-        limits = (*part.interval(), upper_limit(part.per_member))
-        told.append(Kept(kind, len(part.kinds), part.rate, *limits, every=int((part.per_row == 0).sum())))
-    return told
-
-
-def doubts(advice: Advice) -> list[str]:
-    """What a reader must know before anything else."""
-    decided, told = advice.decided, list(advice.decided.get("warnings", ()))
-    if not decided.get("retrained"):
-        told.insert(0, "Nobody knows whether this advice holds: there were no retrained models to ask.")
-    if decided["model_is_ours"]:
-        told.append("The model is a network that holdfast trained, not a model of yours.")
-    if decided["constraints"] == "off":
-        told.append("Constraints were off: plans may change anything, also what nobody can change.")
-    elif decided["schema"] != "given":
-        told.append(
-            "Nobody said what people can change. The schema was read off the table, which does not show it: plans may "
-            "change what nobody can, such as age or sex."
-        )
-    if len(advice.problems):
-        alike = ", ".join(map(str, advice.problems["row"][:SHOWN])) + (", …" if len(advice.problems) > SHOWN else "")
-        told.append(
-            f"The same values as another person: {alike} ({len(advice.problems)} in all). If that is one person who "
-            "was entered twice, delete one row."
-        )
-    return told
-
-
-def as_asked(advice: Advice) -> tuple[int, int] | None:
-    """Of all plans, how many at least the share asked for of the audit models accept: that is `hold`, judged by models
-    that did not select."""
-    hold = advice.decided.get("hold")
-    if hold is None or advice.given.held is None or advice.audit is None:
-        return None
-    needed = np.ceil(hold * len(advice.audit.kinds) - 1e-9)
-    return int((advice.given.held >= needed).sum()), len(advice.given)
-
-
-def cost_ends(advice: Advice) -> tuple[float, float, float, float, float] | None:
-    """Least, quarter, middle, three quarters and greatest cost of a person's cheapest plan."""
-    costs = advice.counterfactuals.cost(advice.norm).double().cpu().numpy()[advice.given.answers.plan == 1]
-    if not len(costs):
-        return None
-    least, quarter, middle, most, last = np.quantile(costs, (0, 0.25, 0.5, 0.75, 1)).tolist()
-    return least, quarter, middle, most, last
-
-
-def role_rows(retrained: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """One row per role: what its models do, and how many of each kind there are."""
-    return [{"does": does, "kinds": retrained.get(role, {})} for role, does in ROLES.items()]
-
-
-def reasons(advice: Advice, most: int = SHOWN) -> Sequence[tuple[str, int]]:
-    """Why people have no plan, the commonest first. Reasons that differ in their numbers alone are one."""
-    told: dict[str, list[str]] = {}
-    for reason, status in zip(advice.why_not, advice.status, strict=True):
-        if reason is not None and status == NOTHING:
-            told.setdefault(NUMBER.sub("…", reason), []).append(reason)
-    each = [(one if len(set(own)) > 1 else own[0], len(own)) for one, own in told.items()]
-    return sorted(each, key=lambda reason: -reason[1])[:most]
+def dearer(groups: Sequence[CostGroup]) -> str:
+    """Whether dearer plans hold better."""
+    if len(groups) < 2:
+        return "There are too few plans to say."
+    cheapest, dearest = groups[0], groups[-1]
+    if dearest.high < cheapest.low:
+        return "Yes: the dearest plans are invalidated less often than the cheapest, by more than chance explains."
+    if dearest.low > cheapest.high:
+        return "No: the dearest plans are invalidated more often than the cheapest, by more than chance explains."
+    return "These plans show no clear difference: the limits of the cheapest and of the dearest plans overlap."

@@ -1,29 +1,28 @@
-"""Numbers, dates and sentences as a language writes them."""
+"""Sentences in the words of a language, with numbers and dates as Babel writes them."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date
+from babel.lists import format_list
+from babel.numbers import format_decimal, format_percent
 
 from holdfast.tabular.phrases import placeholders
 from holdfast.utils.messages import printable
 
-FORMAT = ("decimal", "thousands", "percent", "date", "months")  # what a language's file says in [format]
-
 
 @dataclass(frozen=True)
 class Language:
-    """The words of one language, by key, and how it writes numbers and dates."""
+    """The words of one language, by key, and the locale in which it writes numbers and dates."""
 
     code: str
     words: Mapping[str, str]
-    decimal: str
-    thousands: str
-    percent: str  # "{number} %"
-    date: str  # "{day} {month} {year}"
-    months: tuple[str, ...]
+    locale: Locale
 
     def say(self, key: str, **values: Any) -> str:
         """The sentence of this key with values in its places."""
@@ -32,25 +31,19 @@ class Language:
         return filled(self.words[key], {name: str(value) for name, value in values.items()}, f"{self.code}.{key}")
 
     def number(self, value: float) -> str:
-        if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-            value = int(value)
-        text = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
-        return text.translate({ord(","): self.thousands, ord("."): self.decimal})
+        if isinstance(value, float) and not value.is_integer():
+            value = float(f"{value:.6g}")
+        return format_decimal(value, locale=self.locale, decimal_quantization=False)
 
     def share(self, value: float) -> str:
-        digits = f"{100 * value:.1f}".removesuffix(".0")
-        return self.percent.replace("{number}", digits.replace(".", self.decimal))
+        return format_percent(round(value, 3), locale=self.locale, decimal_quantization=False)
 
     def day(self, day: datetime.date) -> str:
-        return filled(
-            self.date, {"day": str(day.day), "month": self.months[day.month - 1], "year": str(day.year)}, "date"
-        )
+        return format_date(day, "long", self.locale)
 
-    def listed(self, parts: list[str]) -> str:
+    def listed(self, parts: Sequence[str]) -> str:
         """a, b and c."""
-        if len(parts) < 2:
-            return "".join(parts)
-        return f"{', '.join(parts[:-1])} {self.say('and')} {parts[-1]}"
+        return format_list(parts, locale=self.locale)
 
 
 def filled(text: str, values: Mapping[str, str], where: str) -> str:
@@ -64,22 +57,19 @@ def filled(text: str, values: Mapping[str, str], where: str) -> str:
 
 def language_of(code: str, given: Mapping[str, Any], where: str) -> Language:
     """A language from what its files say."""
-    form = given.get("format", {})
-    missing = [name for name in FORMAT if name not in form]
-    if missing:
-        raise ValueError(f"{where}: [format] has no {missing[0]!r}; it needs {', '.join(FORMAT)}")
-    if len(form["months"]) != 12:
-        raise ValueError(f"{where}: format.months has {len(form['months'])} names; expected 12")
-    words = {key: value for key, value in given.items() if key != "format"}
-    for key, value in words.items():
+    for key, value in given.items():
         if not isinstance(value, str):
             raise ValueError(f"{where}: {key} is {value!r}; expected text")
         try:
             placeholders(value)
         except ValueError as error:
             raise ValueError(f"{where}: {key} has {error}") from None
-    own = {name: str(form[name]) for name in FORMAT if name != "months"}
-    return Language(code, words, **own, months=tuple(map(str, form["months"])))
+    name = given.get("locale", code)
+    try:
+        locale = Locale.parse(name.replace("-", "_"))
+    except (UnknownLocaleError, ValueError) as error:
+        raise ValueError(f"{where}: Babel knows no locale {name!r}; write one, such as locale = 'fr_CA'") from error
+    return Language(code, {key: value for key, value in given.items() if key != "locale"}, locale)
 
 
 def one_line(text: object) -> str:

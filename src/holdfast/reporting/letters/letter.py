@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from holdfast.explaining.advice import Advice
 from holdfast.reporting.letters.cases import Case, case_of
-from holdfast.reporting.letters.fields import checked
 from holdfast.reporting.letters.languages import one_line
-from holdfast.reporting.letters.sentences import kept, told_plans
+from holdfast.reporting.letters.sentences import kept, words_of_plan
 from holdfast.reporting.letters.templates import Template, template_of
 from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean
@@ -59,13 +55,10 @@ class Letter:
     def save(self, path: str | Path) -> Path:
         """Write the page (.html) or the text (.txt)."""
         path = as_path(path, "the letter's file, .html or .txt")
-        match path.suffix.lower():
-            case ".html" | ".htm":
-                return write_text(path, self.html)
-            case ".txt":
-                return write_text(path, self.text)
-            case suffix:
-                raise ValueError(f"{path}: a letter is written as .html or .txt, not as {suffix or 'nothing'!r}")
+        texts = {".html": self.html, ".htm": self.html, ".txt": self.text}
+        if path.suffix.lower() not in texts:
+            raise ValueError(f"{path}: a letter is written as .html or .txt, not as {path.suffix or 'nothing'!r}")
+        return write_text(path, texts[path.suffix.lower()])
 
     def __str__(self) -> str:
         return self.text
@@ -120,8 +113,9 @@ def letter(
     """
     if not isinstance(advice, Advice):
         raise TypeError(f"expected what Explainer.explain answers, got {type(advice).__name__}")
-    own = case_of(advice, person)
-    return letter_about(own, template, language, fields, _reasons(advice, person, reasons))
+    case = case_of(advice.of(person), advice.encoding.schema, advice.decided)
+    why = _reasons_in(advice, person, reasons) if isinstance(reasons, str) else reasons
+    return letter_about(case, template, language, fields, why)
 
 
 def letter_about(
@@ -134,26 +128,25 @@ def letter_about(
     """The letter about a case, from wherever it comes."""
     kind = template if isinstance(template, Template) else template_of(template)
     words, why = kind.language(language), _listed(reasons)
-    plans, own = told_plans(case, words), checked(fields, kind, words, bool(why))
-    inline = {name: _in_a_sentence(text) for name, text in own.items()}
+    texts = kind.texts(fields, words, bool(why))
+    inline = {name: _in_a_sentence(text) for name, text in texts.items()}
     values = {
         "language": language,
         "page": kind.page,
         "say": words.say,
-        "said": lambda key: words.say(key, **inline),  # a sentence with fields in it
+        "say_with_fields": lambda key: words.say(key, **inline),  # a sentence with fields in it
         "has": words.words.__contains__,
-        "fields": own,
+        "fields": texts,
         "reasons": why,
-        "plans": plans,
+        "plans": [words_of_plan(plan, number, case, words) for number, plan in enumerate(case.plans, start=1)],
         "kept": words.listed(kept(case, words)),
-        "not_durable": case.not_durable,
+        "not_durable": bool(case.advice.not_durable),
         "sample": case.sample,
         "audited": case.audited and any(plan.members for plan in case.plans),
-        "wrap": wrapped,
-        "heading": heading,
+        "width": WIDTH,
     }
     text = _tidy(kind.render("letter.txt", values))
-    return Letter(case.person, language, text, kind.render("letter.html", {**values, "density": _density(text)}))
+    return Letter(case.advice.person, language, text, kind.render("letter.html", {**values, "density": _density(text)}))
 
 
 def _in_a_sentence(text: str) -> str:
@@ -161,25 +154,10 @@ def _in_a_sentence(text: str) -> str:
     return ", ".join(line.strip(" ,") for line in text.split("\n")).rstrip(".")
 
 
-def wrapped(text: str, first: str = "", rest: str = "") -> str:
-    """Lines of at most WIDTH characters; new lines of the text stay."""
-    lines = [
-        textwrap.fill(
-            line, WIDTH, initial_indent=rest if place else first, subsequent_indent=rest, break_on_hyphens=False
-        )
-        for place, line in enumerate(str(text).split("\n"))
-    ]
-    return "\n".join(lines)
-
-
-def heading(text: str, line: str = "-") -> str:
-    return f"{wrapped(text)}\n{line * min(len(text), WIDTH)}"
-
-
 def _tidy(text: str) -> str:
     """The text without spaces at the ends of lines, and with at most one empty line in a row."""
     lines = [line.rstrip() for line in text.strip().split("\n")]
-    return "\n".join(line for place, line in enumerate(lines) if line or lines[place - 1]) + "\n"
+    return "\n".join(line for number, line in enumerate(lines) if line or lines[number - 1]) + "\n"
 
 
 def _density(text: str) -> str:
@@ -187,30 +165,26 @@ def _density(text: str) -> str:
     return next((name for least, name in DENSITIES if lines >= least), "")
 
 
-def _reasons(advice: Advice, person: Hashable, given: str | Iterable[str] | None) -> list[str]:
-    """The bank's reasons for one person."""
-    if not isinstance(given, str):
-        return _listed(given)
+def _reasons_in(advice: Advice, person: Hashable, column: str) -> list[str]:
+    """The bank's reasons for one person, from a column of the people."""
     people = advice.people
-    if given not in people:
+    if column not in people:
         raise ValueError(
-            f"the people have no column {given!r} with reasons{did_you_mean(given, people.columns)}; name one that "
+            f"the people have no column {column!r} with reasons{did_you_mean(column, people.columns)}; name one that "
             "they have, or give the reasons as a list of texts"
         )
-    cell = people[given].iloc[int(np.flatnonzero(people.index == person)[0])]
+    cell = people[column][people.index == person].iloc[0]
     several = cell.split(SEVERAL) if isinstance(cell, str) else cell
-    found = _listed(several) if isinstance(several, (list, tuple)) else []
+    found: list[str] = [text for text in several if text.strip()] if isinstance(several, (list, tuple)) else []
     if not found:
-        raise ValueError(f"column {given!r} has no reasons for {person!r}; write them there, with ';' between several")
+        raise ValueError(f"column {column!r} has no reasons for {person!r}; write them there, with ';' between several")
     return found
 
 
 def _listed(reasons: Iterable[str] | None) -> list[str]:
-    if reasons is None:
-        return []
-    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable | None):
         raise TypeError(f"reasons is {reasons!r}; give a list of texts")
-    given = list(reasons)
+    given = list(reasons or ())
     wrong = [reason for reason in given if not isinstance(reason, str)]
     if wrong:
         raise TypeError(f"reasons has {wrong[0]!r}; give texts that an applicant understands")

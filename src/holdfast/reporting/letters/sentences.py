@@ -16,41 +16,41 @@ MOST_NAMED = 30  # things that stay as they are; more do not fit a page
 
 
 @dataclass(frozen=True)
-class ToldPlan:
+class PlanWords:
     """One plan as the letter has it."""
 
     number: int
-    steps: tuple[str, ...]  # what to do
-    follows: tuple[str, ...]  # what changes by itself then
-    sure: tuple[str, ...]  # what the retrained models say
+    steps: list[str]  # what to do
+    follows: list[str]  # what changes by itself then
+    sure: list[str]  # what the audit models say
 
 
-def told_plans(case: Case, language: Language) -> list[ToldPlan]:
-    return [_told(plan, number, case, language) for number, plan in enumerate(case.plans, start=1)]
-
-
-def _told(plan: PersonPlan, number: int, case: Case, language: Language) -> ToldPlan:
-    own = [change for change in plan.changes if not change.follows] or plan.changes
-    steps = tuple(_capital(step_of(change, case.schema[change.feature], language)) for change in own)
-    follows = tuple(
-        _consequence(change, case.schema[change.feature], language) for change in plan.changes if change not in own
+def words_of_plan(plan: PersonPlan, number: int, case: Case, language: Language) -> PlanWords:
+    steps = [change for change in plan.changes if not change.follows] or list(plan.changes)
+    follows = [change for change in plan.changes if change not in steps]
+    return PlanWords(
+        number,
+        [_capital(_step(change, case.schema[change.feature], language)) for change in steps],
+        [_said_of(change, case.schema[change.feature], language, "consequence") for change in follows],
+        list(_sure(plan, case.audited, language)),
     )
-    return ToldPlan(number, steps, follows, tuple(_sure(plan, case.audited, language)))
 
 
-def step_of(change: Change, feature: Feature, language: Language) -> str:
+def _step(change: Change, feature: Feature, language: Language) -> str:
     """A change as something to do: "shorten the loan from 24 to 18 months"."""
     phrase = phrase_in(feature, language)
-    values = {"now": value_of(change.before, feature, language), "then": value_of(change.after, feature, language)}
-    own = getattr(phrase, _way(change, feature)) or phrase.change
-    if own:
-        return filled(one_line(own), values, f"the phrase of {feature.name!r}")
-    return language.say("change", name=name_of(feature, language), **values)
+    words = getattr(phrase, _direction(change, feature)) or phrase.change
+    if not words:
+        return _said_of(change, feature, language, "change")
+    return filled(one_line(words), _values(change, feature, language), f"the phrase of {feature.name!r}")
 
 
-def _consequence(change: Change, feature: Feature, language: Language) -> str:
-    values = {"now": value_of(change.before, feature, language), "then": value_of(change.after, feature, language)}
-    return language.say("consequence", name=name_of(feature, language), **values)
+def _said_of(change: Change, feature: Feature, language: Language, key: str) -> str:
+    return language.say(key, name=name_of(feature, language), **_values(change, feature, language))
+
+
+def _values(change: Change, feature: Feature, language: Language) -> dict[str, str]:
+    return {"now": value_of(change.before, feature, language), "then": value_of(change.after, feature, language)}
 
 
 def _sure(plan: PersonPlan, audited: bool, language: Language) -> Iterable[str]:
@@ -75,8 +75,8 @@ def kept(case: Case, language: Language) -> list[str]:
 
 
 def phrase_in(feature: Feature, language: Language) -> Phrase:
-    own = dict(feature.phrase)
-    return own.get(language.code) or own.get(ANY) or Phrase()
+    phrases = dict(feature.phrase)
+    return phrases.get(language.code) or phrases.get(ANY) or Phrase()
 
 
 def name_of(feature: Feature, language: Language) -> str:
@@ -86,24 +86,19 @@ def name_of(feature: Feature, language: Language) -> str:
 def value_of(value: Any, feature: Feature, language: Language) -> str:
     if value is None or value != value:
         return language.say("unknown")
-    called = dict(phrase_in(feature, language).levels).get(str(value))
-    if called is None and feature.is_numeric:
+    level = dict(phrase_in(feature, language).levels).get(str(value))
+    if level is None and feature.is_numeric:
         return language.number(value)
-    return one_line(value if called is None else called)
+    return one_line(value if level is None else level)
 
 
-def _way(change: Change, feature: Feature) -> str:
-    """Whether the value rises or falls; "change" where it has no order."""
-    before, after = (_place(value, feature) for value in (change.before, change.after))
-    if before is None or after is None or not feature.is_ordered:
+def _direction(change: Change, feature: Feature) -> str:
+    """Whether the value rises or falls; "change" where it has no order, or is not known."""
+    values = (change.before, change.after)
+    if not feature.is_ordered or any(value is None or value != value for value in values):
         return "change"
+    before, after = map(float if feature.is_numeric else feature.values.index, values)
     return "rise" if after > before else "fall"
-
-
-def _place(value: Any, feature: Feature) -> float | None:
-    if feature.is_numeric:
-        return None if value is None or value != value else float(value)
-    return feature.values.index(value) if value in feature.values else None
 
 
 def _capital(sentence: str) -> str:

@@ -8,26 +8,28 @@ Templates are rendered in Jinja2's sandbox: whatever one says, it can only read 
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Environment, TemplateSyntaxError
 
 from holdfast.reporting.letters.languages import Language, language_of
+from holdfast.reporting.templates import environment
 from holdfast.utils.files import as_path
-from holdfast.utils.messages import did_you_mean
+from holdfast.utils.messages import did_you_mean, printable
 
 FOLDER = Path(__file__).parent / "templates"
 SHARED, WORDS = FOLDER / "shared", FOLDER / "words"
 SHIPPED = ("eu", "us")
 HEADER = "letter.toml"
 RESERVED = ("person", "reasons")  # what a file of fields has beside them
-Needed = Literal["always", "without reasons", "optional"]
+DATE, GOOD_UNTIL = "date", "good_until"
+NEEDED = ("always", "without reasons", "optional")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,23 @@ class Field:
     what: str  # it is for
     write: str  # an example
     rule: str = ""  # that names it
-    needed: Needed = "always"
+    needed: str = "always"  # one of NEEDED
+
+    def text(self, value: Any, template: str, language: Language, with_reasons: bool) -> str:
+        """What the letter has in its place; an error that says what to write where it is needed and missing."""
+        if isinstance(value, datetime.date):
+            return language.day(value)
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"field {self.name!r} is {value!r} ({type(value).__name__}); write text, or a date")
+        text = printable(value or "").replace("\t", " ").strip()
+        if text or self.needed == "optional" or (self.needed == "without reasons" and with_reasons):
+            return text
+        rule, state = f" ({self.rule})" if self.rule else "", "missing" if value is None else "empty"
+        instead = ", or give reasons=" if self.needed == "without reasons" else ""
+        raise ValueError(
+            f"the template {template!r} needs the field {self.name!r}, which is {state}: {self.what}{rule}. Write, for "
+            f"example, {self.name} = {self.write!r}{instead}"
+        )
 
 
 @dataclass(frozen=True)
@@ -64,15 +82,32 @@ class Template:
                 f"{', '.join(self.languages)}. A bank's own template may have more: docs/howto/letter.md"
             )
         if code not in self._read_languages:
-            shared, own = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
-            words = (_read(shared) if shared.is_file() else {}) | _read(own)
-            self._read_languages[code] = language_of(code, words, str(own))
+            shared, file = WORDS / f"{code}.toml", self.folder / f"{code}.toml"
+            words = (_read(shared) if shared.is_file() else {}) | _read(file)
+            self._read_languages[code] = language_of(code, words, str(file))
         return self._read_languages[code]
 
     @cached_property
     def _read_languages(self) -> dict[str, Language]:
         """Read once: a bank writes thousands of letters with one template."""
         return {}
+
+    def texts(self, given: Mapping[str, Any] | None, language: Language, with_reasons: bool) -> dict[str, str]:
+        """The text of every field; of one that may be left out and is, nothing. The date is today's where it is not
+        given."""
+        if not isinstance(given, Mapping | None):
+            needed = ", ".join(field.name for field in self.fields if field.needed == "always")
+            raise TypeError(f"fields is a {type(given).__name__}; give a dictionary: {needed}")
+        known = {field.name: field for field in self.fields}
+        _check_keys(given or {}, tuple(known), f"the fields of the template {self.name!r}")
+        found = dict(given or {})
+        if DATE in known and found.get(DATE) is None:
+            found[DATE] = datetime.date.today()
+        texts = {name: field.text(found.get(name), self.name, language, with_reasons) for name, field in known.items()}
+        date, until = found.get(DATE), found.get(GOOD_UNTIL)
+        if isinstance(date, datetime.date) and isinstance(until, datetime.date) and str(until)[:10] < str(date)[:10]:
+            raise ValueError(f"good_until is {until}, which is before the date of the letter, {date}; give a later day")
+        return texts
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """The text of letter.html or letter.txt."""
@@ -81,18 +116,12 @@ class Template:
         except ValueError:
             raise
         except Exception as error:  # whatever a template may do wrong
-            raise ValueError(f"{self.folder / name}: {_told(error)}") from error
+            line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
+            raise ValueError(f"{self.folder / name}: {line}{getattr(error, 'message', error)}") from error
 
     @cached_property
-    def _environment(self) -> ImmutableSandboxedEnvironment:
-        return ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader([self.folder, SHARED]),
-            autoescape=lambda name: name is None or name.endswith(".html"),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
+    def _environment(self) -> Environment:
+        return environment(self.folder, SHARED)
 
 
 def template_of(given: str | Path) -> Template:
@@ -105,37 +134,35 @@ def template_of(given: str | Path) -> Template:
             f"{given!s} is no template: there is no {folder / HEADER}; choose {' or '.join(SHIPPED)}, or name the "
             "folder of your own, with letter.toml and the words of a language: docs/howto/letter.md"
         )
-    about = _read(folder / HEADER)
-    unknown = [key for key in about if key not in ("fields", "page", "notes")]
-    if unknown:
-        raise ValueError(f"{folder / HEADER} has {unknown[0]!r}; it may have notes, page and fields")
-    fields = about.get("fields", {})
+    header = _read(folder / HEADER)
+    _check_keys(header, ("notes", "page", "fields"), str(folder / HEADER))
+    fields = header.get("fields", {})
     if not isinstance(fields, Mapping):
         raise ValueError(f"{folder / HEADER}: fields is {fields!r}; write one table for each, such as [fields.contact]")
-    return Template(
-        folder,
-        tuple(_field(str(name), own, folder / HEADER) for name, own in fields.items()),
-        str(about.get("page", "A4")),
-    )
+    known = tuple(_field(name, given, f"{folder / HEADER}: [fields.{name}]") for name, given in fields.items())
+    return Template(folder, known, str(header.get("page", "A4")))
 
 
-def _field(name: str, own: Any, path: Path) -> Field:
-    where = f"{path}: [fields.{name}]"
+def _field(name: str, given: Any, where: str) -> Field:
     if name in RESERVED:
         raise ValueError(f"{where}: this name means something else in a file of fields; choose another")
-    if not isinstance(own, Mapping) or not name.isidentifier():
+    if not isinstance(given, Mapping) or not name.isidentifier():
         raise ValueError(f"{where}: expected a name of letters and underscores, and a table with what and write")
-    known = ("what", "write", "rule", "needed")
-    unknown = [key for key in own if key not in known]
-    if unknown:
-        raise ValueError(f"{where} has {unknown[0]!r}{did_you_mean(unknown[0], known)}; it may have {', '.join(known)}")
-    missing = [key for key in ("what", "write") if not own.get(key)]
+    _check_keys(given, ("what", "write", "rule", "needed"), where)
+    missing = [key for key in ("what", "write") if not given.get(key)]
     if missing:
         raise ValueError(f"{where} does not say {missing[0]!r}; say what the field is for, and an example of it")
-    needed = own.get("needed", "always")
-    if needed not in get_args(Needed):
-        raise ValueError(f"{where}: needed is {needed!r}; choose one of {', '.join(map(repr, get_args(Needed)))}")
-    return Field(name, str(own["what"]), str(own["write"]), str(own.get("rule", "")), needed)
+    if given.get("needed", "always") not in NEEDED:
+        raise ValueError(f"{where}: needed is {given['needed']!r}; choose one of {', '.join(map(repr, NEEDED))}")
+    return Field(name, **{key: str(value) for key, value in given.items()})
+
+
+def _check_keys(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise ValueError(
+            f"{where}: unknown name {unknown[0]!r}{did_you_mean(unknown[0], known)}; there are {', '.join(known)}"
+        )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -143,8 +170,3 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:  # also of text that is not UTF-8
         raise ValueError(f"{path} is not valid TOML: {error}") from error
-
-
-def _told(error: Exception) -> str:
-    told = error.message if isinstance(error, TemplateError) and error.message else str(error)
-    return f"line {error.lineno}: {told}" if isinstance(error, TemplateSyntaxError) else told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,20 +38,16 @@ class CostGroup:
         )
 
 
-def cost_groups(advice: Advice) -> tuple[CostGroup, ...]:
+def cost_groups(advice: Advice) -> list[CostGroup]:
     """The plans in fifths by cost, cheapest first; in fewer parts where there are few plans, none without an audit."""
-    return tuple(_groups(advice))
-
-
-def _groups(advice: Advice) -> Iterator[CostGroup]:
     if advice.audit is None or not len(advice.given):
-        return
-    cost = _costs(advice)
-    parts = min(max(len(cost) // FEWEST, 1), GROUPS)
-    for rows in np.array_split(np.argsort(cost, kind="stable"), parts):
-        part, own = advice.audit.of_rows(torch.from_numpy(rows)), cost[rows]
-        low, high = part.interval()
-        yield CostGroup(len(rows), float(own.mean()), float(own.min()), float(own.max()), part.rate, low, high)
+        return []
+    groups, costs = [], _costs(advice)
+    for rows in np.array_split(np.argsort(costs, kind="stable"), min(max(len(costs) // FEWEST, 1), GROUPS)):
+        part, cost = advice.audit.of_rows(torch.from_numpy(rows)), costs[rows]
+        limits = (part.rate, *part.interval())
+        groups.append(CostGroup(len(rows), float(cost.mean()), float(cost.min()), float(cost.max()), *limits))
+    return groups
 
 
 def draw_advice(axes: Axes, advice: Advice) -> None:
@@ -84,7 +79,7 @@ def describe_advice(advice: Advice) -> str:
     return f"Plans by their cost, cheapest first. {'. '.join(map(str, groups))}."
 
 
-def _draw_groups(axes: Axes, groups: tuple[CostGroup, ...]) -> None:
+def _draw_groups(axes: Axes, groups: list[CostGroup]) -> None:
     cost, rate, low, high = (
         np.array([getattr(one, name) for one in groups]) for name in ("cost", "rate", "low", "high")
     )

@@ -2,13 +2,11 @@
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const PAGE = 50, PRINTED = 2000;
-  const STATUS = ["plan", "not-durable", "has-the-class", "nothing-found"];
-  const WORDS = ["has a plan", "not durable", "has the class already", "nothing found"];
-  const RULES = { never: "never changes", any: "may change", up: "may only rise", down: "may only fall" };
+  const STATUS = data.statuses.map((status) => status[0]), WORDS = data.statuses.map((status) => status[1]);
   const by = (id) => document.getElementById(id);
   const list = by("people"), count = by("count"), more = by("more"), search = by("search");
   const people = data.people.map(function (row, place) {
-    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], apart: row[6], why: row[7], wish: row[8] };
+    return { place, label: row[0], status: row[1], now: row[2], wanted: row[3], values: row[4], plans: row[5], notDurable: row[6], why: row[7], wish: row[8] };
   });
   let matching = people, shown = 0;
 
@@ -19,34 +17,31 @@
     made.append(...inside);
     return made;
   }
-  const percent = (share) => (100 * share).toFixed(1) + "\u00a0%";
   const number = (value) => String(+value.toPrecision(3));
   const name = (feature) => data.features[feature][0];
-  const now = (person, feature) => data.words[feature][person.values[feature]];
+  const now = (person, feature) => data.words[person.values[feature]];
   const cost = (person) => person.plans.length ? person.plans[0][0] : Infinity;
   const hold = (person) => person.plans.length && person.plans[0][1] !== null ? person.plans[0][1] : Infinity;
 
   function change(person, moved) {
     const [feature, then, follows] = moved;
-    return name(feature) + ": " + now(person, feature) + " → " + data.words[feature][then] + (follows ? " (follows)" : "");
+    return name(feature) + ": " + now(person, feature) + " → " + data.words[then] + (follows ? " (follows)" : "");
   }
   function sentence(person, plan) {
-    const told = plan[4].filter((moved) => !moved[2]);
-    return told.map((moved) => name(moved[0]) + " " + now(person, moved[0]) + " → " + data.words[moved[0]][moved[1]]).join(" and ");
+    const told = plan[3].filter((moved) => !moved[2]);
+    return told.map((moved) => name(moved[0]) + " " + now(person, moved[0]) + " → " + data.words[moved[1]]).join(" and ");
   }
   function held(plan) {
-    if (plan[1] === null) return "The deployed model accepts it. Whether a retrained model does is not known.";
-    const fewer = data.hold !== null && plan[1] < data.hold * data.members - 1e-9;
-    return "Still accepted by " + plan[1] + " of " + data.members + " retrained models" + (fewer ? ", which is fewer than was asked of the models that chose it" : "") +
-      "; at least " + percent(plan[2]) + " of such models accept it, at 95\u00a0% confidence.";
+    const fewer = plan[1] !== null && data.hold !== null && plan[1] < data.hold * data.members - 1e-9;
+    return data.words[plan[2]] + (fewer ? " That is a smaller share than was asked of the models that chose it." : "");
   }
-  function planBox(person, plan, place, apart) {
-    const box = make("div", { class: apart ? "plan-box apart" : "plan-box" });
-    const title = apart ? "Not durable" : person.plans.length > 1 ? "Plan " + (place + 1) : "Plan";
+  function planBox(person, plan, place, notDurable) {
+    const box = make("div", { class: notDurable ? "plan-box not-durable" : "plan-box" });
+    const title = notDurable ? "Not durable" : person.plans.length > 1 ? "Plan " + (place + 1) : "Plan";
     box.append(make("h3", {}, title, make("span", {}, "cost " + number(plan[0]))));
-    if (plan[4].length > 1) box.append(make("p", { class: "soft" }, "All of these together:"));
-    box.append(make("ul", {}, ...plan[4].map(function (moved) {
-      const part = plan[4].length > 1 && moved[3] !== null ? [" ", make("span", { class: "soft part" }, "(cost " + number(moved[3]) + ")")] : [];
+    if (plan[3].length > 1) box.append(make("p", { class: "soft" }, "All of these together:"));
+    box.append(make("ul", {}, ...plan[3].map(function (moved) {
+      const part = plan[3].length > 1 && moved[3] !== null ? [" ", make("span", { class: "soft part" }, "(cost " + number(moved[3]) + ")")] : [];
       return make("li", {}, change(person, moved), ...part);
     })));
     if (plan[1] !== null) {
@@ -58,42 +53,42 @@
     return box;
   }
   function valueTable(person) {
-    const plans = person.plans.length ? person.plans : person.apart;
+    const plans = person.plans.length ? person.plans : person.notDurable;
     const title = (place) => person.plans.length ? "plan " + (place + 1) : "not durable";
     const head = make("tr", {}, ...["feature", "now", ...plans.map((_, place) => title(place)), "plans"].map((word) => make("th", { scope: "col" }, word)));
     const rows = data.features.map(function ([called, rule], feature) {
       const cells = plans.map(function (plan) {
-        const moved = plan[4].find((one) => one[0] === feature);
-        return moved ? make("td", { class: "moved" }, data.words[feature][moved[1]]) : make("td", {}, "=");
+        const moved = plan[3].find((one) => one[0] === feature);
+        return moved ? make("td", { class: "moved" }, data.words[moved[1]]) : make("td", {}, "=");
       });
-      return make("tr", {}, make("th", { scope: "row" }, called), make("td", {}, now(person, feature)), ...cells, make("td", { class: "soft" }, RULES[rule]));
+      return make("tr", {}, make("th", { scope: "row" }, called), make("td", {}, now(person, feature)), ...cells, make("td", { class: "soft" }, rule));
     });
     const table = make("table", {}, make("caption", { class: "unseen" }, "All values of " + person.label), make("thead", {}, head), make("tbody", {}, ...rows));
     return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All values of " + person.label }, table);
   }
   function note() {
-    const asked = data.kinds.length ? " The retrained models had no say in choosing the plans; they are of kind " + data.kinds.map((kind) => "“" + kind + "”").join(" and ") +
-      ", and of other ways to retrain nothing is known. What they say is a measurement, not a promise." : "";
+    const asked = data.kinds.length ? " The audit models had no say in choosing the plans; they are of kind " + data.kinds.map((kind) => "“" + kind + "”").join(" and ") +
+      ". Other kinds of retraining were not tested. What they say is a measurement, not a promise." : "";
     return "A plan is good while everything that it does not name stays the same. No end date is known: ask again when the model, the data or the rules change." + asked;
   }
   function kept(person) {
-    const told = data.features.map(([called, rule], feature) => rule === "never" ? called + " (" + now(person, feature) + ")" : null).filter(Boolean);
+    const told = data.features.map(([called, rule], feature) => rule === "never changes" ? called + " (" + now(person, feature) + ")" : null).filter(Boolean);
     return told.length ? "No plan was allowed to change: " + told.join(", ") + "." : "Every feature was allowed to change.";
   }
   function body(person) {
     const inside = make("div", { class: "body" });
-    const has = data.classes[person.now], wants = data.classes[person.wanted];
+    const has = data.words[person.now], wants = data.words[person.wanted];
     const already = STATUS[person.status] === "has-the-class";
-    inside.append(make("p", {}, already ? "The deployed model says “" + has + "” already." : "Now refused: the deployed model says “" + has + "”; wanted is “" + wants + "”."));
+    inside.append(make("p", {}, already ? "The deployed model says “" + has + "” already." : "Refused: the deployed model says “" + has + "”; wanted is “" + wants + "”."));
     if (person.plans.length) inside.append(make("div", { class: "plans" }, ...person.plans.map((plan, place) => planBox(person, plan, place, false))));
     if (person.plans.length) inside.append(make("p", { class: "soft" }, note()));
-    if (person.why >= 0 && !already) inside.append(make("p", {}, make("strong", {}, "No plan: "), data.reasons[person.why] + "."));
-    if (person.apart.length) {
-      inside.append(make("p", {}, "The best that was found. It does not hold as was asked, and is no advice to give:"));
-      inside.append(make("div", { class: "plans" }, ...person.apart.map((plan, place) => planBox(person, plan, place, true))));
+    if (person.why >= 0 && !already) inside.append(make("p", {}, make("strong", {}, "No plan: "), data.words[person.why] + "."));
+    if (person.notDurable.length) {
+      inside.append(make("p", {}, "The best that was found. It does not hold as was asked. Do not pass this on to the applicant."));
+      inside.append(make("div", { class: "plans" }, ...person.notDurable.map((plan, place) => planBox(person, plan, place, true))));
     }
     if (!already) inside.append(make("p", {}, kept(person)));
-    if (!already && person.wish >= 0) inside.append(make("p", {}, "Limits for this person: " + data.wishes[person.wish] + "."));
+    if (!already && person.wish >= 0) inside.append(make("p", {}, "Limits for this person: " + data.words[person.wish] + "."));
     const all = make("details", {}, make("summary", {}, "All values"));
     all.addEventListener("toggle", function () { if (all.open && all.children.length === 1) all.append(valueTable(person)); });
     inside.append(all);
@@ -101,7 +96,7 @@
   }
   function summaryLine(person) {
     const best = person.plans[0];
-    const first = best ? sentence(person, best) : STATUS[person.status] === "nothing-found" ? data.reasons[person.why] : "";
+    const first = best ? sentence(person, best) : STATUS[person.status] === "nothing-found" ? data.words[person.why] : "";
     const figure = best ? "cost " + number(best[0]) + (best[1] === null ? "" : " · " + best[1] + " of " + data.members + " accept") : "";
     return make("summary", {}, make("span", { class: "label" }, person.label), make("span", { class: "badge " + STATUS[person.status] }, WORDS[person.status]),
       make("span", { class: "first" }, first), make("span", { class: "figure" }, figure));
@@ -119,9 +114,9 @@
 
   function text(person) {
     if (person.text === undefined) {
-      const told = [...person.plans, ...person.apart].flatMap((plan) => plan[4].map((moved) => change(person, moved)));
+      const told = [...person.plans, ...person.notDurable].flatMap((plan) => plan[3].map((moved) => change(person, moved)));
       const own = person.values.map((_, feature) => now(person, feature));
-      person.text = [person.label, WORDS[person.status], ...told, ...own, person.why < 0 ? "" : data.reasons[person.why]].join("\n").toLowerCase();
+      person.text = [person.label, WORDS[person.status], ...told, ...own, person.why < 0 ? "" : data.words[person.why]].join("\n").toLowerCase();
     }
     return person.text;
   }
@@ -139,7 +134,7 @@
     // Whoever types a label wants that person, whatever is filtered.
     matching = exact.length ? exact : people.filter((person) =>
       (wanted === "all" || (wanted === "refused" ? STATUS[person.status] !== "has-the-class" : STATUS[person.status] === wanted)) &&
-      groups.every((one) => data.groups[one.dataset.group].member[person.place] === Number(one.value)) &&
+      groups.every((one) => data.groups[one.dataset.group][person.place] === Number(one.value)) &&
       (words === "" || text(person).includes(words)));
     matching = [...matching].sort(ORDERS[by("sort").value]);  // stable: people who are even keep the order of the table
     shown = 0;
