@@ -17,9 +17,10 @@ from typing import Any
 
 from _side_by_side import check_device, parser_of, show
 
-from holdfast import SNS, Confidence, Method, audit
+from holdfast import SNS, Confidence, audit
 from holdfast.datasets import card
 from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import Then
 from holdfast.studies.paper import PAPER, RADII, pgd, released_pgd, released_sns, sns
 from holdfast.studies.study import Study

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from _side_by_side import flags, resident, show, timed
 
-from holdfast import Network, Retraining
-from holdfast.families.perceptron import Perceptron, layers
+from holdfast import Retraining
+from holdfast.families.perceptron import Network, Perceptron, layers
 from holdfast.theory.certificates import Relative, certified_radius
 from holdfast.theory.influence import Ball, Data, Gaussian, Line, influence
 from holdfast.theory.lipschitz import lipschitz_bound, lipschitz_bound_on_segment, sampled_lipschitz

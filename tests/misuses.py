@@ -24,6 +24,14 @@ import pandas as pd
 import torch
 
 import holdfast as hf
+from holdfast.auditing.comparison import Comparison
+from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
+from holdfast.auditing.sequential import Sequential, audit_until
+from holdfast.external.tables import from_paired, from_tables
+from holdfast.models.merged import merged
+from holdfast.search.holding import Holding
+from holdfast.search.plans import Plans
+from holdfast.tabular.space import Group
 
 Call = Callable[[], Any]
 Values = tuple[Any, ...]
@@ -483,7 +491,7 @@ def _changes() -> Iterator[Misuse]:
     yield from calls(
         "leave_one_out",
         {
-            "more rows than there are": (lambda: hf.leave_one_out(10, 9), ValueError, "rows of 9"),
+            "more rows than there are": (lambda: hf.changes.leave_one_out(10, 9), ValueError, "rows of 9"),
         },
     )
     yield from calls(
@@ -681,12 +689,12 @@ def _families() -> Iterator[Misuse]:
         yield Misuse("Family", f"chosen {places!r}", lambda p=places: made().family.chosen(p), TypeError, "chosen")
     odd = (3, None, "ab", ((0,),), ((0, 1),), ((0,), (0, 1)), ((0,), (2,)), ((0, 1), ()), (0, 1), ((0.5,), (1,)))
     yield from each("Family", "merged", lambda groups: made().family.merged(groups), {"groups": odd})
-    yield from each("merged", "merged", lambda groups: hf.merged(made().model, groups), {"groups": odd})
+    yield from each("merged", "merged", lambda groups: merged(made().model, groups), {"groups": odd})
     yield from calls(
         "merged",
         {
-            "three classes": (lambda: hf.merged(made().model, ((0,), (1, 2)))(made().x), ValueError, "3 classes"),
-            "no model": (lambda: hf.merged(None, ((0,), (1,))), TypeError, "cannot be called"),
+            "three classes": (lambda: merged(made().model, ((0,), (1, 2)))(made().x), ValueError, "3 classes"),
+            "no model": (lambda: merged(None, ((0,), (1,))), TypeError, "cannot be called"),
         },
     )
     shares = lambda table: [0.5] * len(table)  # noqa: E731
@@ -806,9 +814,9 @@ def _answers() -> Iterator[Misuse]:
     yield from every("plans", "a space", SPACES, lambda s: several(space=s), "space")
     yield from each("plans", "plans", several, {"count": NO_COUNT})
     yield from each("plans", "plans", several, {"method": (None, "pgd", 3)}, says="expected a method")
-    yield Misuse("Plans", "no answers", lambda: hf.Plans((), torch.zeros(24, 1)), ValueError, "answers")
-    yield Misuse("Plans", "a list", lambda: hf.Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
-    short = lambda: hf.Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
+    yield Misuse("Plans", "no answers", lambda: Plans((), torch.zeros(24, 1)), ValueError, "answers")
+    yield Misuse("Plans", "a list", lambda: Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
+    short = lambda: Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Plans", "of other people", short, ValueError, "the same people")
     yield from _rehearsed()
     for of in ("neighbour_distance", "outlier_factor"):
@@ -850,7 +858,7 @@ def _rehearsed() -> Iterator[Misuse]:
         "price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,), ("a",))}, says="share"
     )
     yield from each("price_of_holding", "price", price, {"method": (None, "pgd", 3)}, says="expected a Rehearsed")
-    of = lambda answers: lambda: hf.Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
+    of = lambda answers: lambda: Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Holding", "no answers", of(()), ValueError, "belong together")
     yield Misuse("Holding", "a list", of(([1],)), TypeError, "Counterfactuals")
     yield Misuse("Holding", "of other people", of((made().found[:3],)), ValueError, "belong together")
@@ -988,13 +996,13 @@ def _audits() -> Iterator[Misuse]:
     }
     for what, (audits, error, says) in compared.items():
         yield Misuse("compare", what, lambda audits=audits: hf.compare(audits()), error, says)
-        yield Misuse("Comparison", what, lambda audits=audits: hf.Comparison(audits()), error, says)
+        yield Misuse("Comparison", what, lambda audits=audits: Comparison(audits()), error, says)
 
     def compare(**other: Any) -> Any:
         return hf.compare({"a": m().audit, "b": m().audit}, **other)
 
     def until(**other: Any) -> Any:
-        return hf.audit_until(**{"counterfactuals": m().found, "families": [m().family], **other})
+        return audit_until(**{"counterfactuals": m().found, "families": [m().family], **other})
 
     yield from each("compare", "compare", compare, {"norm": ("2", None, -1, math.nan)})
     yield from each(
@@ -1018,11 +1026,11 @@ def _audits() -> Iterator[Misuse]:
         "Sequential",
         {
             "other limits": (
-                lambda: hf.Sequential(m().audit, np.zeros(2), np.ones(3), 0.1, 0.95),
+                lambda: Sequential(m().audit, np.zeros(2), np.ones(3), 0.1, 0.95),
                 ValueError,
                 "low and high",
             ),
-            "no audit": (lambda: hf.Sequential(None, np.zeros(1), np.ones(1), 0.1, 0.95), TypeError, "Audit"),
+            "no audit": (lambda: Sequential(None, np.zeros(1), np.ones(1), 0.1, 0.95), TypeError, "Audit"),
         },
     )
     needed: dict[str, Values] = {
@@ -1270,14 +1278,14 @@ def _predictors() -> Iterator[Misuse]:
     m = made
 
     def known(**other: Any) -> Any:
-        return hf.predictors(**{"model": m().model, "answer": m().found, "x": m().x, "y": m().y, **other})
+        return predictors(**{"model": m().model, "answer": m().found, "x": m().x, "y": m().y, **other})
 
     def diagnosed(**other: Any) -> Any:
-        return hf.diagnostics(**{"network": m().model, "answer": m().found, **other})
+        return diagnostics(**{"network": m().model, "answer": m().found, **other})
 
     def told(**other: Any) -> Any:
         table = pd.DataFrame({"cost": np.arange(24.0)})
-        return hf.what_predicts(**{"audits": {"a": m().audit}, "known": {"a": table}, **other})
+        return what_predicts(**{"audits": {"a": m().audit}, "known": {"a": table}, **other})
 
     yield from every("predictors", "a model", MODELS, lambda f: known(model=f), "model")
     yield from every("predictors", "rows", ROWS | NOT_FINITE, lambda x: known(x=x), "x")
@@ -1659,7 +1667,7 @@ def _tables() -> Iterator[Misuse]:
             "other people": (lambda: m().encoding.space_for([None], rows=2), ValueError, "1 wishes for 2 rows"),
         },
     )
-    off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(hf.Group((0, 1)),))  # noqa: E731
+    off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(Group((0, 1)),))  # noqa: E731
     yield Misuse("Group", "columns that are always off", off, ValueError, "group")
     missing = lambda: hf.read_table(m().folder / "none.csv")  # noqa: E731
     yield Misuse("read_table", "no such file", missing, FileNotFoundError, "none.csv")
@@ -1674,10 +1682,10 @@ def _tables() -> Iterator[Misuse]:
 
     def tables(**other: Any) -> Any:
         right = {"data": m().table, "points": m().table, "encoding": m().encoding, "model": m().model}
-        return hf.from_tables(**{**right, **other})
+        return from_tables(**{**right, **other})
 
     def paired(**other: Any) -> Any:
-        return hf.from_paired(**{"table": m().table, "encoding": m().encoding, "model": m().model, **other})
+        return from_paired(**{"table": m().table, "encoding": m().encoding, "model": m().model, **other})
 
     yield from calls(
         "from_tables",
@@ -1849,7 +1857,7 @@ def _reports() -> Iterator[Misuse]:
 
 
 def _plots() -> Iterator[Misuse]:
-    holding = lambda: hf.Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
+    holding = lambda: Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
     yield from calls(
         "plot",
         {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import DATASETS as ALL
 from holdfast import PGD, SNS, Latent, Recipe
+from holdfast.datasets import DATASETS as ALL
 from holdfast.search.methods.reference.art import ElasticNetART
 from holdfast.studies.paper import PAPER, QUICK
 from holdfast.studies.release import ReleasedLatent, ReleasedPGD, ReleasedSNS

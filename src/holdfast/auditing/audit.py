@@ -316,7 +316,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
         >>> x, y = encoding.encode(table), encoding.labels(table)
         >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
         >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
-        >>> changes = hf.seeds(5) + hf.leave_one_out(5, rows=len(x))
+        >>> changes = hf.seeds(5) + hf.changes.leave_one_out(5, rows=len(x))
         >>> family = hf.train(x, y, recipe, changes)  # ten retrained models
         >>> target = hf.other_class(deployed, x[:10])
         >>> found = hf.PGD()(deployed, x[:10], target, hf.Space.free(x))

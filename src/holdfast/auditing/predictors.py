@@ -54,13 +54,14 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import predictors
         >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
         >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
         >>> known = torch.tensor([[0.0, 0.0], [2.0, 2.0]])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> found = hf.assess(model, x, torch.tensor([[3.0, 1.0]]), target, space)
-        >>> table = hf.predictors(model, found, known, hf.predict(model, known))
+        >>> table = predictors(model, found, known, hf.predict(model, known))
         >>> table[["confidence", "gradient_norm", "margin_distance"]].round(2)
            confidence  gradient_norm  margin_distance
         0         8.0            5.0              1.6
@@ -112,12 +113,13 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import diagnostics
         >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
         >>> y, recipe = (x.sum(1) > 1).long(), hf.Recipe(hidden=(8,), epochs=5)
         >>> network = hf.train(x, y, recipe, [hf.Retraining()])[0]
         >>> target = hf.other_class(network, x[:5])
         >>> found = hf.PGD()(network, x[:5], target, hf.Space.free(x))
-        >>> table = hf.diagnostics(network, found)
+        >>> table = diagnostics(network, found)
         >>> len(table), bool((table["certified_absolute"].dropna() > 0).all())
         (5, True)
 
@@ -178,13 +180,14 @@ def what_predicts(
         >>> import pandas as pd
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import what_predicts
         >>> x, wanted = torch.zeros(4, 1), torch.ones(4, dtype=torch.int64)
         >>> answer = hf.Counterfactuals(x, x + 1, wanted, wanted.bool())
         >>> # Three models; they invalidate the four rows 3, 2, 1 and 0 times.
         >>> said = torch.tensor([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]])
         >>> audits = {"pgd": hf.Audit(said, answer, kinds=("seeds",) * 3)}
         >>> known = {"pgd": pd.DataFrame({"confidence": [0.5, 1.0, 2.0, 4.0]})}
-        >>> hf.what_predicts(audits, known)[["predictor", "rows", "spearman"]].round(2)
+        >>> what_predicts(audits, known)[["predictor", "rows", "spearman"]].round(2)
             predictor  rows  spearman
         0  confidence     4      -1.0
 

@@ -54,12 +54,13 @@ def from_alibi(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.alibi import from_alibi
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> text = '{"data": {"cf": {"X": [[0.75]]}}}'  # as alibi's to_json() writes it
-        >>> hf.from_alibi(table[:2], [text, None], encoding, model, target="yes")
+        >>> from_alibi(table[:2], [text, None], encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; no counterfactual: 1)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Looveren et al.) and Appendix B.3, where

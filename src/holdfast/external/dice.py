@@ -44,6 +44,7 @@ def from_dice(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.dice import from_dice
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
@@ -56,7 +57,7 @@ def from_dice(
         ...         "data_interface": {"outcome_name": "approved"},
         ...     }
         ... )
-        >>> hf.from_dice(table[:2], text, encoding, model, target="yes")
+        >>> from_dice(table[:2], text, encoding, model, target="yes")
         ImportedCounterfactuals(2 of 3 rows found; no counterfactual: 1)
 
     Paper: named in [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, and not compared there; DiCE is

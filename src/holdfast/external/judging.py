@@ -52,12 +52,13 @@ class ImportedCounterfactuals:
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_tables
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> points = pd.DataFrame({"income": [70, 80, 40]}, index=[0, 0, 1])
-        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported = from_tables(table[:2], points, encoding, model, target="yes")
         >>> imported
         ImportedCounterfactuals(2 of 3 rows found; not valid for the model: 1)
         >>> imported.labels.tolist(), imported.counterfactuals.found.tolist()

@@ -62,12 +62,13 @@ def from_tables(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_tables
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> points = pd.DataFrame({"income": [70, 40]})  # answers for rows 0 and 1
-        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported = from_tables(table[:2], points, encoding, model, target="yes")
         >>> imported
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
         >>> imported.problems["detail"].tolist()
@@ -139,12 +140,13 @@ def from_paired(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_paired
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> pairs = pd.DataFrame({"income_before": [20, 30], "income_after": [70, 40]})
-        >>> hf.from_paired(pairs, encoding, model, target="yes")
+        >>> from_paired(pairs, encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
 
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as

@@ -57,7 +57,7 @@ def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> 
 
     Examples:
         >>> import holdfast as hf
-        >>> changes = hf.leave_one_out(100, rows=700)
+        >>> changes = hf.changes.leave_one_out(100, rows=700)
         >>> len({change.left_out for change in changes})  # a different row each
         100
 

@@ -53,7 +53,8 @@ class Group:
         >>> from dataclasses import replace
         >>> import holdfast as hf
         >>> import torch
-        >>> group = hf.Group(columns=(0, 1, 2), avoid=(2,))
+        >>> from holdfast.tabular.space import Group
+        >>> group = Group(columns=(0, 1, 2), avoid=(2,))
         >>> space = replace(hf.Space.box(torch.zeros(3), torch.ones(3)), groups=(group,))
         >>> origin = torch.tensor([[1.0, 0.0, 0.0]])
         >>> space.snap(torch.tensor([[0.2, 0.7, 0.9]]), origin)

@@ -56,8 +56,9 @@ class Absolute:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import Absolute, certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> top = certified_radius(network, rows, target, Absolute(scales=(0.0, 1.0)))  # only the last layer changes
         >>> bool((top > certified_radius(network, rows, target, Absolute())).all())
@@ -85,8 +86,9 @@ class Relative:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import Relative, certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> [round(radius, 2) for radius in certified_radius(network, rows, target, Relative()).tolist()]
         [0.22, 0.22]
@@ -118,8 +120,9 @@ def margin_bound(
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import margin_bound
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> bound = margin_bound(network, rows, target, delta=0.1)
         >>> [round(margin, 2) for margin in bound.tolist()]  # only the second row is proved
@@ -153,8 +156,9 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> [round(radius, 3) for radius in certified_radius(network, rows, target).tolist()]
         [0.092, 0.11]

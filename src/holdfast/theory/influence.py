@@ -44,8 +44,9 @@ class Line:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Line, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> own = influence(network, rows, target, Line(torch.zeros(2), count=4))
         >>> change = network(rows)[:, 1] - network(torch.zeros(1, 2))[:, 1]
@@ -82,8 +83,9 @@ class Ball:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Ball, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Ball(0.5, count=8)).tolist()  # no unit switches in these balls
         [[1.0, 1.0], [1.0, 0.0]]
@@ -112,8 +114,9 @@ class Gaussian:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Gaussian, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Gaussian(0.01, count=8)).shape
         torch.Size([2, 2])
@@ -142,8 +145,9 @@ class Data:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Data, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Data(rows)).tolist()  # the mean of the gradients at both rows, for each
         [[1.0, 0.5], [1.0, 0.5]]
@@ -190,8 +194,9 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Line, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Line(torch.zeros(2), count=4)).tolist()
         [[1.0, 1.0], [1.0, 0.0]]

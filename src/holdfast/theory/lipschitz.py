@@ -52,8 +52,9 @@ def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.lipschitz import sampled_lipschitz
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
         >>> [round(slope, 3) for slope in sampled_lipschitz(network, rows, radius=0.5, count=8).tolist()]
         [1.414, 1.0]
@@ -107,8 +108,9 @@ def lipschitz_bound(
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.lipschitz import lipschitz_bound
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
         >>> [round(bound, 3) for bound in lipschitz_bound(network, rows, radius=0.5).tolist()]
         [1.414, 1.0]
@@ -154,8 +156,9 @@ def lipschitz_bound_on_segment(
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.lipschitz import lipschitz_bound_on_segment
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
         >>> bound = lipschitz_bound_on_segment(network, torch.tensor([2.0, 2.0]), rows[:1])
         >>> [round(slope, 3) for slope in bound.tolist()]

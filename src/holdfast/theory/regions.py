@@ -41,8 +41,9 @@ def pattern(network: Layers, x: Tensor) -> Tensor:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import pattern
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> pattern(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]])).tolist()
         [[True, True], [True, False]]
 
@@ -63,8 +64,9 @@ def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import linear_map
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> slope, shift = linear_map(network, torch.tensor([[2.0, -1.0]]))
         >>> slope.tolist(), shift.tolist()  # with x₂ off, the logits are 1 and x₁
         ([[[0.0, 0.0], [1.0, 0.0]]], [[1.0, 0.0]])
@@ -85,8 +87,9 @@ def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import polytope
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> sides, limits = polytope(network, torch.tensor([[2.0, -1.0]]))
         >>> inside = torch.tensor([5.0, -0.5], dtype=torch.float64)  # x₁ on, x₂ off: the same region
         >>> bool((sides[0] @ inside <= limits[0]).all())
@@ -110,8 +113,9 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import facet_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> facet_distance(network, torch.tensor([[2.0, -1.0]])).tolist()  # x₁ = 0 is 2 away, and x₂ = 0 is 1 away
         [[2.0, 1.0]]
 
@@ -135,8 +139,9 @@ def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import nearest_facet
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> distance, unit = nearest_facet(network, torch.tensor([[2.0, -1.0]]))
         >>> distance.tolist(), unit.tolist()
         ([1.0], [1])
@@ -166,8 +171,9 @@ class RegionBoundary:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> boundary = boundary_distance_inside(network, torch.tensor([[2.0, -1.0]]))
         >>> boundary.foot.tolist(), boundary.inside.tolist(), boundary.exact.tolist()
         ([[1.0, -1.0]], [True], [True])
@@ -206,8 +212,9 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> boundary = boundary_distance_inside(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]]))
         >>> [round(distance, 3) for distance in boundary.distance.tolist()]
         [0.707, 1.0]
@@ -273,8 +280,9 @@ class Piece:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))
         >>> piece.normal.tolist(), piece.offset  # x₁ = 1
         ([1.0, 0.0], 1.0)
@@ -296,8 +304,9 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([1.0, 1.0]))
         >>> piece.normal.tolist(), piece.offset  # x₁ + x₂ = 1, in the region where both units are on
         ([1.0, 1.0], 1.0)
@@ -323,8 +332,9 @@ def piece_distance(piece: Piece, x: Tensor) -> tuple[float, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece, piece_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))  # x₁ = 1 where x₂ ≤ 0
         >>> distance, nearest = piece_distance(piece, torch.tensor([1.0, 3.0]))
         >>> round(distance, 6), [round(value, 6) for value in nearest.tolist()]
@@ -370,8 +380,9 @@ class NearestBoundary:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import exact_boundary_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0]]))
         >>> [round(value, 6) for value in nearest.point[0].tolist()], nearest.other.tolist()
         ([0.5, 0.5], [0])
@@ -404,8 +415,9 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import exact_boundary_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0], [0.5, -3.0]]))
         >>> [round(distance, 3) for distance in nearest.distance.tolist()]
         [0.707, 0.5]
