@@ -49,8 +49,7 @@ class Comparison:
           method other  difference  significant
         0   near   far         1.0         True
 
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R²; the
-    differences with limits are not in it.
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R².
     """
 
     audits: Mapping[str, Audit]

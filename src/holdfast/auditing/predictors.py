@@ -124,7 +124,7 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
         (5, True)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1 (regions, Definition 4), Section 4.2
-    (Lipschitz constants) and Section 4.3 (Eq. 1); certificates are not in it, see [Zhang et al.
+    (Lipschitz constants) and Section 4.3 (Eq. 1); certificates as in [Zhang et al.
     2018](https://arxiv.org/abs/1811.00866).
     """
     check_answer(answer)

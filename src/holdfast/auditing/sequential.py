@@ -46,8 +46,7 @@ class Sequential:
         >>> result.reached, result.members
         (True, 20)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
-    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: the limits are those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
 
     audit: Audit
@@ -115,8 +114,7 @@ def audit_until(
         >>> result.reached, result.members % 20
         (True, 0)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
-    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: the limits are those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     check_answer(counterfactuals)
     check_number("width", width)

@@ -63,9 +63,6 @@ class ImportedCounterfactuals:
         ImportedCounterfactuals(2 of 3 rows found; not valid for the model: 1)
         >>> imported.labels.tolist(), imported.counterfactuals.found.tolist()
         ([0, 0, 1], [True, True, False])
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
 
     counterfactuals: Counterfactuals

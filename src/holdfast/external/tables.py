@@ -73,9 +73,6 @@ def from_tables(
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
         >>> imported.problems["detail"].tolist()
         ["the model gives it class 'no', not 'yes'"]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
     check_inputs(encoding, model, data, points)
     question = question_of(data, encoding, model, target, space)
@@ -148,9 +145,6 @@ def from_paired(
         >>> pairs = pd.DataFrame({"income_before": [20, 30], "income_after": [70, 40]})
         >>> from_paired(pairs, encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
     check_inputs(encoding, model, table)
     for name, pattern in {"before": before, "after": after}.items():

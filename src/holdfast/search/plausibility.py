@@ -86,8 +86,7 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
         >>> outlier_factor(found, known, hf.predict(model, known), k=5) > 1.5
         tensor([False,  True])
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the factor is that of [Breunig et al.
-    2000](https://doi.org/10.1145/342009.335388).
+    Paper: the factor is that of [Breunig et al. 2000](https://doi.org/10.1145/342009.335388).
     """
 
     def measure(known: Array, asked: Array) -> Array:

@@ -140,7 +140,7 @@ class Space:
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, searches all of R^d; the released code
     ([zifanw/consistency](https://github.com/zifanw/consistency)) clips to the smallest and largest value of the
-    training rows. That is `Space.free`. Constraints are not in the paper.
+    training rows. That is `Space.free`.
     """
 
     lower: Tensor

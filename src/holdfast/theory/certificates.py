@@ -64,8 +64,7 @@ class Absolute:
         >>> bool((top > certified_radius(network, rows, target, Absolute())).all())
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
 
@@ -93,8 +92,7 @@ class Relative:
         >>> [round(radius, 2) for radius in certified_radius(network, rows, target, Relative()).tolist()]
         [0.22, 0.22]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
 
@@ -128,8 +126,7 @@ def margin_bound(
         >>> [round(margin, 2) for margin in bound.tolist()]  # only the second row is proved
         [-0.08, 0.08]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
     boxes, delta = _checked(network, x, target, delta, change)
@@ -163,8 +160,7 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
         >>> [round(radius, 3) for radius in certified_radius(network, rows, target).tolist()]
         [0.092, 0.11]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
     _checked(network, x, target, 0.0, change)

@@ -387,8 +387,7 @@ class NearestBoundary:
         >>> [round(value, 6) for value in nearest.point[0].tolist()], nearest.other.tolist()
         ([0.5, 0.5], [0])
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
-    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
+    Paper: the search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
     """
 
     distance: Tensor
@@ -422,8 +421,7 @@ def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> N
         >>> [round(distance, 3) for distance in nearest.distance.tolist()]
         [0.707, 0.5]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
-    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
+    Paper: the search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
     """
     check_whole("limit", limit, least=1)
     _check_classes(network)
