@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import Audit
-from holdfast.auditing.correlation import correlation, r_squared, ranks, varies
+from holdfast.auditing.correlation import r_squared, spearman, varies
 from holdfast.families.perceptron import Network
 from holdfast.models.asked import asked
 from holdfast.models.model import Model, differentiable_logits
@@ -234,7 +234,7 @@ def _line(
     return {
         "predictor": name,
         "rows": len(rate),
-        "spearman": correlation(ranks(values), ranks(rate)),
+        "spearman": spearman(values, rate),
         "low": low,
         "high": high,
         "r2": r_squared(values, rate),
@@ -252,7 +252,7 @@ def _limits(
     drawn = []
     for _ in range(DRAWS):
         times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
-        drawn.append(correlation(ranks(np.repeat(values, times)), ranks(np.repeat(rate, times))))
+        drawn.append(spearman(np.repeat(values, times), np.repeat(rate, times)))
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
