@@ -16,8 +16,8 @@ from _side_by_side import flags, resident, show, timed
 from holdfast import Retraining
 from holdfast.families.perceptron import Network, Perceptron, layers
 from holdfast.theory.certificates import Relative, certified_radius
-from holdfast.theory.influence import Ball, Data, Gaussian, Line, influence
-from holdfast.theory.lipschitz import lipschitz_bound, lipschitz_bound_on_segment, sampled_lipschitz
+from holdfast.theory.influence import Ball, Line, influence
+from holdfast.theory.lipschitz import lipschitz_bound, sampled_lipschitz
 from holdfast.theory.paths import line
 from holdfast.theory.regions import (
     boundary_distance_inside,
@@ -53,11 +53,8 @@ def works(rows: int, few: int) -> dict[str, tuple[int, Callable[[], Any]]]:
         "line, 50 points": (rows, lambda: line(zero, x, 50, "trapezoid")),
         "influence, line of 50": (rows, lambda: influence(network, x, target, Line(zero))),
         "influence, ball of 256": (rows, lambda: influence(network, x, target, Ball(0.5))),
-        "influence, Gaussian of 256": (rows, lambda: influence(network, x, target, Gaussian(0.5))),
-        "influence, 20 nearest rows": (rows, lambda: influence(network, x, target, Data(x, nearest=20))),
         "sampled_lipschitz, 100 points": (rows, lambda: sampled_lipschitz(network, x, 0.1)),
-        "lipschitz_bound, ball": (rows, lambda: lipschitz_bound(network, x, 0.1)),
-        "lipschitz_bound_on_segment": (rows, lambda: lipschitz_bound_on_segment(network, zero, x)),
+        "lipschitz_bound": (rows, lambda: lipschitz_bound(network, x, 0.1)),
         "pattern": (rows, lambda: pattern(network, x)),
         "linear_map": (rows, lambda: linear_map(network, x)),
         "polytope": (rows, lambda: polytope(network, x)),

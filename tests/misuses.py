@@ -1321,13 +1321,11 @@ def _predictors() -> Iterator[Misuse]:
 OF_NETWORKS: dict[str, tuple[str, Callable[..., Any], bool]] = {
     "margin_bound": ("certificates", lambda f, n, x, t: f(n, x, t, 0.01), True),
     "certified_radius": ("certificates", lambda f, n, x, t: f(n, x, t), True),
-    "lipschitz_bound": ("lipschitz", lambda f, n, x, t: f(n, x, 0.1, output="margin", target=t), True),
-    "lipschitz_bound_on_segment": ("lipschitz", lambda f, n, x, t: f(n, x, x, output="margin", target=t), True),
+    "lipschitz_bound": ("lipschitz", lambda f, n, x, t: f(n, x, 0.1, t), True),
     "pattern": ("regions", lambda f, n, x, t: f(n, x), False),
     "linear_map": ("regions", lambda f, n, x, t: f(n, x), False),
     "polytope": ("regions", lambda f, n, x, t: f(n, x), False),
     "facet_distance": ("regions", lambda f, n, x, t: f(n, x), False),
-    "nearest_facet": ("regions", lambda f, n, x, t: f(n, x), False),
     "boundary_distance_inside": ("regions", lambda f, n, x, t: f(n, x, t), True),
     "exact_boundary_distance": ("regions", lambda f, n, x, t: f(n, x), False),
     "theorem2": ("theorems", lambda f, n, x, t: f(n, n, x), False),
@@ -1383,16 +1381,12 @@ def _theory() -> Iterator[Misuse]:
     for kind in ("Absolute", "Relative"):
         yield from each("theory.certificates", kind, functools.partial(change, kind=kind), {"scales": scales})
     yield from wrong("lipschitz.lipschitz_bound", (model, x), radius=(-1.0, math.nan, "1", None, True, torch.ones(3)))
-    yield from wrong("lipschitz.lipschitz_bound", (model, x, value(0.1)), norm=(1, 3, None), output=("sum", None))
-    yield from wrong("lipschitz.lipschitz_bound_on_segment", (model, x, x), pieces=NO_COUNT)
     yield from wrong("lipschitz.sampled_lipschitz", (model, x), radius=NO_RADIUS)
     yield from wrong("lipschitz.sampled_lipschitz", (model, x, value(0.1)), count=NO_COUNT, seed=NO_SEED)
     yield from wrong("influence.Ball", (), radius=NO_RADIUS)
     yield from wrong("influence.Ball", (value(0.1),), count=NO_COUNT, seed=NO_SEED)
-    yield from wrong("influence.Gaussian", (), scale=NO_RADIUS)
     yield from wrong("influence.Line", (lambda m: m.x[0],), count=(2.5, "3", None))
     yield from wrong("influence.Line", (), baseline=([0.0], None))
-    yield from wrong("influence.Data", (x,), nearest=(0, -1, 2.5, "3"))
     yield from wrong("influence.influence", (model, x, target), interest=(None, 3))
     yield from wrong("paths.line", (x, x), count=NO_COUNT)
     yield from wrong("paths.line", (x, x, value(3)), rule=("simpson", None))
@@ -1421,46 +1415,12 @@ def _theory() -> Iterator[Misuse]:
     def piece(m: Any) -> Any:
         return use("regions.boundary_piece", model, lambda m: m.x[0])
 
-    around: dict[str, Callable[[Any], Any]] = {
-        "a baseline of other width": lambda m: use("influence.Line", lambda m: m.x[0, :3]),
-        "no points": lambda m: use("influence.Data", lambda m: m.x[:0]),
-        "points of other width": lambda m: use("influence.Data", lambda m: m.x[:, :3]),
-    }
-    for what, interest in around.items():
-        yield Misuse(
-            "theory.influence",
-            what,
-            about("influence.influence", model, x, target, interest),
-            ValueError,
-            "baseline" if "baseline" in what else "points",
-        )
-    yield from calls(
-        "theory.lipschitz",
-        {
-            "a margin without target": (
-                about("lipschitz.lipschitz_bound", model, x, value(0.1), output="margin"),
-                ValueError,
-                "target=",
-            ),
-            "no such other class": (
-                lambda: use(
-                    "lipschitz.lipschitz_bound",
-                    model,
-                    x,
-                    value(0.1),
-                    output="margin",
-                    target=m().target,
-                    other=m().target + 5,
-                ),
-                ValueError,
-                "other",
-            ),
-            "a start of other width": (
-                about("lipschitz.lipschitz_bound_on_segment", model, lambda m: m.x[0, :3], x),
-                ValueError,
-                "start",
-            ),
-        },
+    yield Misuse(
+        "theory.influence",
+        "a baseline of other width",
+        about("influence.influence", model, x, target, lambda m: use("influence.Line", lambda m: m.x[0, :3])),
+        ValueError,
+        "baseline",
     )
     yield from calls(
         "theory.paths",

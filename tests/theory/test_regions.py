@@ -13,7 +13,6 @@ from holdfast.theory.regions import (
     exact_boundary_distance,
     facet_distance,
     linear_map,
-    nearest_facet,
     pattern,
     piece_distance,
     polytope,
@@ -73,7 +72,7 @@ def test_the_map_is_the_gradient(network):
 @pytest.mark.parametrize("network", NETWORKS[:3])
 def test_just_beyond_the_nearest_facet_exactly_that_unit_has_turned(network):
     x = rows(60, network.weights[0].shape[0])
-    distance, unit = nearest_facet(network, x)
+    distance, unit = facet_distance(network, x).min(1)
     sides, _ = polytope(network, x)
     g = sides[torch.arange(len(x)), unit]
     before, after = (
@@ -97,8 +96,6 @@ def test_facets_by_hand():
     """At (2, 5) the corner's units are u + 10 = 12 with gradient (1, 0), and u − v = −3 with (1, −1)."""
     x = torch.tensor([[2.0, 5.0]])
     torch.testing.assert_close(facet_distance(CORNER, x), torch.tensor([[12.0, 3 / math.sqrt(2)]]).double())
-    distance, unit = nearest_facet(CORNER, x)
-    assert (float(distance), int(unit)) == (pytest.approx(3 / math.sqrt(2)), 1)
     assert pattern(CORNER, x).tolist() == [[True, False]]
 
 
@@ -106,9 +103,7 @@ def test_a_unit_without_gradient_has_no_facet_and_a_linear_network_none_at_all()
     still = of([[1, 0], [0, 0]], [0, 2], [1, 1])
     assert facet_distance(still, torch.tensor([[3.0, 0.0]])).tolist() == [[3.0, math.inf]]
     assert facet_distance(LINEAR, rows(4, 2)).shape == (4, 0)
-    distance, unit = nearest_facet(LINEAR, rows(4, 2))
-    assert distance.isinf().all()
-    assert (unit == -1).all()
+    assert boundary_distance_inside(LINEAR, rows(4, 2)).facet.isinf().all()
 
 
 def test_rows_are_taken_in_parts_and_none_at_all_is_fine():

@@ -147,7 +147,7 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
         "region_boundary": boundary.distance,
         "region_size": boundary.facet,
         "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SAMPLE),
-        "lipschitz_bound": lipschitz_bound(network, point, radius, output="margin", target=target),
+        "lipschitz_bound": lipschitz_bound(network, point, radius, target),
         "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SAMPLE),
         "influence_norm": torch.linalg.vector_norm(
             influence(network, point, target, Line(torch.zeros_like(point[0])), target_probability), dim=1

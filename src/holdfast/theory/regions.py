@@ -132,30 +132,6 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
     return torch.cat(distances)
 
 
-def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The distance from x to the border of its region, (n,), and the unit that turns there, (n,); inf, −1 for none.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import nearest_facet
-        >>> from holdfast.families.perceptron import Network
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> distance, unit = nearest_facet(network, torch.tensor([[2.0, -1.0]]))
-        >>> distance.tolist(), unit.tolist()
-        ([1.0], [1])
-
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1, describes the facets and cites [Jordan et
-    al. 2019](https://arxiv.org/abs/1903.08778), who measure the way to them.
-    """
-    distances = facet_distance(network, x)
-    if not distances.shape[1]:
-        return distances.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
-    nearest, unit = distances.min(1)
-    return nearest, torch.where(nearest.isfinite(), unit, -1)
-
-
 @dataclass(frozen=True, eq=False)
 class RegionBoundary:
     """The decision boundary of the linear map of a row's region, whether or not it crosses that region.
@@ -239,7 +215,8 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     distance, other = apart.min(1)
     away = torch.nn.functional.normalize(difference[torch.arange(len(x)), other], dim=1)
     foot = torch.where(distance.isfinite()[:, None], rows - distance[:, None].nan_to_num(0, 0, 0) * away, torch.nan)
-    facet, _ = nearest_facet(network, x)
+    nowhere = rows.new_full((len(x), 1), torch.inf)  # a linear network has no facet
+    facet = torch.cat([facet_distance(network, x), nowhere], 1).amin(1)
     inside = torch.cat(
         [
             _inside(network, a, b)
