@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.external.cells import as_they_are
 from holdfast.models.model import Model, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
-from holdfast.tabular.rules import FollowsRule, Rule
+from holdfast.tabular.rules import FollowsRule
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import some
 
@@ -221,22 +222,25 @@ def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, e
     if not len(rows):
         return {}
     space, point, origin = space.of(rows), point[rows], origin[rows]
-    apart, said = space.violations_apart(point, origin), _broken_relations(space, point, origin, encoding)
+    breaks = space.violations_apart(point, origin)
     numbers = [encoding.in_units(part.numpy()) for part in (origin, point)]
     limits = encoding.in_units(torch.stack([space.lower, space.upper]).numpy())
-    levels = [encoding.decode(part) for part in (origin, point)]
-    for feature, place in reversed(encoding.places):
-        for row in torch.nonzero(apart[:, place].any(1)).flatten().tolist():
-            before, after = (float(part[row, place.start]) for part in numbers)
+    cells = [as_they_are(encoding).decode(part) for part in (origin, point)]
+    details: list[list[str]] = [[] for _ in rows]
+    for feature, columns in encoding.places:
+        for row in torch.nonzero(breaks[:, columns].any(1)).flatten().tolist():
+            before, after = (float(part[row, columns.start]) for part in numbers)
             if feature.is_numeric and not feature.missing:
-                told = f"{_written(before)} to {_written(after)}"
+                change = f"{_written(before)} to {_written(after)}"
             else:
-                told = " to ".join(repr(part[feature.name][row]) for part in levels)
-            rule = _rule(feature, place, before, after, space, encoding, limits)
-            if feature.kind == "categorical" and rule == LEVEL and levels[1][feature.name][row] not in feature.avoid:
+                change = " to ".join(repr(part[feature.name][row]) for part in cells)
+            rule = _rule(feature, columns, before, after, space, encoding, limits)
+            if feature.kind == "categorical" and rule == LEVEL and cells[1][feature.name][row] not in feature.avoid:
                 rule = f"may only {feature.direction}" if feature.direction != "any" else LEVEL
-            said[row].insert(0, f"{feature.name!r} from {told} ({rule})")
-    return dict(zip(rows.tolist(), map("; ".join, said), strict=True))
+            details[row].append(f"{feature.name!r} from {change} ({rule})")
+    for row, detail in _broken_relations(space, point, origin, encoding):
+        details[row].append(detail)
+    return dict(zip(rows.tolist(), map("; ".join, details), strict=True))
 
 
 def _written(number: float) -> str:
@@ -244,45 +248,33 @@ def _written(number: float) -> str:
     return f"{number:.12g}"
 
 
-def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Encoding) -> list[list[str]]:
-    """For each row, what is wrong with each relation that it breaks and the person does not, or less."""
-    said: list[list[str]] = [[] for _ in point]
+def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Encoding) -> Iterator[tuple[int, str]]:
+    """What is wrong with each relation that a row breaks and the person does not, or less."""
     if space.related is None:
-        return said
-    here, home = space.values(point), space.values(origin)
-    for row, number in torch.nonzero(space.related.broken(here, home)).tolist():
-        said[row].append(_breach(space.related.rules[number], here[row], home[row], encoding))
-    return said
+        return
+    values, values_before = space.values(point), space.values(origin)
+    for row, number in torch.nonzero(space.related.broken(values, values_before)).tolist():
+        rule, (after, before) = space.related.rules[number], (_cells(part[row], encoding) for part in (point, origin))
+        if not isinstance(rule, FollowsRule):
+            yield row, rule.relation.explain(after)
+            continue
+        column, of = rule.relation.columns
+        encoded = point[row].clone()
+        start = encoding.places[encoding.schema.names.index(column)][1].start
+        needed = rule.needed(values[row : row + 1], values_before[row : row + 1])[0]
+        encoded[start] = (needed - encoding.shift[start]) / encoding.scale[start]
+        yield (
+            row,
+            f"{column} goes from {before[column]} to {after[column]} and {of} from {before[of]} to {after[of]}; "
+            f"{rule.relation}, so {column} must be {_cells(encoded, encoding)[column]}",
+        )
 
 
-def _breach(rule: Rule, here: Tensor, home: Tensor, encoding: Encoding) -> str:
-    """Why these values (m,) break a rule."""
-    now, then = (_cells(rule, values, encoding) for values in (here, home))
-    if not isinstance(rule, FollowsRule):
-        return rule.relation.explain(now)
-    column, of = rule.relation.columns
-    needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])), encoding)
-    return (
-        f"{column} goes from {then[column]} to {now[column]} and {of} from {then[of]} to {now[of]}; {rule.relation}, "
-        f"so {column} must be {needed}"
-    )
-
-
-def _cells(rule: Rule, values: Tensor, encoding: Encoding) -> dict[str, Any]:
-    return {
-        feature.name: _cell(feature, float(values[place]), encoding)
-        for feature, place in zip(rule.features, rule.places, strict=True)
-    }
-
-
-def _cell(feature: Feature, value: float, encoding: Encoding) -> Any:
-    """What a value of a rule is in the table."""
-    if feature.is_numeric:
-        column = encoding.places[encoding.schema.names.index(feature.name)][1].start
-        value = _in_units((value - encoding.shift[column]) / encoding.scale[column], column, encoding)
-        return int(value) if value.is_integer() else value
-    place = max(0, round(value))
-    return feature.values[place] if place < len(feature.values) else None
+def _cells(encoded: Tensor, encoding: Encoding) -> dict[str, Any]:
+    """One encoded row (d,) as the table has it."""
+    (row,) = as_they_are(encoding).decode(encoded[None]).to_dict("records")
+    whole = {name for name, value in row.items() if isinstance(value, float) and value.is_integer()}
+    return {str(name): int(value) if name in whole else value for name, value in row.items()}
 
 
 def _in_units(number: float, column: int, encoding: Encoding) -> float:
