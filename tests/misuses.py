@@ -1327,7 +1327,6 @@ OF_NETWORKS: dict[str, tuple[str, Callable[..., Any], bool]] = {
     "polytope": ("regions", lambda f, n, x, t: f(n, x), False),
     "facet_distance": ("regions", lambda f, n, x, t: f(n, x), False),
     "boundary_distance_inside": ("regions", lambda f, n, x, t: f(n, x, t), True),
-    "exact_boundary_distance": ("regions", lambda f, n, x, t: f(n, x), False),
     "theorem2": ("theorems", lambda f, n, x, t: f(n, n, x), False),
 }
 
@@ -1390,7 +1389,6 @@ def _theory() -> Iterator[Misuse]:
     yield from wrong("influence.influence", (model, x, target), interest=(None, 3))
     yield from wrong("paths.line", (x, x), count=NO_COUNT)
     yield from wrong("paths.line", (x, x, value(3)), rule=("simpson", None))
-    yield from wrong("regions.exact_boundary_distance", (model, lambda m: m.x[:1]), limit=NO_COUNT)
     yield from wrong("regions.boundary_piece", (model, lambda m: m.x[0]), second=(2, -1, "a", 1.5))
     yield from wrong("theorems.theorem2", (model, model, x), count=NO_COUNT, at=([0.5], torch.tensor([2.0])))
     numbers = (-0.1, 1.5, math.nan, "1", None, True, torch.ones(3))

@@ -234,7 +234,6 @@ def test_theory_of_no_rows_is_empty():
         regions.pattern(m.model, x),
         regions.facet_distance(m.model, x),
         regions.boundary_distance_inside(m.model, x).distance,
-        regions.exact_boundary_distance(m.model, x).distance,
         theorems.theorem2(m.model, m.model, x).left,
         theorems.proposition1(lambda r: m.model(r)[:, 0], x, 0.5).norm,
     ]

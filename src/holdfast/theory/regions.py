@@ -11,7 +11,6 @@ that the weights define, and a network evaluated in float32 can disagree with th
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from holdfast.models.rows import check_floats, check_target, check_tensor
-from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units, logits_of
+from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units
 from holdfast.utils.settings import check_whole
 
 Numbers = NDArray[np.float64]
@@ -340,140 +339,6 @@ def check_point(x: Tensor) -> None:
     check_floats("x", x)
 
 
-# ------------------------------------------------------------------------------------------------ the nearest boundary
-
-
-@dataclass(frozen=True, eq=False)
-class NearestBoundary:
-    """What `exact_boundary_distance` finds for each row.
-
-    Attributes:
-        distance: (n,) l2, infinite if the network has one class everywhere
-        point: (n, d) the nearest point at which the row's class ties with another
-        other: (n,) that other class, −1 for none
-        regions: (n,) how many regions were opened
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import exact_boundary_distance
-        >>> from holdfast.families.perceptron import Network
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0]]))
-        >>> [round(value, 6) for value in nearest.point[0].tolist()], nearest.other.tolist()
-        ([0.5, 0.5], [0])
-
-    Paper: the search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
-    """
-
-    distance: Tensor
-    point: Tensor
-    other: Tensor
-    regions: Tensor
-
-
-def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> NearestBoundary:
-    r"""The exact l2 distance from each row to the network's nearest decision boundary, for small networks.
-
-        min over regions R and classes j of  min {‖x' − x‖₂ : G_R x' ≤ h_R,  f_k(x') = f_j(x')},    k the class of x
-
-    Regions are opened in order of their distance from x, each from a neighbour across a facet, until the next is
-    further than the best boundary point so far (the search of Jordan et al., "Provable Certificates for Adversarial
-    Examples", 2019). None is missed: the straight line from x to the nearest boundary point runs through regions that
-    are at most that far, each a neighbour of the one before. Each projection is solved by active sets, so up to
-    rounding only.
-
-    The number of regions grows like units^d: this is for a few inputs and a few dozen units. More than ``limit``
-    regions for one row is an error, which says between which numbers that row's distance lies.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import exact_boundary_distance
-        >>> from holdfast.families.perceptron import Network
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0], [0.5, -3.0]]))
-        >>> [round(distance, 3) for distance in nearest.distance.tolist()]
-        [0.707, 0.5]
-
-    Paper: the search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
-    """
-    check_whole("limit", limit, least=1)
-    _check_classes(network)
-    check_rows_of(network, x, "a boundary")
-    layers = _Float64Layers.of(network, x).to_cpu()
-    found = [_search(layers, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
-    points = np.array([point for _, point, _, _ in found]).reshape(tuple(x.shape))
-    return NearestBoundary(
-        torch.tensor([distance for distance, _, _, _ in found], dtype=torch.float64).to(x.device),
-        torch.from_numpy(points).to(x.device),
-        torch.tensor([other for _, _, other, _ in found], dtype=torch.long).to(x.device),
-        torch.tensor([regions for _, _, _, regions in found], dtype=torch.long).to(x.device),
-    )
-
-
-def _search(layers: _Float64Layers, row: Tensor, number: int, limit: int) -> tuple[float, Numbers, int, int]:
-    x = row.numpy()
-    start = layers.join([values > 0 for values in layers.hidden(row[None])], row[None])[0]
-    own = int(layers.value(row[None])[0].argmax())
-    best, nearest, other = float("inf"), np.full(len(x), np.nan), -1
-    queue = [(0.0, start.numpy().tobytes())]  # distance and pattern of the regions that wait
-    seen = {queue[0][1]}
-    opened = 0
-    while queue and queue[0][0] < best:
-        if opened == limit:
-            raise RuntimeError(
-                f"row {number}: {limit} regions were opened and {len(queue)} wait, in a network of {layers.units} "
-                f"hidden units and {len(x)} inputs; the distance lies between {queue[0][0]:.6g} and {best:.6g}. Raise "
-                "limit, or take a smaller network; boundary_distance_inside(...).lower is a bound that needs no search"
-            )
-        opened += 1
-        distance, key = heapq.heappop(queue)
-        on = torch.from_numpy(np.frombuffer(key, dtype=bool).copy())
-        region = _scaled(*(_numbers(part[0]) for part in layers.sides(layers.split(on[None]), 1)))
-        slope, shift = (_numbers(part[0]) for part in layers.logits(layers.split(on[None]), 1))
-        for j in range(len(shift)):
-            if j != own:
-                plane = _Plane.of(slope[j] - slope[own], float(shift[own] - shift[j]))
-                tie = _nearest(region, x, plane)
-                if tie is not None and tie[0] < best and _ties(layers, tie[1], own, j):
-                    best, nearest, other = *tie, j
-        for beside, polytope in _neighbours(layers, on, x, best):
-            if beside not in seen:
-                seen.add(beside)
-                reached = _nearest(polytope, x)
-                if reached is not None and reached[0] < best:
-                    heapq.heappush(queue, (max(distance, reached[0]), beside))
-    return best, nearest, other, opened
-
-
-def _neighbours(layers: _Float64Layers, on: Tensor, x: Numbers, best: float) -> Iterator[tuple[bytes, _Polytope]]:
-    """The patterns with one unit turned, each with its polytope, which may be empty; some beyond best are left out."""
-    for first in range(0, layers.units, ROWS_AT_ONCE):
-        units = torch.arange(first, min(first + ROWS_AT_ONCE, layers.units))
-        each = torch.arange(len(units))
-        turned = on.repeat(len(units), 1)
-        turned[each, units] ^= True
-        sides, limits = layers.sides(layers.split(turned), len(units))
-        length = sides.norm(dim=2)
-        moves = length > 0
-        scale = torch.where(moves, length, 1.0)
-        sides, limits = sides / scale[:, :, None], limits / scale
-        over = torch.where(moves, sides @ torch.from_numpy(x) - limits, 0.0).amax(1)  # the polytope is no nearer
-        possible = ((limits >= 0) | moves).all(1)
-        crossed = moves[each, units]  # a constant unit has no facet
-        for unit in torch.nonzero(possible & crossed & (over < best)).flatten().tolist():
-            yield turned[unit].numpy().tobytes(), (sides[unit].numpy(), limits[unit].numpy())
-
-
-def _ties(layers: _Float64Layers, point: Numbers, own: int, other: int) -> bool:
-    """The network itself says so too: a guard against a polytope that is empty but for rounding."""
-    logits = layers.value(torch.from_numpy(point)[None])[0]
-    return bool((logits[own] - logits[other]).abs() <= 1e-6 * (1 + logits.abs().max()))
-
-
 @dataclass(frozen=True)
 class _Plane:
     """normal·x = offset with a normal of length 1; the whole space, or nothing, where the normal was zero."""
@@ -497,15 +362,15 @@ def _scaled(sides: Numbers, limits: Numbers) -> _Polytope:
     return sides / length[:, None], limits / length
 
 
-def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane | None = None) -> tuple[float, Numbers] | None:
-    r"""The point of {G x' ≤ h} (and of the plane) that is nearest to x, with its distance; None where there is none.
+def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane) -> tuple[float, Numbers] | None:
+    r"""The point of {G x' ≤ h} on the plane that is nearest to x, with its distance; None where there is none.
 
     From x's foot on the plane it is a least distance problem, min ‖s‖₂ subject to G' s ≤ r with G' the rows of G within
     the plane.
     """
     sides, limits = polytope
-    off = 0.0 if plane is None else float(plane.normal @ x) - plane.offset
-    start = x if plane is None else x - off * plane.normal
+    off = float(plane.normal @ x) - plane.offset
+    start = x - off * plane.normal
     size = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(limits).max(initial=0.0))
     within = _within_plane(sides, limits - sides @ start, plane, SLACK * size)
     if within is None:
@@ -522,10 +387,8 @@ def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane | None = None) -> tu
     return None
 
 
-def _within_plane(sides: Numbers, room: Numbers, plane: _Plane | None, slack: float) -> _Polytope | None:
+def _within_plane(sides: Numbers, room: Numbers, plane: _Plane, slack: float) -> _Polytope | None:
     """The sides as they run within the plane, and the room to each; None where the plane misses the polytope."""
-    if plane is None:
-        return sides, room
     if plane.empty:
         return None
     sides = sides - np.outer(sides @ plane.normal, plane.normal)
@@ -577,31 +440,17 @@ class _Float64Layers:
             tuple(bias.detach().to(x.device, torch.float64) for bias in network.biases),
         )
 
-    def to_cpu(self) -> _Float64Layers:
-        return _Float64Layers(tuple(weight.cpu() for weight in self.weights), tuple(bias.cpu() for bias in self.biases))
-
-    @property
-    def widths(self) -> list[int]:
-        return [weight.shape[1] for weight in self.weights[:-1]]
-
     @property
     def units(self) -> int:
-        return sum(self.widths)
+        return sum(weight.shape[1] for weight in self.weights[:-1])
 
     def join(self, parts: list[Tensor], like: Tensor) -> Tensor:
         """One tensor (n, units) of a list of layers, which a linear network has none of."""
         return torch.cat(parts, 1) if parts else like.new_zeros((len(like), 0))
 
-    def split(self, on: Tensor) -> list[Tensor]:
-        return list(torch.split(on, self.widths, 1)) if self.widths else []
-
     def hidden(self, x: Tensor) -> list[Tensor]:
         """Each hidden unit before its relu: (n, width) for each layer."""
         return hidden_units(self.weights[:-1], self.biases[:-1], x)
-
-    def value(self, x: Tensor) -> Tensor:
-        """The logits: (n, c)."""
-        return logits_of(self, x)
 
     def logits(self, on: list[Tensor], rows: int) -> tuple[Tensor, Tensor]:
         """From the logits down, which are few: A (n, c, d), b (n, c)."""
