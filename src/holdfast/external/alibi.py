@@ -14,9 +14,9 @@ from torch import Tensor
 from holdfast.external.judging import (
     UNREADABLE,
     WITHOUT,
+    Details,
     ImportedCounterfactuals,
     Target,
-    Told,
     json_of,
     judged,
     question_of,
@@ -73,17 +73,18 @@ def from_alibi(
     each = list(explanations) if several else [explanations]
     if len(each) != len(question.x):
         raise ValueError(f"{len(each)} explanations for {len(question.x)} rows of data; pass one for each")
-    point, told = question.x.clone(), list[Told]()
-    for row, (label, explanation) in enumerate(zip(question.index, each, strict=True)):
-        theirs = _alibi_point(explanation, encoding.width)
-        if theirs is None:
-            told.append((row, (label, WITHOUT, "alibi found none")))
-        elif not theirs.isfinite().all():
-            column = encoding.columns[int((~theirs.isfinite()).nonzero()[0])]
-            told.append((row, (label, UNREADABLE, f"{column!r} is not a finite number")))
+    point = question.x.clone()
+    without, unreadable = Details(), Details()
+    for row, explanation in enumerate(each):
+        found = _alibi_point(explanation, encoding.width)
+        if found is None:
+            without[row] = "alibi found none"
+        elif not found.isfinite().all():
+            column = encoding.columns[int((~found.isfinite()).nonzero()[0])]
+            unreadable[row] = f"{column!r} is not a finite number"
         else:
-            point[row] = theirs
-    return judged(question, point, np.arange(len(point)), [], told)
+            point[row] = found
+    return judged(question, point, np.arange(len(point)), [], {WITHOUT: without, UNREADABLE: unreadable})
 
 
 def _alibi_point(explanation: Any, width: int) -> Tensor | None:

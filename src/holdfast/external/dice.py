@@ -72,7 +72,7 @@ def from_dice(
         )
     for row, (copy, _) in enumerate(examples):
         _check_same_person(copy, data.iloc[[row]], encoding)
-    place = np.repeat(np.arange(len(data)), [0 if answer is None else len(answer) for _, answer in examples])
+    person = np.repeat(np.arange(len(data)), [0 if answer is None else len(answer) for _, answer in examples])
     answers = [answer.astype(object) for _, answer in examples if answer is not None and len(answer)]
     points = pd.concat(answers, ignore_index=True) if answers else pd.DataFrame(columns=names)
     missing = [name for name in names if name not in points]
@@ -83,18 +83,20 @@ def from_dice(
         )
     for feature in encoding.schema.features:
         if feature.is_numeric:  # a person's number in single precision is DiCE's copy of it, not a change
-            own = numbers_of(data[feature.name])[place]
+            asked = numbers_of(data[feature.name])[person]
             with np.errstate(over="ignore"):
-                same = numbers_of(points[feature.name]).astype(np.float32) == own.astype(np.float32)
-            points[feature.name] = points[feature.name].mask(same, own)
-    return assembled(question, data, points, place, unused(points.columns, {*names, encoding.schema.label}))
+                same = numbers_of(points[feature.name]).astype(np.float32) == asked.astype(np.float32)
+            points[feature.name] = points[feature.name].mask(same, asked)
+    return assembled(question, data, points, person, unused(points.columns, {*names, encoding.schema.label}))
 
 
 def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
     """For every row that DiCE was asked: its copy of the row, and its answers, without the outcome."""
     if isinstance(result, Mapping):
         try:
-            names, asked, told = (result[key] for key in ("feature_names_including_target", "test_data", "cfs_list"))
+            names, copies, answers = (
+                result[key] for key in ("feature_names_including_target", "test_data", "cfs_list")
+            )
             outcome = result["data_interface"]["outcome_name"]
         except (KeyError, TypeError) as error:
             raise ValueError(
@@ -107,7 +109,7 @@ def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
                     None if answer is None else pd.DataFrame(answer, columns=names),
                     outcome,
                 )
-                for copy, answer in zip(asked, told, strict=True)
+                for copy, answer in zip(copies, answers, strict=True)
             ]
         except (ValueError, TypeError) as error:
             raise ValueError(
@@ -136,11 +138,11 @@ def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
 
 def _check_same_person(copy: pd.DataFrame, row: pd.DataFrame, encoding: Encoding) -> None:
     """DiCE's copy is a little off (see `from_dice`); another person is a lot off."""
-    for feature, place in encoding.places:
+    for feature, columns in encoding.places:
         if feature.name not in copy or set(feature.values) == {False, True}:
             continue
         if feature.is_numeric:
-            width = float((encoding.upper - encoding.lower)[place][0])
+            width = float((encoding.upper - encoding.lower)[columns][0])
             off = abs(numbers_of(copy[feature.name])[0] - float(row[feature.name].iloc[0])) > 0.01 * width + 1e-6
         else:
             spelt = spelling(feature)

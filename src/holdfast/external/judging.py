@@ -33,7 +33,7 @@ UNUSED = "unused columns"
 PROBLEMS = (INVALID, VIOLATES, IMPLAUSIBLE, UNREADABLE, WITHOUT, NO_ROW, COPY, UNUSED)
 
 Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
-Told = tuple[int, Problem]  # the number of the row in the answer, and what is wrong with it
+Details = dict[int, str]  # what is wrong with a row of the answer, by its number
 Target = Any  # a class for everybody, one for each row of the data, or a tensor of class indices
 
 
@@ -71,10 +71,10 @@ class ImportedCounterfactuals:
     labels: pd.Index[Any]
 
     def __repr__(self) -> str:
-        told = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
+        found = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
         counts = self.problems["problem"].value_counts()
         kinds = [kind if kind == UNUSED else f"{kind}: {counts[kind]}" for kind in PROBLEMS if kind in counts]
-        return f"ImportedCounterfactuals({told}{'; ' * bool(kinds)}{', '.join(kinds)})"
+        return f"ImportedCounterfactuals({found}{'; ' * bool(kinds)}{', '.join(kinds)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,33 +101,35 @@ def question_of(data: Any, encoding: Encoding, model: Model, target: Target, spa
 
 
 def judged(
-    question: Question, point: Tensor, place: NDArray[Any], problems: list[Problem], told: list[Told]
+    question: Question, point: Tensor, person: NDArray[Any], problems: list[Problem], absent: Mapping[str, Details]
 ) -> ImportedCounterfactuals:
-    """Row i of point is for row place[i] of the question; ``told`` has the rows without a point to judge, and why."""
-    origin, labels = question.x[place], question.index[place]
-    space = None if question.space is None else question.space.of(torch.as_tensor(place))
-    wanted, sure = _wanted(question, point, torch.as_tensor(place))
-    absent, broken = torch.zeros(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
-    absent[[row for row, _ in told]] = True
-    wrong = _wrong_classes(question, point, wanted, sure)
-    told = told + [(row, (labels[row], INVALID, detail)) for row, detail in wrong.items() if not absent[row]]
+    """Row i of point is for row person[i] of the question.
+
+    ``absent`` says of the rows without a point to judge why they have none, by the kind of problem.
+    """
+    origin, labels = question.x[person], question.index[person]
+    space = None if question.space is None else question.space.of(torch.as_tensor(person))
+    wanted, sure = _wanted(question, point, torch.as_tensor(person))
+    given, broken = torch.ones(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
+    given[[row for details in absent.values() for row in details]] = False
+    wrong = {INVALID: _wrong_classes(question, point, wanted, sure)}
     if space is not None:
         space.check_origin(question.x)
         broken = space.violations(point, origin)
-        rules = _broken_rules(space.to(point), broken, point, origin, question.encoding)
-        told += [(row, (labels[row], VIOLATES, detail)) for row, detail in rules.items()]
+        wrong[VIOLATES] = _broken_rules(space.to(point), broken, point, origin, question.encoding)
     # `assess` alone decides what found means; in a space without constraints it moves nothing.
     edge = torch.full((point.shape[1],), torch.inf)
     anywhere = replace(Space.box(-edge, edge), people=None if space is None else space.people)
-    answer = assess(question.model, origin, point, wanted, anywhere, also=sure & ~absent & ~broken.any(1))
-    unlike = _unlike(answer, question.encoding.schema.classes)
-    told += [(row, (labels[row], IMPLAUSIBLE, detail)) for row, detail in unlike.items() if not absent[row]]
-    answer = replace(answer, labels=labels)
-    in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
-    return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
+    answer = assess(question.model, origin, point, wanted, anywhere, also=sure & given & ~broken.any(1))
+    wrong[IMPLAUSIBLE] = _unlike(answer, question.encoding.schema.classes)
+    wrong = {kind: {row: detail for row, detail in details.items() if given[row]} for kind, details in wrong.items()}
+    found = [(row, kind, detail) for kind, details in {**absent, **wrong}.items() for row, detail in details.items()]
+    found.sort(key=lambda problem: problem[0])
+    problems = problems + [(labels[row], kind, detail) for row, kind, detail in found]
+    return ImportedCounterfactuals(replace(answer, labels=labels), problem_table(problems), labels)
 
 
-def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+def _wanted(question: Question, point: Tensor, person: Tensor) -> tuple[Tensor, Tensor]:
     """The class wanted for every point (n,), and whether one can be wanted (n,).
 
     Where none is named: the point's own, if it is not the person's, else the model's second choice for the person.
@@ -136,10 +138,10 @@ def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, T
     logits = _logits(question.model, question.x)
     if question.target is not None:
         named = _named_target(question.target, question.index, question.encoding, logits.shape[1])
-        return named[place], torch.ones(len(point), dtype=torch.bool)
+        return named[person], torch.ones(len(point), dtype=torch.bool)
     start, reached = logits.argmax(1), predict_or_none(question.model, point)
     second = logits.scatter(1, start[:, None], -torch.inf).argmax(1)
-    return torch.where(reached != start[place], reached, second[place]), logits.isfinite().all(1)[place]
+    return torch.where(reached != start[person], reached, second[person]), logits.isfinite().all(1)[person]
 
 
 def _logits(model: Model, x: Tensor) -> Tensor:
@@ -190,30 +192,32 @@ def _wrong_classes(question: Question, point: Tensor, wanted: Tensor, sure: Tens
     """What the model says of the points that it does not give the wanted class."""
     logits, names = _logits(question.model, point), question.encoding.schema.classes
     called = list(names) if len(names) == logits.shape[1] else list(range(logits.shape[1]))
-    finite, said = logits.isfinite().all(1), logits.argmax(1)
-    told = {}
-    for row in torch.nonzero(~(finite & sure & (said == wanted))).flatten().tolist():
+    finite, given = logits.isfinite().all(1), logits.argmax(1)
+    details = {}
+    for row in torch.nonzero(~(finite & sure & (given == wanted))).flatten().tolist():
         if not finite[row]:
-            told[row] = "the model's answer is not finite"
-        elif said[row] == wanted[row]:
-            told[row] = "the model's answer for the person themselves is not finite"
+            details[row] = "the model's answer is not finite"
+        elif given[row] == wanted[row]:
+            details[row] = "the model's answer for the person themselves is not finite"
         else:
-            told[row] = f"the model gives it class {called[said[row]]!r}, not {called[wanted[row]]!r}"
-    return told
+            details[row] = f"the model gives it class {called[given[row]]!r}, not {called[wanted[row]]!r}"
+    return details
 
 
 def _unlike(answer: Counterfactuals, classes: tuple[Any, ...]) -> dict[int, str]:
     """For every point of the class that nobody of the class is like: how far it is from them."""
     if answer.implausible is None or answer.unlikeness is None:
         return {}
-    told = {}
+    details = {}
     for row in torch.nonzero(answer.implausible).flatten().tolist():
         now, there = answer.unlikeness[row].tolist()
         wanted = classes[int(answer.target[row])] if len(classes) == answer.classes else int(answer.target[row])
-        told[row] = f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
+        details[row] = (
+            f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
+        )
         if now > 1:
-            told[row] += f", and the person themselves {now:.3g} times"
-    return told
+            details[row] += f", and the person themselves {now:.3g} times"
+    return details
 
 
 def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, encoding: Encoding) -> dict[int, str]:
@@ -289,7 +293,7 @@ LEVEL = "not a level to move to"
 
 def _rule(
     feature: Feature,
-    place: slice,
+    columns: slice,
     before: float,
     after: float,
     space: Space,
@@ -297,11 +301,11 @@ def _rule(
     limits: NDArray[np.float64],  # (2, d) the lower and the upper ones, in the table's units
 ) -> str:
     """The rule that a step from before to after breaks, given that it breaks one."""
-    if not (space.mutable | space.follows)[place].all():
+    if not (space.mutable | space.follows)[columns].all():
         return "may not change"
     if feature.kind == "categorical":
         return LEVEL
-    column = place.start
+    column = columns.start
     lower, upper = (float(limit) for limit in limits[:, column])
     if (after - before) * float(space.direction[column]) < 0:
         return "may only rise" if after < before else "may only fall"

@@ -22,7 +22,6 @@ from holdfast.external.judging import (
     Problem,
     Question,
     Target,
-    Told,
     judged,
     problem_table,
     question_of,
@@ -95,17 +94,17 @@ def from_tables(
         for label in points.index[copied].tolist()
     ]
     points = points[~copied]
-    place = data.index.get_indexer(points.index)
-    if len(points) and (place < 0).all():
+    person = data.index.get_indexer(points.index)
+    if len(points) and (person < 0).all():
         raise ValueError(
             f"no label of points is one of data: points has {some(points.index)} ({points.index.dtype}), data has "
             f"{some(data.index)} ({data.index.dtype}); give both the same index, with set_index or index.astype"
         )
     problems = unused(points.columns, {*names, encoding.schema.label, "found"})
     strangers: list[Problem] = [
-        (label, NO_ROW, "no row of data has this label") for label in points.index[place < 0].tolist()
+        (label, NO_ROW, "no row of data has this label") for label in points.index[person < 0].tolist()
     ]
-    found = assembled(question, data, points[place >= 0], place[place >= 0], problems)
+    found = assembled(question, data, points[person >= 0], person[person >= 0], problems)
     return replace(found, problems=pd.concat([found.problems, problem_table(strangers + copies)], ignore_index=True))
 
 
@@ -181,27 +180,25 @@ def _copies(points: pd.DataFrame, names: Collection[str]) -> NDArray[np.bool_]:
 
 
 def assembled(
-    question: Question, data: pd.DataFrame, points: pd.DataFrame, place: NDArray[Any], problems: list[Problem]
+    question: Question, data: pd.DataFrame, points: pd.DataFrame, person: NDArray[Any], problems: list[Problem]
 ) -> ImportedCounterfactuals:
-    """Row j of points is for row place[j] of data; rows of data that are in no place stay, without a counterfactual."""
-    bare = np.setdiff1d(np.arange(len(data)), place)
-    place = np.concatenate([place, bare])
-    order = place.argsort(kind="stable")
-    source = np.concatenate([np.arange(len(points)), np.full(len(bare), -1)])[order]
-    place = place[order]
+    """Row j of points is for row person[j] of data; people without a point get a row without a counterfactual."""
+    unanswered = np.setdiff1d(np.arange(len(data)), person)
+    person = np.concatenate([person, unanswered])
+    order = person.argsort(kind="stable")
+    source = np.concatenate([np.arange(len(points)), np.full(len(unanswered), -1)])[order]
+    person = person[order]
     points = points.reset_index(drop=True).reindex(source).reset_index(drop=True)
-    columns, trouble = read_points(points, data.iloc[place], question.encoding)
+    columns, trouble = read_points(points, data.iloc[person], question.encoding)
     without = empty_rows(points, question.encoding)
     without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "there is no counterfactual for this row")
     point = as_they_are(question.encoding).encode_unchecked(pd.DataFrame(columns))
     for row, column in torch.nonzero(~point.isfinite()).tolist():
         trouble.setdefault(row, []).append(f"{question.encoding.columns[column]!r} holds too large a number")
-    labels = question.index[place]
-    told: list[Told] = [(row, (labels[row], WITHOUT, detail)) for row, detail in without.items()]
-    told += [(row, (labels[row], UNREADABLE, "; ".join(said))) for row, said in trouble.items() if row not in without]
-    stays = [row for row, _ in told]
-    point[stays] = question.x[place[stays]]
-    return judged(question, point, place, problems, told)
+    unreadable = {row: "; ".join(faults) for row, faults in trouble.items() if row not in without}
+    stays = [*without, *unreadable]
+    point[stays] = question.x[person[stays]]
+    return judged(question, point, person, problems, {WITHOUT: without, UNREADABLE: unreadable})
 
 
 def check_inputs(encoding: Encoding, model: Model, *tables: pd.DataFrame) -> None:

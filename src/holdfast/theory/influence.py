@@ -48,9 +48,9 @@ class Line:
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
         >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
-        >>> own = influence(network, rows, target, Line(torch.zeros(2), count=4))
+        >>> mean = influence(network, rows, target, Line(torch.zeros(2), count=4))
         >>> change = network(rows)[:, 1] - network(torch.zeros(1, 2))[:, 1]
-        >>> torch.equal((own * rows).sum(1), change)  # on a line the influence is complete
+        >>> torch.equal((mean * rows).sum(1), change)  # on a line the influence is complete
         True
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, "Choice of DoI": a uniform distribution
@@ -150,8 +150,8 @@ def _mean_gradient(
     targets = target.expand(points.shape[:2])
     mean = torch.zeros_like(points[0])
     step = max(1, POINTS // points.shape[1])
-    for some, goal, weight in zip(*(torch.split(part, step) for part in (points, targets, weights)), strict=True):
-        slope = gradient(model, some.flatten(0, 1), goal.flatten(), quantity).view_as(some)
+    for at, goal, weight in zip(*(torch.split(part, step) for part in (points, targets, weights)), strict=True):
+        slope = gradient(model, at.flatten(0, 1), goal.flatten(), quantity).view_as(at)
         mean += torch.einsum("p,pnd->nd", weight, slope)
     return mean
 

@@ -226,8 +226,8 @@ def _bound(relus: tuple[_Relus, ...], slope: _Interval, head: Tensor) -> Tensor:
 
 def _entrywise(slope: _Interval) -> Tensor:
     """‖J‖₂ at most, for J = M ± R: |J| ≤ |M| + R gives ‖J‖₂ ≤ ‖|M| + R‖₂; also ‖J‖₂ ≤ ‖M‖₂ + ‖R‖₂: (n,)."""
-    apart = _spectral(slope.middle) + _spectral(slope.width)
-    return torch.minimum(_spectral(slope.middle.abs() + slope.width), apart * (1 + EPSILON))
+    two_norms = _spectral(slope.middle) + _spectral(slope.width)
+    return torch.minimum(_spectral(slope.middle.abs() + slope.width), two_norms * (1 + EPSILON))
 
 
 def _steepest(relus: tuple[_Relus, ...], head: _Interval) -> Tensor:

@@ -209,9 +209,9 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     margin = logits.gather(1, target[:, None]) - logits
     length = difference.norm(dim=2)
     # Two classes with the same slope never meet in this map, unless they are equal everywhere in it.
-    apart = torch.where(length > 0, margin / length, torch.where(margin == 0, 0.0, margin.sign() * torch.inf))
-    apart = apart.scatter(1, target[:, None], torch.inf)
-    distance, other = apart.min(1)
+    distances = torch.where(length > 0, margin / length, torch.where(margin == 0, 0.0, margin.sign() * torch.inf))
+    distances = distances.scatter(1, target[:, None], torch.inf)
+    distance, other = distances.min(1)
     away = torch.nn.functional.normalize(difference[torch.arange(len(x)), other], dim=1)
     foot = torch.where(distance.isfinite()[:, None], rows - distance[:, None].nan_to_num(0, 0, 0) * away, torch.nan)
     nowhere = rows.new_full((len(x), 1), torch.inf)  # a linear network has no facet
@@ -292,10 +292,10 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
     """
     check_layers(network, "a boundary", logits=2)
     check_point(x)
-    for name, place in {"first": first, "second": second}.items():
-        check_whole(name, place, least=0)
-        if place >= network.weights[-1].shape[1]:
-            raise ValueError(f"{name} is class {place}, but the network has {network.weights[-1].shape[1]} classes")
+    for name, label in {"first": first, "second": second}.items():
+        check_whole(name, label, least=0)
+        if label >= network.weights[-1].shape[1]:
+            raise ValueError(f"{name} is class {label}, but the network has {network.weights[-1].shape[1]} classes")
     slope, shift = linear_map(network, x[None])
     sides, limits = polytope(network, x[None])
     return Piece(slope[0, second] - slope[0, first], float(shift[0, first] - shift[0, second]), sides[0], limits[0])
