@@ -477,7 +477,7 @@ def _changes() -> Iterator[Misuse]:
         def change(name: str = name, right: Any = right, **given: Any) -> Any:
             return getattr(hf.changes, name)(**{**right, **given})
 
-        of = name if name in ("seeds", "leave_one_out") else "changes"
+        of = name if name == "seeds" else "changes"
         yield from each(of, name, change, wrong)
         yield from each(of, name, change, {"n": NO_COUNT}, says="member")
     changes = lambda **given: hf.changes.both(**{"first": hf.seeds(2), "second": hf.seeds(2), **given})  # noqa: E731
@@ -822,7 +822,9 @@ def _answers() -> Iterator[Misuse]:
     for of in ("neighbour_distance", "outlier_factor"):
 
         def near(of: str = of, **other: Any) -> Any:
-            return getattr(hf, of)(**{"answer": made().found, "x": made().x, "y": made().y, **other})
+            return getattr(part("search.plausibility"), of)(
+                **{"answer": made().found, "x": made().x, "y": made().y, **other}
+            )
 
         yield from every(of, "rows", ROWS | NOT_FINITE, lambda x, near=near: near(x=x), "x")
         yield from each(of, of, near, {"k": NO_COUNT})
@@ -1674,7 +1676,7 @@ def _tables() -> Iterator[Misuse]:
 
     def elsewhere(of: str, **other: Any) -> Any:
         given = {"data": m().table, "encoding": m().encoding, "model": m().model, **other}
-        return getattr(hf, of)(**given)
+        return getattr(part(f"external.{of.removeprefix('from_')}"), of)(**given)
 
     for of, name in {"from_alibi": "explanations", "from_dice": "result"}.items():
         theirs = functools.partial(elsewhere, of)

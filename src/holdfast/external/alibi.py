@@ -21,7 +21,6 @@ from holdfast.external.judging import (
     judged,
     question_of,
 )
-from holdfast.external.tables import check_inputs
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -67,7 +66,6 @@ def from_alibi(
     alibi's CounterfactualProto is one of the methods; alibi is
     [Klaise et al. 2021](https://jmlr.org/papers/v22/21-0017.html).
     """
-    check_inputs(encoding, model)
     question = question_of(data, encoding, model, target, space)
     several = isinstance(explanations, Sequence) and not isinstance(explanations, str)
     each = list(explanations) if several else [explanations]

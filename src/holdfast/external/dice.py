@@ -10,7 +10,7 @@ import pandas as pd
 
 from holdfast.external.cells import numbers_of, spelling
 from holdfast.external.judging import ImportedCounterfactuals, Target, json_of, question_of
-from holdfast.external.tables import assembled, check_inputs, unused
+from holdfast.external.tables import assembled, unused
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -63,7 +63,6 @@ def from_dice(
     Paper: named in [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, and not compared there; DiCE is
     [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
-    check_inputs(encoding, model, data)
     question, names = question_of(data, encoding, model, target, space), list(encoding.schema.names)
     examples = _examples(json_of(result, "DiCE's to_json()") if isinstance(result, str) else result)
     if len(examples) != len(data):

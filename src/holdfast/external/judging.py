@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.external.cells import as_they_are
-from holdfast.models.model import Model, checked_logits, predict_or_none
+from holdfast.models.model import Model, check_callable, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
@@ -90,6 +90,9 @@ class Question:
 
 
 def question_of(data: Any, encoding: Encoding, model: Model, target: Target, space: Space | None) -> Question:
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
+    check_callable(model)
     if space is not None and not isinstance(space, Space):
         raise TypeError(f"space is {space!r}; expected a Space, such as encoding.space, or None for any real value")
     if not isinstance(data, (Tensor, np.ndarray)):

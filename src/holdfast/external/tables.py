@@ -29,7 +29,7 @@ from holdfast.external.judging import (
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
-from holdfast.utils.messages import some
+from holdfast.utils.messages import repeated, some
 
 
 def from_tables(
@@ -73,12 +73,12 @@ def from_tables(
         >>> imported.problems["detail"].tolist()
         ["the model gives it class 'no', not 'yes'"]
     """
-    check_inputs(encoding, model, data, points)
     question = question_of(data, encoding, model, target, space)
-    repeated = data.index[data.index.duplicated()].unique()
-    if len(repeated):
+    _check_points(points)
+    shared = data.index[data.index.duplicated()].unique()
+    if len(shared):
         raise ValueError(
-            f"labels {some(repeated)} stand for several rows of data; each row needs its own, such as "
+            f"labels {some(shared)} stand for several rows of data; each row needs its own, such as "
             "data.reset_index(drop=True), and points the same ones"
         )
     names = encoding.schema.names
@@ -145,7 +145,7 @@ def from_paired(
         >>> from_paired(pairs, encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
     """
-    check_inputs(encoding, model, table)
+    _check_points(table)
     for name, pattern in {"before": before, "after": after}.items():
         if not isinstance(pattern, str) or pattern.count("{}") != 1 or before == after:
             raise ValueError(f"{name} is {pattern!r}; write {{}} where the feature stands, such as '{{}}_{name}'")
@@ -201,19 +201,12 @@ def assembled(
     return judged(question, point, person, problems, {WITHOUT: without, UNREADABLE: unreadable})
 
 
-def check_inputs(encoding: Encoding, model: Model, *tables: pd.DataFrame) -> None:
-    if not isinstance(encoding, Encoding):
-        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
-    if not callable(model):
-        raise TypeError(f"the model is a {type(model).__name__}, which cannot be called; pass rows -> logits in torch")
-    for table in tables:
-        if not isinstance(table, pd.DataFrame):
-            raise TypeError(
-                f"expected a pandas DataFrame, got {type(table).__name__}; read_table reads one from a file"
-            )
-        repeated = table.columns[table.columns.duplicated()].unique()
-        if len(repeated):
-            raise ValueError(f"columns {some(repeated)} appear more than once; rename or drop the copies")
+def _check_points(points: pd.DataFrame) -> None:
+    if not isinstance(points, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(points).__name__}; read_table reads one from a file")
+    twice = repeated(points.columns)
+    if twice:
+        raise ValueError(f"columns {some(twice)} appear more than once; rename or drop the copies")
 
 
 def unused(columns: Iterable[Any], known: set[str]) -> list[Problem]:
