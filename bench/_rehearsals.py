@@ -12,26 +12,26 @@ import torch
 from torch import Tensor
 
 from holdfast import (
-    PAPER_RECIPES,
     SNS,
     Counterfactuals,
     Family,
-    Method,
     MinCost,
-    Model,
     Rehearsed,
     Retraining,
     Space,
     audit,
-    leave_one_out,
-    merged,
     other_class,
     seeds,
     train,
 )
 from holdfast.datasets.prepared import Prepared, prepare
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import default_store
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
 from holdfast.paper.declared import RADII, SNS_SHARE
+from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import Then
 
 # Rehearsals, calibration models and judges have seeds of their own; so have the deployed networks.

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from _side_by_side import flags, resident, show, timed
 
-from holdfast import PAPER_RECIPES, Counterfactuals, Family, audit, seeds
+from holdfast import Counterfactuals, Family, audit, seeds
 from holdfast.families.members import Stack
 from holdfast.families.perceptron import Perceptron
+from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.utils.threads import one_thread
 
 FEATURES = 23 + 17  # HELOC's encoded columns

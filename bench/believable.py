@@ -36,17 +36,13 @@ from _yardstick import tried
 from torch import Tensor
 
 from holdfast import (
-    PAPER_RECIPES,
     PGD,
     Counterfactuals,
     Encoding,
-    Method,
-    Model,
     Recipe,
     Retraining,
     Schema,
     Space,
-    merged,
     named,
     other_class,
     predict,
@@ -54,6 +50,10 @@ from holdfast import (
 )
 from holdfast.datasets import DATASETS, load
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Method
 from holdfast.search.people import people_for
 from holdfast.search.random_points import random_points
 from holdfast.utils.progress import Advance, bar

@@ -35,13 +35,9 @@ from _side_by_side import check_device, keep, parser_of, show, timed
 from torch import Tensor
 
 from holdfast import (
-    PAPER_RECIPES,
     Audit,
     Counterfactuals,
     Family,
-    Method,
-    Model,
-    Promise,
     Rehearsed,
     Retraining,
     Space,
@@ -53,7 +49,11 @@ from holdfast import (
 )
 from holdfast.datasets.prepared import prepare
 from holdfast.families.entries import default_store
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.guarantees.promises import Promise
+from holdfast.models.model import Model
 from holdfast.paper.reference.betarce import BetaRCE
+from holdfast.search.counterfactuals import Method
 
 DATASETS = ("german", "heloc", "seizure")
 SPACES = ("free", "schema")

@@ -35,9 +35,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import schema_dice
-from holdfast import Encoding, MinCost, as_model, datasets, merged, other_class
+from holdfast import Encoding, MinCost, as_model, datasets, other_class
 from holdfast.datasets.prepared import prepare
-from holdfast.models.merged import Merged, merge_logits
+from holdfast.models.merged import Merged, merge_logits, merged
 from schema_dice import HERE, PYTHON, THEIRS, Question, judged, readable, write
 
 MODELS = {

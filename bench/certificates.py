@@ -20,23 +20,11 @@ import torch
 from _side_by_side import flags, keep, rated, show, timed
 from torch import Tensor
 
-from holdfast import (
-    PAPER_RECIPES,
-    PGD,
-    SNS,
-    Audit,
-    Confidence,
-    Counterfactuals,
-    Network,
-    Retraining,
-    Space,
-    audit,
-    other_class,
-    seeds,
-    train,
-    what_predicts,
-)
+from holdfast import PGD, SNS, Audit, Confidence, Counterfactuals, Retraining, Space, audit, other_class, seeds, train
+from holdfast.auditing.predictors import what_predicts
 from holdfast.datasets.prepared import prepare
+from holdfast.families.perceptron import Network
+from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.models.scores import log_odds
 from holdfast.search.stabilisers.certified import Certified
 from holdfast.theory.certificates import Absolute, Change, Relative, certified_radius

@@ -43,13 +43,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor
 
 from holdfast import (
-    PAPER_RECIPES,
     Counterfactuals,
     Family,
     Margin,
-    Method,
     MinCost,
-    Model,
     Rehearsed,
     Retraining,
     as_model,
@@ -63,6 +60,9 @@ from holdfast import (
     train,
 )
 from holdfast.datasets.prepared import Prepared, prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Method
 from holdfast.utils.files import write_text
 
 DATASETS = ("german", "heloc", "taiwan")

@@ -31,6 +31,8 @@ from torch import Tensor
 
 import holdfast as hf
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
 
 ROOT = Path(__file__).parents[1]
 BEFORE = "992fb9d"  # the last commit without the engine
@@ -59,7 +61,7 @@ class Cell:
         data = prepare(self.dataset)
         model, rehearsed = self.models(range(1))[0], self.models(range(1, 1 + max(1, self.members)))
         if self.groups is not None:
-            model, rehearsed = hf.merged(model, self.groups), rehearsed.merged(self.groups)
+            model, rehearsed = merged(model, self.groups), rehearsed.merged(self.groups)
         x = data.question(self.rows)
         space = data.encoding.space if self.people else data.encoding.space.without_people()
         method = hf.MinCost(norm=1)
@@ -98,7 +100,7 @@ class Unread(torch.nn.Module):
 
 def trained(dataset: str, model: str, places: range) -> hf.Family:
     """Networks of the paper's recipe that differ by their seeds; the first is deployed."""
-    recipe = hf.PAPER_RECIPES[dataset]
+    recipe = PAPER_RECIPES[dataset]
     recipe = recipe if model == "network" else replace(recipe, hidden=())
     retrainings = hf.seeds(len(places), start=places.start) if places.start else [hf.Retraining()]
     return hf.train(*prepare(dataset).rows, recipe, retrainings, store=os.environ["FAMILIES"])

@@ -24,20 +24,11 @@ import torch
 from _side_by_side import flags, show, timed
 from torch import Tensor
 
-from holdfast import (
-    PAPER_RECIPES,
-    PGD,
-    MinCost,
-    Model,
-    Prototype,
-    Retraining,
-    Space,
-    other_class,
-    predict,
-    train,
-)
+from holdfast import PGD, MinCost, Prototype, Retraining, Space, other_class, predict, train
 from holdfast.datasets import card
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.model import Model
 from holdfast.paper.reference.alibi import AlibiPrototype
 from holdfast.paper.reference.art import ElasticNetART
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess

@@ -25,8 +25,9 @@ from typing import Any
 
 from _side_by_side import keep, parser_of, show, timed
 
-from holdfast import PAPER_RECIPES, Advice, Explainer, changes, seeds
+from holdfast import Advice, Explainer, changes, seeds
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
 
 HOLD = 0.95
 CASES = ("trees", "xgboost", "networks")

@@ -13,8 +13,9 @@ from typing import Any
 import pandas as pd
 from _side_by_side import flags, resident, show, timed
 
-from holdfast import METHODS, PAPER_RECIPES, PGD, Recipe, Retraining, named, other_class, train
+from holdfast import METHODS, PGD, Recipe, Retraining, named, other_class, train
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
 
 
 def searched(dataset: str, method: str, count: int) -> tuple[int, float, float]:

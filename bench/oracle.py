@@ -40,7 +40,8 @@ import torch
 from _side_by_side import check_device, keep, parser_of, show, timed
 
 from _rehearsals import Cell
-from holdfast import PAPER_RECIPES, Counterfactuals, assess
+from holdfast import Counterfactuals, assess
+from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.files import appearing, make_folder
 

@@ -11,10 +11,12 @@ from dataclasses import replace
 import torch
 from _side_by_side import flags, show, timed
 
-from holdfast import PAPER_RECIPES, Recipe, leave_one_out, seeds, train
+from holdfast import Recipe, seeds, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
 from holdfast.families import stacked_training
+from holdfast.families.changes import leave_one_out
+from holdfast.families.recipe import PAPER_RECIPES
 
 
 def main() -> None:

@@ -15,9 +15,13 @@ import torch
 from _side_by_side import flags, show
 from torch import Tensor
 
-from holdfast import PAPER_RECIPES, PGD, SNS, Method, Model, Plans, Retraining, Space, named, plans, predict, train
+from holdfast import PGD, SNS, Retraining, Space, named, plans, predict, train
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import Then
+from holdfast.search.plans import Plans
 
 METHODS: dict[str, Method] = {
     **{name: named(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},

@@ -26,25 +26,25 @@ import pandas as pd
 from _side_by_side import keep, parser_of, show, timed
 
 from holdfast import (
-    PAPER_RECIPES,
     Encoding,
     Family,
     Margin,
-    Method,
     MinCost,
-    Model,
     Retraining,
     as_model,
     audit,
     changes,
-    leave_one_out,
-    merged,
     other_class,
     refit,
     seeds,
     train,
 )
 from holdfast.datasets.prepared import Prepared, prepare
+from holdfast.families.changes import leave_one_out
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
+from holdfast.search.counterfactuals import Method
 
 DATASETS = ("german", "heloc", "taiwan", "ctg", "warfarin", "seizure")
 MERGED = {"warfarin": ((0,), (1, 2))}  # as in the paper: two classes of three

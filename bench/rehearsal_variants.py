@@ -24,8 +24,9 @@ from _side_by_side import parser_of, show, timed
 from torch import Tensor
 
 from _rehearsals import ACCEPTED, Cell
-from holdfast import Counterfactuals, Family, MinCost, Model, Rehearsed, assess
+from holdfast import Counterfactuals, Family, MinCost, Rehearsed, assess
 from holdfast.models.least_sure import margins, with_undecided
+from holdfast.models.model import Model
 from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.progress import bar
 

@@ -22,8 +22,9 @@ from typing import Any
 import torch
 from _side_by_side import keep, parser_of, show
 
-from holdfast import Margin, Method, MinCost, Rehearsed, as_model, audit, changes, other_class, refit
+from holdfast import Margin, MinCost, Rehearsed, as_model, audit, changes, other_class, refit
 from holdfast.datasets.prepared import prepare
+from holdfast.search.counterfactuals import Method
 
 DATASETS = ("german", "heloc")
 

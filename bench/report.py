@@ -31,10 +31,11 @@ from _side_by_side import parser_of, show, timed
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, sync_playwright
 
-from holdfast import PAPER_RECIPES, Advice, Explainer, Sizes, report, seeds
+from holdfast import Advice, Explainer, Sizes, report, seeds
 from holdfast.datasets.prepared import prepare
 from holdfast.explaining.advice import Audited
 from holdfast.explaining.searching import Answers
+from holdfast.families.recipe import PAPER_RECIPES
 
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 import browsers

@@ -26,9 +26,10 @@ import torch
 from _side_by_side import flags, keep, resident, show, timed
 from torch import Tensor, nn
 
-from holdfast import PAPER_RECIPES, Family, Recipe, Retraining, seeds, train
+from holdfast import Family, Recipe, Retraining, seeds, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.utils.workers import in_workers
 
 AGREE = 1e-6

@@ -15,9 +15,12 @@ import torch
 from _side_by_side import flags, keep, show, timed
 from torch import Tensor
 
-from holdfast import PAPER_RECIPES, PGD, Model, Retraining, Space, assess, merged, named, other_class, train
+from holdfast import PGD, Retraining, Space, assess, named, other_class, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
 from holdfast.models.scores import log_odds
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.search.gradients import Ball, slope, unit

@@ -17,12 +17,13 @@ from typing import Any
 
 from _side_by_side import check_device, parser_of, show
 
-from holdfast import SNS, Confidence, Method, audit
+from holdfast import SNS, Confidence, audit
 from holdfast.datasets import card
 from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.paper.declared import PAPER, RADII, pgd, released_pgd, released_sns, sns
 from holdfast.paper.study import Study
 from holdfast.paper.trials import trial
+from holdfast.search.counterfactuals import Method
 from holdfast.search.pipeline import Then
 
 NAME = "seizure"

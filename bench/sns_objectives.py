@@ -11,21 +11,9 @@ from typing import Any
 
 from _side_by_side import flags, rated, show, timed
 
-from holdfast import (
-    PAPER_RECIPES,
-    PGD,
-    SNS,
-    Confidence,
-    Counterfactuals,
-    Margin,
-    Retraining,
-    Space,
-    audit,
-    other_class,
-    seeds,
-    train,
-)
+from holdfast import PGD, SNS, Confidence, Counterfactuals, Margin, Retraining, Space, audit, other_class, seeds, train
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.search.stabilisers.sns import OBJECTIVES
 
 RADII = {"german": 3.0, "heloc": 2.1}

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from _side_by_side import flags, show, timed
 
-from holdfast import PAPER_RECIPES, PGD, SNS, Retraining, audit, other_class, seeds, train
+from holdfast import PGD, SNS, Retraining, audit, other_class, seeds, train
 from holdfast.datasets.prepared import prepare
+from holdfast.families.recipe import PAPER_RECIPES
 
 RADII = (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 

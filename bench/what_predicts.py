@@ -16,31 +16,16 @@ from typing import Any
 import pandas as pd
 from _side_by_side import flags, keep, show
 
-from holdfast import (
-    PAPER_RECIPES,
-    PGD,
-    SNS,
-    Audit,
-    Comparison,
-    Model,
-    Retraining,
-    Space,
-    audit,
-    compare,
-    diagnostics,
-    leave_one_out,
-    merged,
-    named,
-    other_class,
-    predict,
-    predictors,
-    seeds,
-    train,
-    what_predicts,
-)
+from holdfast import PGD, SNS, Audit, Retraining, Space, audit, compare, named, other_class, predict, seeds, train
+from holdfast.auditing.comparison import Comparison
+from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import default_store
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
 from holdfast.paper.study import GROUPS
 
 RADII = {"german": 3.0, "seizure": 3.0, "ctg": 0.2, "warfarin": 0.5, "heloc": 2.1, "taiwan": 5.0}  # the paper's

@@ -34,12 +34,12 @@ from holdfast import (
     Schema,
     Space,
     datasets,
-    leave_one_out,
     other_class,
     seeds,
     train,
 )
 from holdfast.datasets.cards import data_folder
+from holdfast.families.changes import leave_one_out
 from holdfast.models.model import Model
 
 pytest_plugins = ["browsing"]  # not a second conftest.py: tests import names from this one

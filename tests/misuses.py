@@ -24,6 +24,14 @@ import pandas as pd
 import torch
 
 import holdfast as hf
+from holdfast.auditing.comparison import Comparison
+from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
+from holdfast.auditing.sequential import Sequential, audit_until
+from holdfast.external.tables import from_paired, from_tables
+from holdfast.models.merged import merged
+from holdfast.search.holding import Holding
+from holdfast.search.plans import Plans
+from holdfast.tabular.space import Group
 
 Call = Callable[[], Any]
 Values = tuple[Any, ...]
@@ -470,7 +478,7 @@ def _changes() -> Iterator[Misuse]:
         def change(name: str = name, right: Any = right, **given: Any) -> Any:
             return getattr(hf.changes, name)(**{**right, **given})
 
-        of = name if name in ("seeds", "leave_one_out") else "changes"
+        of = name if name == "seeds" else "changes"
         yield from each(of, name, change, wrong)
         yield from each(of, name, change, {"n": NO_COUNT}, says="member")
     changes = lambda **given: hf.changes.both(**{"first": hf.seeds(2), "second": hf.seeds(2), **given})  # noqa: E731
@@ -484,7 +492,7 @@ def _changes() -> Iterator[Misuse]:
     yield from calls(
         "leave_one_out",
         {
-            "more rows than there are": (lambda: hf.leave_one_out(10, 9), ValueError, "rows of 9"),
+            "more rows than there are": (lambda: hf.changes.leave_one_out(10, 9), ValueError, "rows of 9"),
         },
     )
     yield from calls(
@@ -682,12 +690,12 @@ def _families() -> Iterator[Misuse]:
         yield Misuse("Family", f"chosen {places!r}", lambda p=places: made().family.chosen(p), TypeError, "chosen")
     odd = (3, None, "ab", ((0,),), ((0, 1),), ((0,), (0, 1)), ((0,), (2,)), ((0, 1), ()), (0, 1), ((0.5,), (1,)))
     yield from each("Family", "merged", lambda groups: made().family.merged(groups), {"groups": odd})
-    yield from each("merged", "merged", lambda groups: hf.merged(made().model, groups), {"groups": odd})
+    yield from each("merged", "merged", lambda groups: merged(made().model, groups), {"groups": odd})
     yield from calls(
         "merged",
         {
-            "three classes": (lambda: hf.merged(made().model, ((0,), (1, 2)))(made().x), ValueError, "3 classes"),
-            "no model": (lambda: hf.merged(None, ((0,), (1,))), TypeError, "cannot be called"),
+            "three classes": (lambda: merged(made().model, ((0,), (1, 2)))(made().x), ValueError, "3 classes"),
+            "no model": (lambda: merged(None, ((0,), (1,))), TypeError, "cannot be called"),
         },
     )
     shares = lambda table: [0.5] * len(table)  # noqa: E731
@@ -807,15 +815,17 @@ def _answers() -> Iterator[Misuse]:
     yield from every("plans", "a space", SPACES, lambda s: several(space=s), "space")
     yield from each("plans", "plans", several, {"count": NO_COUNT})
     yield from each("plans", "plans", several, {"method": (None, "pgd", 3)}, says="expected a method")
-    yield Misuse("Plans", "no answers", lambda: hf.Plans((), torch.zeros(24, 1)), ValueError, "answers")
-    yield Misuse("Plans", "a list", lambda: hf.Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
-    short = lambda: hf.Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
+    yield Misuse("Plans", "no answers", lambda: Plans((), torch.zeros(24, 1)), ValueError, "answers")
+    yield Misuse("Plans", "a list", lambda: Plans(([1],), torch.zeros(24, 1)), TypeError, "Counterfactuals")
+    short = lambda: Plans((made().found[:3],), torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Plans", "of other people", short, ValueError, "the same people")
     yield from _rehearsed()
     for of in ("neighbour_distance", "outlier_factor"):
 
         def near(of: str = of, **other: Any) -> Any:
-            return getattr(hf, of)(**{"answer": made().found, "x": made().x, "y": made().y, **other})
+            return getattr(part("search.plausibility"), of)(
+                **{"answer": made().found, "x": made().x, "y": made().y, **other}
+            )
 
         yield from every(of, "rows", ROWS | NOT_FINITE, lambda x, near=near: near(x=x), "x")
         yield from each(of, of, near, {"k": NO_COUNT})
@@ -851,7 +861,7 @@ def _rehearsed() -> Iterator[Misuse]:
         "price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,), ("a",))}, says="share"
     )
     yield from each("price_of_holding", "price", price, {"method": (None, "pgd", 3)}, says="expected a Rehearsed")
-    of = lambda answers: lambda: hf.Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
+    of = lambda answers: lambda: Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
     yield Misuse("Holding", "no answers", of(()), ValueError, "belong together")
     yield Misuse("Holding", "a list", of(([1],)), TypeError, "Counterfactuals")
     yield Misuse("Holding", "of other people", of((made().found[:3],)), ValueError, "belong together")
@@ -989,13 +999,13 @@ def _audits() -> Iterator[Misuse]:
     }
     for what, (audits, error, says) in compared.items():
         yield Misuse("compare", what, lambda audits=audits: hf.compare(audits()), error, says)
-        yield Misuse("Comparison", what, lambda audits=audits: hf.Comparison(audits()), error, says)
+        yield Misuse("Comparison", what, lambda audits=audits: Comparison(audits()), error, says)
 
     def compare(**other: Any) -> Any:
         return hf.compare({"a": m().audit, "b": m().audit}, **other)
 
     def until(**other: Any) -> Any:
-        return hf.audit_until(**{"counterfactuals": m().found, "families": [m().family], **other})
+        return audit_until(**{"counterfactuals": m().found, "families": [m().family], **other})
 
     yield from each("compare", "compare", compare, {"norm": ("2", None, -1, math.nan)})
     yield from each(
@@ -1019,11 +1029,11 @@ def _audits() -> Iterator[Misuse]:
         "Sequential",
         {
             "other limits": (
-                lambda: hf.Sequential(m().audit, np.zeros(2), np.ones(3), 0.1, 0.95),
+                lambda: Sequential(m().audit, np.zeros(2), np.ones(3), 0.1, 0.95),
                 ValueError,
                 "low and high",
             ),
-            "no audit": (lambda: hf.Sequential(None, np.zeros(1), np.ones(1), 0.1, 0.95), TypeError, "Audit"),
+            "no audit": (lambda: Sequential(None, np.zeros(1), np.ones(1), 0.1, 0.95), TypeError, "Audit"),
         },
     )
     needed: dict[str, Values] = {
@@ -1271,14 +1281,14 @@ def _predictors() -> Iterator[Misuse]:
     m = made
 
     def known(**other: Any) -> Any:
-        return hf.predictors(**{"model": m().model, "answer": m().found, "x": m().x, "y": m().y, **other})
+        return predictors(**{"model": m().model, "answer": m().found, "x": m().x, "y": m().y, **other})
 
     def diagnosed(**other: Any) -> Any:
-        return hf.diagnostics(**{"network": m().model, "answer": m().found, **other})
+        return diagnostics(**{"network": m().model, "answer": m().found, **other})
 
     def told(**other: Any) -> Any:
         table = pd.DataFrame({"cost": np.arange(24.0)})
-        return hf.what_predicts(**{"audits": {"a": m().audit}, "known": {"a": table}, **other})
+        return what_predicts(**{"audits": {"a": m().audit}, "known": {"a": table}, **other})
 
     yield from every("predictors", "a model", MODELS, lambda f: known(model=f), "model")
     yield from every("predictors", "rows", ROWS | NOT_FINITE, lambda x: known(x=x), "x")
@@ -1314,15 +1324,12 @@ def _predictors() -> Iterator[Misuse]:
 OF_NETWORKS: dict[str, tuple[str, Callable[..., Any], bool]] = {
     "margin_bound": ("certificates", lambda f, n, x, t: f(n, x, t, 0.01), True),
     "certified_radius": ("certificates", lambda f, n, x, t: f(n, x, t), True),
-    "lipschitz_bound": ("lipschitz", lambda f, n, x, t: f(n, x, 0.1, output="margin", target=t), True),
-    "lipschitz_bound_on_segment": ("lipschitz", lambda f, n, x, t: f(n, x, x, output="margin", target=t), True),
+    "lipschitz_bound": ("lipschitz", lambda f, n, x, t: f(n, x, 0.1, t), True),
     "pattern": ("regions", lambda f, n, x, t: f(n, x), False),
     "linear_map": ("regions", lambda f, n, x, t: f(n, x), False),
     "polytope": ("regions", lambda f, n, x, t: f(n, x), False),
     "facet_distance": ("regions", lambda f, n, x, t: f(n, x), False),
-    "nearest_facet": ("regions", lambda f, n, x, t: f(n, x), False),
     "boundary_distance_inside": ("regions", lambda f, n, x, t: f(n, x, t), True),
-    "exact_boundary_distance": ("regions", lambda f, n, x, t: f(n, x), False),
     "theorem2": ("theorems", lambda f, n, x, t: f(n, n, x), False),
 }
 
@@ -1381,20 +1388,15 @@ def _theory() -> Iterator[Misuse]:
     for kind in ("Absolute", "Relative"):
         yield from each("theory.certificates", kind, functools.partial(change, kind=kind), {"scales": scales})
     yield from wrong("lipschitz.lipschitz_bound", (model, x), radius=(-1.0, math.nan, "1", None, True, torch.ones(3)))
-    yield from wrong("lipschitz.lipschitz_bound", (model, x, value(0.1)), norm=(1, 3, None), output=("sum", None))
-    yield from wrong("lipschitz.lipschitz_bound_on_segment", (model, x, x), pieces=NO_COUNT)
     yield from wrong("lipschitz.sampled_lipschitz", (model, x), radius=NO_RADIUS)
     yield from wrong("lipschitz.sampled_lipschitz", (model, x, value(0.1)), count=NO_COUNT, seed=NO_SEED)
     yield from wrong("influence.Ball", (), radius=NO_RADIUS)
     yield from wrong("influence.Ball", (value(0.1),), count=NO_COUNT, seed=NO_SEED)
-    yield from wrong("influence.Gaussian", (), scale=NO_RADIUS)
     yield from wrong("influence.Line", (lambda m: m.x[0],), count=(2.5, "3", None))
     yield from wrong("influence.Line", (), baseline=([0.0], None))
-    yield from wrong("influence.Data", (x,), nearest=(0, -1, 2.5, "3"))
     yield from wrong("influence.influence", (model, x, target), interest=(None, 3))
     yield from wrong("paths.line", (x, x), count=NO_COUNT)
     yield from wrong("paths.line", (x, x, value(3)), rule=("simpson", None))
-    yield from wrong("regions.exact_boundary_distance", (model, lambda m: m.x[:1]), limit=NO_COUNT)
     yield from wrong("regions.boundary_piece", (model, lambda m: m.x[0]), second=(2, -1, "a", 1.5))
     yield from wrong("theorems.theorem2", (model, model, x), count=NO_COUNT)
     numbers = (-0.1, 1.5, math.nan, "1", None, True, torch.ones(3))
@@ -1419,46 +1421,12 @@ def _theory() -> Iterator[Misuse]:
     def piece(m: Any) -> Any:
         return use("regions.boundary_piece", model, lambda m: m.x[0])
 
-    around: dict[str, Callable[[Any], Any]] = {
-        "a baseline of other width": lambda m: use("influence.Line", lambda m: m.x[0, :3]),
-        "no points": lambda m: use("influence.Data", lambda m: m.x[:0]),
-        "points of other width": lambda m: use("influence.Data", lambda m: m.x[:, :3]),
-    }
-    for what, interest in around.items():
-        yield Misuse(
-            "theory.influence",
-            what,
-            about("influence.influence", model, x, target, interest),
-            ValueError,
-            "baseline" if "baseline" in what else "points",
-        )
-    yield from calls(
-        "theory.lipschitz",
-        {
-            "a margin without target": (
-                about("lipschitz.lipschitz_bound", model, x, value(0.1), output="margin"),
-                ValueError,
-                "target=",
-            ),
-            "no such other class": (
-                lambda: use(
-                    "lipschitz.lipschitz_bound",
-                    model,
-                    x,
-                    value(0.1),
-                    output="margin",
-                    target=m().target,
-                    other=m().target + 5,
-                ),
-                ValueError,
-                "other",
-            ),
-            "a start of other width": (
-                about("lipschitz.lipschitz_bound_on_segment", model, lambda m: m.x[0, :3], x),
-                ValueError,
-                "start",
-            ),
-        },
+    yield Misuse(
+        "theory.influence",
+        "a baseline of other width",
+        about("influence.influence", model, x, target, lambda m: use("influence.Line", lambda m: m.x[0, :3])),
+        ValueError,
+        "baseline",
     )
     yield from calls(
         "theory.paths",
@@ -1665,7 +1633,7 @@ def _tables() -> Iterator[Misuse]:
             "other people": (lambda: m().encoding.space_for([None], rows=2), ValueError, "1 wishes for 2 rows"),
         },
     )
-    off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(hf.Group((0, 1)),))  # noqa: E731
+    off = lambda: replace(hf.Space.box(torch.zeros(2), torch.zeros(2)), groups=(Group((0, 1)),))  # noqa: E731
     yield Misuse("Group", "columns that are always off", off, ValueError, "group")
     missing = lambda: hf.read_table(m().folder / "none.csv")  # noqa: E731
     yield Misuse("read_table", "no such file", missing, FileNotFoundError, "none.csv")
@@ -1680,10 +1648,10 @@ def _tables() -> Iterator[Misuse]:
 
     def tables(**other: Any) -> Any:
         right = {"data": m().table, "points": m().table, "encoding": m().encoding, "model": m().model}
-        return hf.from_tables(**{**right, **other})
+        return from_tables(**{**right, **other})
 
     def paired(**other: Any) -> Any:
-        return hf.from_paired(**{"table": m().table, "encoding": m().encoding, "model": m().model, **other})
+        return from_paired(**{"table": m().table, "encoding": m().encoding, "model": m().model, **other})
 
     yield from calls(
         "from_tables",
@@ -1714,7 +1682,7 @@ def _tables() -> Iterator[Misuse]:
 
     def elsewhere(of: str, **other: Any) -> Any:
         given = {"data": m().table, "encoding": m().encoding, "model": m().model, **other}
-        return getattr(hf, of)(**given)
+        return getattr(part(f"external.{of.removeprefix('from_')}"), of)(**given)
 
     for of, name in {"from_alibi": "explanations", "from_dice": "result"}.items():
         theirs = functools.partial(elsewhere, of)
@@ -1847,7 +1815,7 @@ def _reports() -> Iterator[Misuse]:
 
 
 def _plots() -> Iterator[Misuse]:
-    holding = lambda: hf.Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
+    holding = lambda: Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
     yield from calls(
         "plot",
         {

@@ -19,17 +19,16 @@ from holdfast import (
     audit,
     changes,
     compare,
-    leave_one_out,
     load_audit,
     named,
     other_class,
-    predictors,
     save_audit,
     seeds,
     train,
-    what_predicts,
 )
+from holdfast.auditing.predictors import predictors, what_predicts
 from holdfast.families import stacked_training, training
+from holdfast.families.changes import leave_one_out
 from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.paper.results import each
 from holdfast.paper.runner import run

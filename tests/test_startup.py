@@ -46,7 +46,7 @@ def test_importing_holdfast_loads_no_heavy_library():
 
 
 def test_the_check_sees_what_is_loaded():
-    assert {"torch", "numpy"} <= loaded("import sys, holdfast; holdfast.Network")
+    assert {"torch", "numpy"} <= loaded("import sys, holdfast; holdfast.Family")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,10 +1,10 @@
-"""Count the public names that the reference shows without a runnable example or without a link to the paper.
+"""Count the public names that the reference shows without a runnable example or with a paper that has no link.
 
     python tools/reference.py
 
 A public name is one that a page of docs/reference shows (`::: holdfast.SNS`). Its docstring has an "Examples:" section
-with lines that begin with >>>, which tests/docs/test_docstrings.py runs, and a last paragraph "Paper: ..." that links
-to where the name comes from.
+with lines that begin with >>>, which tests/docs/test_docstrings.py runs. Where the name comes from a paper, a last
+paragraph "Paper: ..." links to it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Name:
         return examples if found and ">>>" in examples else ""
 
     @property
-    def is_linked(self) -> bool:
-        return LINK.search(self.text) is not None
+    def lacks_link(self) -> bool:
+        """Whether it names a paper and does not link to it."""
+        return "\nPaper:" in self.text and not LINK.search(self.text)
 
 
 @cache
@@ -67,7 +68,7 @@ def main() -> None:
     found = names()
     without = {
         "example": [name.path for name in found if not name.example],
-        "link": [name.path for name in found if not name.is_linked],
+        "link": [name.path for name in found if name.lacks_link],
     }
     print(f"{len(found)} public names in the reference")
     for what, missing in without.items():

@@ -19,6 +19,9 @@ from torch import Tensor
 import holdfast as hf
 from _attack import material
 from _attack.trying import Try, answer_or_sentence, is_sentence, judged, outcome
+from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
+from holdfast.models.model import Model
+from holdfast.search.plausibility import neighbour_distance, outlier_factor
 
 TABLE = Path(__file__).parents[2] / "tests" / "misuses.py"
 
@@ -43,7 +46,7 @@ def nan(folder: Path, draw: random.Random) -> Iterator[Try]:
             yield judged(f"an audit with NaN in {what}, target {target}", fine, "100 % invalidated", happened)
 
 
-def _answering_nan(model: hf.Model, columns: list[int]) -> hf.Model:
+def _answering_nan(model: Model, columns: list[int]) -> Model:
     def broken(x: Tensor) -> Tensor:
         logits = model(x).clone()
         logits[:, columns] = torch.nan
@@ -60,7 +63,7 @@ def bits(folder: Path, draw: random.Random) -> Iterator[Try]:
     x, y = material.rows(draw.randrange(1000), count=draw.randrange(30, 90), columns=draw.randrange(1, 12))
     drawn = tuple(draw.randrange(1, 40) for _ in range(draw.choice([1, 2])))
     recipes = [hf.Recipe(own, epochs=3, batch=draw.choice([8, 16, 32])) for own in ((10,), (5,), (7,), (33, 5), drawn)]
-    many = [*hf.seeds(5), *hf.leave_one_out(2, len(x))]
+    many = [*hf.seeds(5), *hf.changes.leave_one_out(2, len(x))]
     single = [hf.train(x, y, recipe, many, workers=1) for recipe in recipes]
     for recipe in recipes:
         yield from _trained_in_company(x, y, recipe)
@@ -84,7 +87,7 @@ def _trained_in_company(x: Tensor, y: Tensor, recipe: hf.Recipe) -> Iterator[Try
     alone = hf.train(x, y, recipe, hf.seeds(1))
     company = {
         "beside one other": [*hf.seeds(1), *hf.seeds(1, start=50)],
-        "beside many others": [*hf.seeds(1), *hf.seeds(12, start=50), *hf.leave_one_out(6, len(x))],
+        "beside many others": [*hf.seeds(1), *hf.seeds(12, start=50), *hf.changes.leave_one_out(6, len(x))],
         "after others": [*hf.seeds(4, start=50), *hf.seeds(1)],
     }
     for what, members in company.items():
@@ -168,9 +171,9 @@ def _calls_on_nothing(folder: Path, seed: int) -> dict[str, Callable[[], Any]]:
         "a schema of no rows": lambda: hf.Schema.infer(table[:0], "y"),
         "a schema of no columns": lambda: hf.Schema.infer(table[["y"]], "y"),
         "compare of no audits": lambda: hf.compare({}),
-        "what_predicts of no audits": lambda: hf.what_predicts({}, {}),
+        "what_predicts of no audits": lambda: what_predicts({}, {}),
         "seeds of none": lambda: hf.seeds(0),
-        "leave_one_out of none": lambda: hf.leave_one_out(0, 0),
+        "leave_one_out of none": lambda: hf.changes.leave_one_out(0, 0),
     }
     for name in [*hf.METHODS, *(f"pgd+{stabiliser}" for stabiliser in hf.STABILISERS)]:
         calls[f"{name}, no rows"] = lambda name=name: hf.named(name).fit(x, y, space)(network, x[:0], target[:0], space)
@@ -199,19 +202,19 @@ def _uses(
         _ = (both.table(), both.differences(), both.front, both.r_squared, repr(both))
 
     def predicted(answer: hf.Counterfactuals) -> None:
-        known = hf.predictors(network, answer, x, y)
-        hf.what_predicts({"one": hf.audit(answer, family)}, {"one": known})
+        known = predictors(network, answer, x, y)
+        what_predicts({"one": hf.audit(answer, family)}, {"one": known})
 
     return {
         "why_not": lambda answer: hf.why_not(network, answer, space, tries=20),
         "audit": asked_everything,
         "compare": compared,
         "predictors": predicted,
-        "predictors with no rows to compare": lambda answer: hf.predictors(network, answer, x[:0], y[:0]),
-        "diagnostics": lambda answer: hf.diagnostics(network, answer),
-        "neighbour_distance": lambda answer: hf.neighbour_distance(answer, x, y),
-        "outlier_factor": lambda answer: hf.outlier_factor(answer, x, y),
-        "neighbour_distance to no rows": lambda answer: hf.neighbour_distance(answer, x[:0], y[:0]),
+        "predictors with no rows to compare": lambda answer: predictors(network, answer, x[:0], y[:0]),
+        "diagnostics": lambda answer: diagnostics(network, answer),
+        "neighbour_distance": lambda answer: neighbour_distance(answer, x, y),
+        "outlier_factor": lambda answer: outlier_factor(answer, x, y),
+        "neighbour_distance to no rows": lambda answer: neighbour_distance(answer, x[:0], y[:0]),
         "save_audit": lambda answer: hf.load_audit(hf.save_audit(hf.audit(answer, family), folder / "audit")),
         "cost": lambda answer: (answer.cost(1), answer.sparsity, answer.success, repr(answer)),
     }

@@ -136,7 +136,7 @@ def _silly_numbers(folder: Path, audit: tuple[object, ...], demo: tuple[object, 
     for what, words in {
         "audit --retrain seeds:1000000000": (*audit, "--retrain", f"seeds:{10**9}"),
         "audit --retrain seeds: and 5,000 digits": (*audit, "--retrain", f"seeds:{digits}"),
-        "audit --members of 4,000 digits": (*audit, "--members", digits[:4000]),
+        "audit --epochs of 4,000 digits": (*audit, "--epochs", digits[:4000]),
         "audit --hidden of 5,000 digits": (*audit[:-1], digits),
         "audit --hidden 1000000000": (*audit[:-1], 10**9),
         "audit with a bound of 400 digits": (*audit, "--schema", "bound.toml"),

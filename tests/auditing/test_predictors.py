@@ -11,8 +11,10 @@ import torch
 from conftest import linear
 from scipy.stats import spearmanr
 
-from holdfast import PGD, Audit, Counterfactuals, Network, Retraining, Space, audit, neighbour_distance, other_class
+from holdfast import PGD, Audit, Counterfactuals, Retraining, Space, audit, other_class
 from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
+from holdfast.families.perceptron import Network
+from holdfast.search.plausibility import neighbour_distance
 
 COLUMNS = ["cost_l1", "cost_l2", "confidence", "path_integral", "gradient_norm", "margin_distance", "neighbours"]
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast import PGD, Counterfactuals, Family, Recipe, Space, audit, leave_one_out, other_class, seeds, train
+from holdfast import PGD, Counterfactuals, Family, Recipe, Space, audit, other_class, seeds, train
 from holdfast.auditing.intervals import running_interval
 from holdfast.auditing.sequential import audit_until
+from holdfast.families.changes import leave_one_out
 
 ROWS = 20
 ANSWER = Counterfactuals(

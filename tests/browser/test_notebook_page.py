@@ -6,6 +6,7 @@ import pytest
 
 import holdfast as hf
 from browsing import PHONE, sideways, violations
+from holdfast.guarantees.promises import Promise
 from holdfast.utils.messages import printable
 from misuses import made
 
@@ -22,7 +23,7 @@ THEMES = {
 
 
 @pytest.fixture(scope="module")
-def promised() -> hf.Promise:
+def promised() -> Promise:
     own = made()
     given = (hf.Margin(), own.model, own.x, own.target, own.space)
     return hf.promise(*given, calibration=own.family, rate=0.5, knobs=(0.0, 0.5))

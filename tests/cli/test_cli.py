@@ -19,8 +19,9 @@ import torch
 
 import small_demo
 from commands import HANG, holdfast, interrupt, invoke, paused
-from holdfast import DATASETS, Recipe, __version__, leave_one_out, seeds, train
-from holdfast.datasets import german
+from holdfast import Recipe, __version__, seeds, train
+from holdfast.datasets import DATASETS, german
+from holdfast.families.changes import leave_one_out
 
 # ---- a process of its own ----
 

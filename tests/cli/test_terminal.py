@@ -185,7 +185,7 @@ HUGE = "9" * 5000
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("audit", "--members", 10**9), "got 1000000000; choose a whole number from 1 to 100000"),
+        (("demo", "--members", 10**9), "got 1000000000; choose a whole number from 1 to 700"),
         (("audit", "--epochs", 10**12), "got 1000000000000; choose a whole number from 1 to 1000000"),
         (("audit", "--batch", 10**12), "choose a whole number from 1 to 100000000"),
         (("audit", "--hidden", "10000000000,5"), "'10000000000' is no width; give whole numbers from 1 to 100000"),
@@ -194,8 +194,8 @@ HUGE = "9" * 5000
         (("audit", "--hidden", "8,²"), "'²' is no width"),
         (("audit", "--hidden", ",".join(["4"] * 101)), "got 101 layers; give 100 or fewer"),
         (("audit", "--hidden", HUGE), "'99999999999999999999...' is no width"),
-        (("audit", "--members", HUGE), "Invalid value for '--members'"),
-        (("audit", "--members", "9" * 4000), "got 99999999999999999999... (4000 digits); choose a whole number"),
+        (("demo", "--members", HUGE), "Invalid value for '--members'"),
+        (("demo", "--members", "9" * 4000), "got 99999999999999999999... (4000 digits); choose a whole number"),
         (("demo", "--workers", 100_000), "got 100000; choose a whole number from 1 to 1024"),
         (("demo", "--seed", 10**30), "(31 digits); choose a whole number from 0 to 9000000000000000000"),
         (("demo", "--seed", HUGE), "Invalid value for '--seed'"),

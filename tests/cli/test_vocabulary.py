@@ -20,7 +20,6 @@ import holdfast as hf
 from commands import HANG, TERMINAL, interrupt, invoke
 from holdfast.cli.app import app
 from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
-from holdfast.cli.old_names import NOW
 from holdfast.families import changes
 from holdfast.guarantees.promise_files import FilePromise
 from holdfast.reporting.fitted import FittedTable
@@ -47,21 +46,6 @@ def test_every_command_has_the_same_words_and_says_the_same_of_them(command):
     assert set(own) >= SHARED
     for name in SHARED - OWN:
         assert own[name].help == options("audit")[name].help, name
-    assert not set(own) & set(NOW)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_old_names_are_not_in_the_help(command, tmp_path):
-    words = invoke(command, "--help", cwd=tmp_path).stdout.replace("│", " ").split()
-    assert {"--model", "--retrained", "--retrain", "--want", "--train"} <= set(words)
-    assert not {*NOW, "--constrained", "--changes"} & set(words)
-
-
-def test_an_audit_is_constrained_unless_told_otherwise(tmp_path):
-    assert "--unconstrained" in options("audit")
-    assert options("audit")["--constrained"].hidden
-    assert options("audit")["--members"].hidden
-    assert options("promise")["--changes"].hidden
 
 
 # ---- --retrain ----
@@ -308,42 +292,6 @@ def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, t
     done = invoke("audit", *tables, "--model", "others", "--retrained", folder / "family", cwd=tmp_path)
     assert done.returncode == 1
     assert "others holds 0 members of kind 'base'" in done.stderr
-
-
-# ---- old names ----
-
-
-def test_old_names_do_what_they_did_and_say_once_what_they_are_called_now(given, tables, tmp_path):
-    folder = given[0]
-    files = sorted((folder / "retrained").iterdir())
-    new = invoke(
-        "audit", *tables, "--model", folder / "model.safetensors", *(w for f in files for w in ("--retrained", f)),
-        "--want", "yes", "--out", "new", cwd=tmp_path,
-    )  # fmt: skip
-    old = invoke(
-        "audit", *tables, f"--deployed={folder / 'model.safetensors'}", *(w for f in files for w in ("--models", f)),
-        "--target", "yes", "--constrained", "--out", "old", cwd=tmp_path,
-    )  # fmt: skip
-    assert (new.returncode, old.returncode, new.stderr) == (0, 0, "")
-    assert (tmp_path / "new" / "rows.csv").read_text() == (tmp_path / "old" / "rows.csv").read_text()
-    told = " ".join(old.stderr.split())
-    for before, after in {**NOW, "--constrained": "the default"}.items():
-        assert told.count(f"holdfast: {before} is now {after}") == 1
-    assert told.count("goes in the release after next") == 4
-
-
-def test_the_old_numbers_of_members_and_kinds_of_changes_are_understood(given, tables, tmp_path):
-    done = invoke("audit", *tables, "--train", "--hidden", 8, "--epochs", 2, "--members", 2, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "--members is now --retrain, such as --retrain seeds:2" in " ".join(done.stderr.split())
-    kinds = hf.load_audit(tmp_path / "holdfast-audit" / "audit").kinds
-    assert kinds == ("seeds",) * 2 + ("leave-one-out",) * 2
-    small = ("--rehearsals", 2, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    done = invoke("promise", *tables[:4], *people, "--train", *small, "--changes", "both", "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    assert "--changes is now --retrain seeds --retrain leave-one-out" in " ".join(done.stderr.split())
-    assert json.loads(done.stdout)["taken"] == {"seeds": 5, "leave-one-out": 5}
 
 
 # ---- promises ----

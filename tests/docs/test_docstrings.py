@@ -1,4 +1,4 @@
-"""The reference: every public name is shown, has an example that runs, and links to where it comes from."""
+"""The reference: every public name is shown, has an example that runs, and links to the paper that it comes from."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def own(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", FOUND, ids=lambda name: name.path)
-def test_a_public_name_links_to_where_it_comes_from(name: Name):
-    assert name.is_linked, f"end the docstring of {name.path} with a paragraph 'Paper: [...](https://...)'"
+def test_a_paper_that_a_public_name_comes_from_is_linked(name: Name):
+    assert not name.lacks_link, f"link the paper that the docstring of {name.path} names: 'Paper: [...](https://...)'"
 
 
 @pytest.mark.parametrize("name", FOUND, ids=lambda name: name.path)

@@ -26,6 +26,7 @@ import holdfast as hf
 import small_demo
 from commands import HANG, invoke
 from holdfast.auditing.audit_files import Data, read_data
+from holdfast.families.perceptron import Network
 
 # Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
 FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search", "reference/index")}
@@ -172,7 +173,7 @@ def german() -> Data:
 def family(german) -> hf.Family:
     """The deployed model and ten retrained ones."""
     x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
-    members = [hf.Retraining(), *hf.seeds(5), *hf.leave_one_out(5, rows=len(x))]
+    members = [hf.Retraining(), *hf.seeds(5), *hf.changes.leave_one_out(5, rows=len(x))]
     return hf.train(x, y, hf.Recipe((32,), epochs=20), members)
 
 
@@ -241,7 +242,7 @@ def first_files(tmp_path_factory) -> Path:
     return folder / "empty"
 
 
-def as_state(network: hf.Network) -> dict[str, Tensor]:
+def as_state(network: Network) -> dict[str, Tensor]:
     """Its layers as the state_dict() of a torch module names them."""
     layers = enumerate(zip(network.weights, network.biases, strict=True))
     named = {f"{place}.{part}": one for place, (w, b) in layers for part, one in {"weight": w.T, "bias": b}.items()}

@@ -10,7 +10,9 @@ from pages import FENCE, PAGES, ROOT
 
 import holdfast as hf
 from holdfast.external.judging import PROBLEMS
-from holdfast.paper.study import Study
+from reference import shown
+
+HOMES = {path.rpartition(".")[2]: path for path in shown()}  # names of the reference -> where they are
 
 # Words of earlier versions -> the term of the glossary.
 REPLACED = {
@@ -59,7 +61,8 @@ def test_attributes_in_the_glossary_exist():
     named = re.findall(r"`([A-Z]\w+)\.(\w+)", PAGES["docs/glossary.md"])
     assert len(named) > 30
     for owner, attribute in named:
-        value = Study if owner == "Study" else getattr(hf, owner)
+        home, _, name = HOMES[owner].rpartition(".")
+        value = getattr(import_module(home), name)
         known = {*dir(value), *getattr(value, "__dataclass_fields__", {})}
         assert attribute in known, f"docs/glossary.md names {owner}.{attribute}"
 

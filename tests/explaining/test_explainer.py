@@ -408,7 +408,7 @@ def test_too_few_retrainings_are_told_before_they_are_made():
 
 
 def test_several_kinds_of_change_are_shared_out_each():
-    changes = [*hf.changes.bootstrap(9), *hf.leave_one_out(6, rows=300)]
+    changes = [*hf.changes.bootstrap(9), *hf.changes.leave_one_out(6, rows=300)]
     own = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=changes, workers=1)
     assert own.roles.counts() == {
         "rehearsal": {"bootstrap": 3, "leave-one-out": 2},

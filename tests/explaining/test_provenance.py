@@ -79,7 +79,7 @@ def own_training(rows, seed):
 SOURCES = {
     "refitted": (hf.changes.bootstrap(6), "fitted again by holdfast, with the settings of the deployed model: "
                  "6 of kind 'bootstrap'"),
-    "two kinds": (hf.changes.bootstrap(3) + hf.leave_one_out(3, 300),
+    "two kinds": (hf.changes.bootstrap(3) + hf.changes.leave_one_out(3, 300),
                   "fitted again by holdfast, with the settings of the deployed model: 3 of kind 'bootstrap', "
                   "3 of kind 'leave-one-out'"),
     "function": ((own_training, hf.changes.bootstrap(4)),

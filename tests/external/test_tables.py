@@ -24,7 +24,6 @@ from holdfast import (
     Schema,
     Sums,
     audit,
-    merged,
     other_class,
     seeds,
     train,
@@ -34,6 +33,7 @@ from holdfast.external.alibi import from_alibi
 from holdfast.external.dice import from_dice
 from holdfast.external.tables import from_paired, from_tables
 from holdfast.models.identity import identities
+from holdfast.models.merged import merged
 from holdfast.tabular.reading import read_table
 
 SCHEMA = Schema(

@@ -8,7 +8,8 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from holdfast import PGD, Family, Space, audit, changes, leave_one_out, other_class, predict, seeds
+from holdfast import PGD, Family, Space, audit, changes, other_class, predict, seeds
+from holdfast.families.changes import leave_one_out
 
 
 @pytest.fixture(scope="module")

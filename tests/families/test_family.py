@@ -2,8 +2,10 @@ import pytest
 import torch
 
 from families.sameness import same
-from holdfast import Recipe, Retraining, changes, leave_one_out, merged, seeds, train
+from holdfast import Recipe, Retraining, changes, seeds, train
 from holdfast.families import members as module
+from holdfast.families.changes import leave_one_out
+from holdfast.models.merged import merged
 
 
 def test_a_family_says_what_its_members_say(family, rows):

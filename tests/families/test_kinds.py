@@ -7,7 +7,7 @@ from holdfast.families.kinds import WHAT_CHANGES, what_changes
 
 CHANGES = {
     "seeds": hf.seeds(1),
-    "leave_one_out": hf.leave_one_out(1, 10),
+    "leave_one_out": hf.changes.leave_one_out(1, 10),
     "leave_out": hf.changes.leave_out(1, 0.1),
     "bootstrap": hf.changes.bootstrap(1),
     "shift": hf.changes.shift(1, 0, 0.5),

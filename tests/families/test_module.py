@@ -19,13 +19,13 @@ from holdfast import (
     Space,
     audit,
     changes,
-    leave_one_out,
     load_family,
     other_class,
     save_family,
     seeds,
     train,
 )
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import StoreError
 from holdfast.families.module import Dropout, TorchModule
 

@@ -28,10 +28,8 @@ from holdfast import (
     assess,
     audit,
     changes,
-    leave_one_out,
     load_audit,
     load_family,
-    merged,
     other_class,
     predict,
     refit,
@@ -40,11 +38,13 @@ from holdfast import (
     seeds,
 )
 from holdfast.families import refitting
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import StoreError, entries
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.store import add_members, as_tensor
 from holdfast.families.training_data import Pool, labels_of, rows_of
 from holdfast.models.identity import identities
+from holdfast.models.merged import merged
 from killing import calls_of, forks, killed_at, posix
 
 TABLE = everything(240)

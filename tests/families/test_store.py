@@ -10,9 +10,10 @@ import safetensors.torch
 import torch
 
 from families.sameness import same
-from holdfast import Recipe, Retraining, changes, leave_one_out, load_family, save_family, seeds, train
+from holdfast import Recipe, Retraining, changes, load_family, save_family, seeds, train
 from holdfast.families import store as store_module
 from holdfast.families import training
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import Entry, StoreError, entries, find, read_manifest
 from holdfast.families.store import finish_entry, finished_members
 from holdfast.utils.digests import digest

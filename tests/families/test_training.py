@@ -14,8 +14,9 @@ from torch import nn
 
 from commands import HANG, runs, started
 from families.sameness import same
-from holdfast import Recipe, Retraining, changes, leave_one_out, seeds, train
+from holdfast import Recipe, Retraining, changes, seeds, train
 from holdfast.families import training
+from holdfast.families.changes import leave_one_out
 
 RECIPE = Recipe((16, 8), epochs=4, batch=16)
 

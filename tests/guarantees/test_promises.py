@@ -14,6 +14,7 @@ from conftest import linear
 import holdfast as hf
 from holdfast.datasets.prepared import prepare
 from holdfast.guarantees.calibration import bounds, smallest
+from holdfast.models.model import Model
 from holdfast.search.methods.rehearsed import Rehearsed
 
 RATE, KNOBS = 0.1, (0.0, 2.0, 6.0, 12.0)
@@ -24,7 +25,7 @@ CHEAP = hf.Margin(search=hf.MinCost(norm=1, steps=10, constants=3))
 class World:
     x: torch.Tensor
     y: torch.Tensor
-    base: hf.Model
+    base: Model
     rehearsed: hf.Family
     calibration: hf.Family
     audit: hf.Family
@@ -283,7 +284,7 @@ def test_of_several_plans_none_may_be_invalidated(world):
 
 @pytest.fixture(scope="module")
 def all_left_out(world):
-    return hf.train(world.x, world.y, RECIPE, hf.leave_one_out(len(world.x), rows=len(world.x)))
+    return hf.train(world.x, world.y, RECIPE, hf.changes.leave_one_out(len(world.x), rows=len(world.x)))
 
 
 def test_of_every_model_there_can_be_the_share_is_exact(world, all_left_out):

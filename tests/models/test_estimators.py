@@ -24,6 +24,7 @@ from sklearn.utils import all_estimators
 
 import holdfast as hf
 from holdfast import Encoding, Feature, MinCost, Schema, as_model, predict
+from holdfast.models.merged import merged
 
 NAMES = ["age", "income", "job", "home", "debts"]
 
@@ -363,7 +364,7 @@ def test_a_search_that_is_given_an_estimator_says_what_to_do():
 
 def test_models_of_encoded_rows_come_back_as_they_are(family):
     encoding = ENCODING
-    for model in (family[0], hf.merged(family[0], ((0,), (1,))), as_model(OWN, encoding)):
+    for model in (family[0], merged(family[0], ((0,), (1,))), as_model(OWN, encoding)):
         assert as_model(model, encoding) is model
 
 

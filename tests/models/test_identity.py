@@ -11,8 +11,9 @@ import torch
 from conftest import linear
 from torch import nn
 
-from holdfast import PGD, Family, Recipe, Retraining, Space, audit, merged, other_class, predict, seeds, train
+from holdfast import PGD, Family, Recipe, Retraining, Space, audit, other_class, predict, seeds, train
 from holdfast.models.identity import identities, identity
+from holdfast.models.merged import merged
 
 X = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
 Y = (X[:, 0] + X[:, 1] > 0).long()

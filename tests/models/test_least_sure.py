@@ -7,9 +7,10 @@ import math
 import pytest
 import torch
 
-from holdfast import Family, Recipe, Retraining, merged, seeds, train
+from holdfast import Family, Recipe, Retraining, seeds, train
 from holdfast.models.identity import identities
 from holdfast.models.least_sure import LeastSure, margins
+from holdfast.models.merged import merged
 from holdfast.models.scores import margin
 
 

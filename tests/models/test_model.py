@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast import merged, other_class, predict
+from holdfast import other_class, predict
+from holdfast.models.merged import merged
 from holdfast.models.model import check_model
 
 LOGITS = torch.tensor([[3.0, 1, 2], [1, 3, 2], [1, 2, 3], [2.5, 2, 2]])

@@ -9,7 +9,8 @@ import pytest
 import torch
 from scipy import stats
 
-from holdfast import Family, MinCost, Recipe, Retraining, Space, audit, merged, other_class, predict, seeds, train
+from holdfast import Family, MinCost, Recipe, Retraining, Space, audit, other_class, predict, seeds, train
+from holdfast.models.merged import merged
 from holdfast.paper.reference.betarce import BetaRCE, lower_bound
 
 QUICK = {"delta": 0.7, "method": MinCost(norm=1, steps=20, constants=3)}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import DATASETS as ALL
 from holdfast import PGD, SNS, Latent, Recipe
+from holdfast.datasets import DATASETS as ALL
 from holdfast.paper.declared import PAPER, QUICK
 from holdfast.paper.reference.art import ElasticNetART
 from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS

@@ -19,7 +19,6 @@ import pytest
 import torch
 
 from holdfast import (
-    DATASETS,
     PGD,
     SNS,
     Encoding,
@@ -29,15 +28,16 @@ from holdfast import (
     Space,
     assess,
     audit,
-    leave_one_out,
-    merged,
     other_class,
     predict,
     seeds,
     train,
 )
+from holdfast.datasets import DATASETS
 from holdfast.families import training
+from holdfast.families.changes import leave_one_out
 from holdfast.families.entries import entries
+from holdfast.models.merged import merged
 from holdfast.paper.results import each, frame, join, read
 from holdfast.paper.runner import run
 from holdfast.paper.study import FIRST, Study

@@ -4,8 +4,9 @@ import foolbox
 import pytest
 import torch
 
-from holdfast import PAPER_RECIPES, PGD, Encoding, Retraining, Space, other_class, predict, train
+from holdfast import PGD, Encoding, Retraining, Space, other_class, predict, train
 from holdfast.datasets import card
+from holdfast.families.recipe import PAPER_RECIPES
 
 
 @pytest.fixture(scope="module")

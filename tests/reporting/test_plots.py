@@ -16,8 +16,10 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 import holdfast as hf
+from holdfast.auditing.comparison import Comparison
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
+from holdfast.guarantees.promises import Promise
 from holdfast.reporting.plots.advice import cost_groups, describe_advice, draw_advice
 from holdfast.reporting.plots.audits import describe_audit, draw_audit
 from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
@@ -25,6 +27,7 @@ from holdfast.reporting.plots.holding import describe_holding, draw_holding
 from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
+from holdfast.search.holding import Holding
 from loans import applicants, model, schema, train_rows
 
 
@@ -44,7 +47,7 @@ def two_kinds() -> Advice:
 
 
 @pytest.fixture(scope="module")
-def promised() -> hf.Promise:
+def promised() -> Promise:
     promise = explainer(hf.changes.bootstrap(33)).explain(applicants(16), promise=0.1, knobs=(0.0, 0.3, 0.6)).promise
     assert promise.promised
     return promise
@@ -306,14 +309,14 @@ def test_the_people_of_advice_are_drawn_as_they_are_told(held, axes):
 
 
 @pytest.fixture(scope="module")
-def holding(held) -> hf.Holding:
+def holding(held) -> Holding:
     """Three people: one with an answer at both shares, one at the first alone, one at none."""
     answer = held.counterfactuals[:3]
     answers = tuple(
         replace(answer, found=torch.tensor(found), point=answer.origin + step)
         for found, step in (([True, True, False], 0.1), ([True, False, False], 0.2))
     )
-    return hf.Holding((0.5, 1.0), answers, torch.tensor([[0.5, 1.0], [0.5, torch.nan], [torch.nan, torch.nan]]))
+    return Holding((0.5, 1.0), answers, torch.tensor([[0.5, 1.0], [0.5, torch.nan], [torch.nan, torch.nan]]))
 
 
 def test_the_price_of_holding_is_drawn_for_everybody_and_for_those_with_every_answer(holding, axes):
@@ -335,7 +338,7 @@ def test_a_price_that_nobody_can_pay_is_told(holding, axes):
 
 
 @pytest.fixture(scope="module")
-def comparison(two_kinds) -> hf.Comparison:
+def comparison(two_kinds) -> Comparison:
     audit = two_kinds.audit
     wrong = 1 - audit.counterfactuals.target.expand_as(audit.predictions)
     return hf.compare({"min-l1": audit, "all $wrong$": replace(audit, predictions=wrong)}, norm=1)

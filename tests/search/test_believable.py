@@ -19,18 +19,18 @@ from holdfast import (
     Encoding,
     Feature,
     MinCost,
-    Model,
     Recipe,
     Retraining,
     Schema,
     assess,
     datasets,
-    merged,
     named,
     other_class,
     predict,
     train,
 )
+from holdfast.models.merged import merged
+from holdfast.models.model import Model
 from holdfast.search.methods import METHODS
 from holdfast.tabular.people import People
 

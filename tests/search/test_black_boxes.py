@@ -12,7 +12,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, merged, named, predict
+from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, named, predict
+from holdfast.models.merged import merged
 
 NAMES = ["age", "income", "job", "debts", "late"]
 

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from holdfast import Counterfactuals, neighbour_distance, outlier_factor
+from holdfast import Counterfactuals
+from holdfast.search.plausibility import neighbour_distance, outlier_factor
 
 
 @pytest.fixture

@@ -13,22 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grown_trees import Question, deployed, grown, least, used_by
-from holdfast import (
-    Encoding,
-    Family,
-    Implies,
-    MinCost,
-    Rehearsed,
-    as_model,
-    audit,
-    changes,
-    merged,
-    other_class,
-    plans,
-    refit,
-)
+from holdfast import Encoding, Family, Implies, MinCost, Rehearsed, as_model, audit, changes, other_class, plans, refit
 from holdfast.models.abilities import able
 from holdfast.models.deployed import Deployed
+from holdfast.models.merged import merged
 
 ROWS, MEMBERS = 8, 5
 

@@ -5,8 +5,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import Group, Space
+from holdfast import Space
 from holdfast.tabular.personal import Personal
+from holdfast.tabular.space import Group
 
 D = 9
 GROUPS = (Group((3, 4, 5)), Group((6, 7), optional=True))

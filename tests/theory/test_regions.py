@@ -9,10 +9,8 @@ from torch import Tensor
 from holdfast.theory.regions import (
     boundary_distance_inside,
     boundary_piece,
-    exact_boundary_distance,
     facet_distance,
     linear_map,
-    nearest_facet,
     pattern,
     piece_distance,
     polytope,
@@ -37,7 +35,6 @@ LINEAR = Perceptron((torch.tensor([[0.0, 3.0], [0.0, 4.0]]).double(),), (torch.t
 # Class 1 where u > 1 and v > 1, or rather min(u, v) > 1: u − relu(u − v) > 1, with u = relu(u + 10) − 10.
 CORNER = of([[1, 0], [1, -1]], [10, 0], [1, -1], -11)
 # Class 1 inside the diamond |u| + |v| < 1.
-DIAMOND = of([[1, 0], [-1, 0], [0, 1], [0, -1]], [0, 0, 0, 0], [-1, -1, -1, -1], 1)
 NETWORKS = [drawn(2, 8, 2), drawn(3, 6, 5, 3), drawn(5, 9, 7, 2), drawn(4, 10, 2, bias=0.0), CORNER, LINEAR]
 
 
@@ -73,7 +70,7 @@ def test_the_map_is_the_gradient(network):
 @pytest.mark.parametrize("network", NETWORKS[:3])
 def test_just_beyond_the_nearest_facet_exactly_that_unit_has_turned(network):
     x = rows(60, network.weights[0].shape[0])
-    distance, unit = nearest_facet(network, x)
+    distance, unit = facet_distance(network, x).min(1)
     sides, _ = polytope(network, x)
     g = sides[torch.arange(len(x)), unit]
     before, after = (
@@ -97,8 +94,6 @@ def test_facets_by_hand():
     """At (2, 5) the corner's units are u + 10 = 12 with gradient (1, 0), and u − v = −3 with (1, −1)."""
     x = torch.tensor([[2.0, 5.0]])
     torch.testing.assert_close(facet_distance(CORNER, x), torch.tensor([[12.0, 3 / math.sqrt(2)]]).double())
-    distance, unit = nearest_facet(CORNER, x)
-    assert (float(distance), int(unit)) == (pytest.approx(3 / math.sqrt(2)), 1)
     assert pattern(CORNER, x).tolist() == [[True, False]]
 
 
@@ -106,9 +101,7 @@ def test_a_unit_without_gradient_has_no_facet_and_a_linear_network_none_at_all()
     still = of([[1, 0], [0, 0]], [0, 2], [1, 1])
     assert facet_distance(still, torch.tensor([[3.0, 0.0]])).tolist() == [[3.0, math.inf]]
     assert facet_distance(LINEAR, rows(4, 2)).shape == (4, 0)
-    distance, unit = nearest_facet(LINEAR, rows(4, 2))
-    assert distance.isinf().all()
-    assert (unit == -1).all()
+    assert boundary_distance_inside(LINEAR, rows(4, 2)).facet.isinf().all()
 
 
 def test_rows_are_taken_in_parts_and_none_at_all_is_fine():
@@ -117,7 +110,6 @@ def test_rows_are_taken_in_parts_and_none_at_all_is_fine():
     torch.testing.assert_close(facet_distance(network, x)[150:200], facet_distance(network, x[150:200]))
     assert facet_distance(network, x[:0]).shape == (0, 16)
     assert boundary_distance_inside(network, x[:0]).distance.shape == (0,)
-    assert exact_boundary_distance(network, x[:0]).point.shape == (0, 5)
 
 
 def test_float32_networks_are_read_in_float64():
@@ -151,7 +143,6 @@ def test_the_corner_seen_from_three_sides():
     assert found.inside.tolist() == [True, True, False]
     assert found.exact.tolist() == [False, True, False]  # (3, 4) is only 1/√2 from where the map changes
     torch.testing.assert_close(found.lower, torch.tensor([0.5**0.5, 1.0, 4.5**0.5]).double())
-    torch.testing.assert_close(exact_boundary_distance(CORNER, x).distance, torch.tensor([2.0, 1.0, 17**0.5]).double())
 
 
 def test_a_row_that_is_not_of_the_class_asked_about_has_a_negative_distance():
@@ -164,12 +155,17 @@ def test_a_row_that_is_not_of_the_class_asked_about_has_a_negative_distance():
 
 @pytest.mark.parametrize("network", [drawn(2, 8, 2), drawn(2, 6, 5, 3), drawn(3, 6, 5, 3, seed=4)])
 def test_what_the_region_says_brackets_the_truth(network):
-    x = rows(25, network.weights[0].shape[0])
-    local, truth = boundary_distance_inside(network, x), exact_boundary_distance(network, x)
-    assert (local.lower <= truth.distance + 1e-9).all()
-    assert (truth.distance <= local.distance + 1e-9)[local.inside].all()
-    torch.testing.assert_close(local.distance[local.exact], truth.distance[local.exact])
+    """Nothing nearer than ``lower`` has another class; a foot inside is a point of the boundary."""
+    d = network.weights[0].shape[0]
+    x = rows(25, d)
+    local = boundary_distance_inside(network, x)
+    direction = torch.nn.functional.normalize(rows(2_000, d, seed=9), dim=1)
+    share = torch.rand(2_000, 1, generator=torch.Generator().manual_seed(10)).double() ** (1 / d)
+    for row, lower, label in zip(x, local.lower, network(x).argmax(1), strict=True):
+        ball = row + float(lower) * (1 - 1e-9) * share * direction
+        assert (network(ball).argmax(1) == label).all()
     assert local.exact.any()
+    torch.testing.assert_close(local.lower[local.exact], local.distance[local.exact])
     ties = network(local.foot[local.inside]).sort(1).values.diff(dim=1)[:, -1]
     assert (ties.abs() < 1e-9)[local.exact[local.inside]].all()
 
@@ -187,90 +183,6 @@ def test_pieces_of_boundary():
     assert nearest.isnan().all()
 
 
-# ------------------------------------------------------------------------------------------------ the nearest boundary
-
-
-def test_exact_distance_of_a_linear_network():
-    x = rows(30, 2)
-    found = exact_boundary_distance(LINEAR, x)
-    torch.testing.assert_close(found.distance, (x @ torch.tensor([3.0, 4.0]).double() - 1).abs() / 5)
-    assert (found.regions == 1).all()
-
-
-def test_exact_distance_of_a_diamond():
-    x = torch.tensor([[0.0, 0.0], [0.2, 0.1], [3.0, 0.0], [-2.0, 2.0], [0.5, -3.0]]).double()
-    found = exact_boundary_distance(DIAMOND, x)
-    wanted = torch.tensor([0.5**0.5, 0.7 * 0.5**0.5, 2.0, 3 * 0.5**0.5, (0.25 + 4) ** 0.5]).double()
-    torch.testing.assert_close(found.distance, wanted)
-    torch.testing.assert_close(found.point[2:], torch.tensor([[1.0, 0.0], [-0.5, 0.5], [0.0, -1.0]]).double())
-    assert found.other.tolist() == [0, 0, 1, 1, 1]
-
-
-CASES = [(drawn(2, 8, 2, seed=s), 6) for s in range(3)] + [(drawn(2, 6, 5, 3, seed=s), 6) for s in range(3)]
-CASES += [(drawn(3, 7, 6, 3, seed=5), 5), (drawn(4, 8, 2, seed=6), 5), (drawn(2, 6, 6, 2, seed=7, bias=0.0), 5)]
-
-
-@pytest.mark.parametrize(("network", "n"), CASES)
-def test_the_point_is_on_the_boundary_and_no_point_nearer_has_another_class(network, n):
-    d = network.weights[0].shape[0]
-    x = rows(n, d, seed=8)
-    found = exact_boundary_distance(network, x)
-    reached = found.distance.isfinite()
-    assert reached.any()
-    torch.testing.assert_close((x - found.point).norm(dim=1)[reached], found.distance[reached])
-    own = network(x).argmax(1)
-    logits = network(found.point)[reached]
-    chosen = logits.gather(1, own[reached, None]), logits.gather(1, found.other[reached, None])
-    assert ((chosen[0] - chosen[1]).abs() < 1e-9).all()
-    assert (logits.amax(1) - chosen[0][:, 0] < 1e-9).all()  # no third class is above them
-    direction = torch.nn.functional.normalize(rows(10_000, d, seed=9), dim=1)
-    share = torch.rand(10_000, 1, generator=torch.Generator().manual_seed(10)).double() ** (1 / d)
-    for row, distance, label in zip(x, found.distance, own, strict=True):
-        ball = row + min(float(distance), 100.0) * (1 - 1e-9) * share * direction
-        assert (network(ball).argmax(1) == label).all()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_exact_distance_against_a_grid(seed):
-    """A grid's nearest point of another class is never nearer than the boundary, and hardly ever much further."""
-    network, x = drawn(2, 10, 6, 3, seed=20 + seed), rows(4, 2, seed=seed)
-    found = exact_boundary_distance(network, x)
-    step = 0.02
-    ticks = torch.arange(-4, 4, step).double()
-    grid = torch.cartesian_prod(ticks, ticks)
-    classes = network(grid).argmax(1)
-    for row, distance, label in zip(x, found.distance, network(x).argmax(1), strict=True):
-        away = (grid - row).norm(dim=1)[classes != label]
-        if len(away) and float(away.min()) < 4 - float(row.abs().max()):
-            assert distance - 1e-9 <= away.min() <= distance + 2 * step
-        else:
-            assert distance > 4 - float(row.abs().max()) - 2 * step
-
-
-def test_units_that_say_the_same_are_crossed_together():
-    """Two units on one hyperplane turn at once: between the two sides lies only a flat pattern."""
-    twice = of([[1, 0], [1, 0], [-1, 0]], [-1, -1, 1], [1, 1, -1], -4)  # 2 relu(u − 1) − relu(1 − u) > 4
-    found = exact_boundary_distance(twice, torch.tensor([[0.0, 7.0]]).double())
-    torch.testing.assert_close(found.distance, torch.tensor([3.0]).double())
-    torch.testing.assert_close(found.point, torch.tensor([[3.0, 7.0]]).double())
-
-
-def test_one_class_everywhere_is_infinitely_far():
-    found = exact_boundary_distance(of([[1, 0], [0, 1]], [0, 0], [1, 1], 1), rows(3, 2))
-    assert found.distance.isinf().all()
-    assert found.point.isnan().all()
-    assert (found.other == -1).all()
-    assert (found.regions == 4).all()
-
-
-def test_a_network_that_is_too_large_says_how_far_it_came():
-    with pytest.raises(RuntimeError, match=r"row 0: 5 regions were opened and \d+ wait, in a network of 60 hidden"):
-        exact_boundary_distance(drawn(6, 40, 20, 2), rows(2, 6), limit=5)
-    with pytest.raises(ValueError, match="limit must be 1 or more"):
-        exact_boundary_distance(LINEAR, rows(2, 2), limit=0)
-
-
-@pytest.mark.parametrize("ask", [exact_boundary_distance, boundary_distance_inside])
-def test_a_boundary_needs_two_logits(ask):
+def test_a_boundary_needs_two_logits():
     with pytest.raises(ValueError, match="the network has one logit"):
-        ask(drawn(2, 4, 1), rows(2, 2))
+        boundary_distance_inside(drawn(2, 4, 1), rows(2, 2))

@@ -22,7 +22,6 @@ from holdfast.search.counterfactuals import Counterfactuals, check_answer, check
 from holdfast.theory.certificates import certified_radius
 from holdfast.theory.layers import Layers, check_layers
 from holdfast.utils import notebook
-from holdfast.utils.renaming import renamed
 from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
@@ -147,10 +146,6 @@ class Audit:
             return np.zeros(len(self.kinds), dtype=bool)
         held = (self.predictions == answer.target)[:, answer.found].all(1)
         return (held & (self.before == answer.before).all(1)).cpu().numpy()
-
-    undone = renamed("undone", "invalidated")
-    end_to_end = renamed("end_to_end", "found_and_held")
-    clean = renamed("clean", "baseline_flips")
 
     # ---- intervals ----
 
@@ -316,7 +311,7 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
         >>> x, y = encoding.encode(table), encoding.labels(table)
         >>> recipe = hf.Recipe(hidden=(8,), epochs=5)
         >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
-        >>> changes = hf.seeds(5) + hf.leave_one_out(5, rows=len(x))
+        >>> changes = hf.seeds(5) + hf.changes.leave_one_out(5, rows=len(x))
         >>> family = hf.train(x, y, recipe, changes)  # ten retrained models
         >>> target = hf.other_class(deployed, x[:10])
         >>> found = hf.PGD()(deployed, x[:10], target, hf.Space.free(x))

@@ -35,21 +35,21 @@ class Comparison:
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.comparison import Comparison
         >>> x, target, found = torch.zeros(1, 1), torch.tensor([1]), torch.tensor([True])
         >>> near = hf.Counterfactuals(x, x + 1, target, found)
         >>> far = hf.Counterfactuals(x, x + 2, target, found)
         >>> yes = torch.ones(30, 1, dtype=torch.int64)  # what 30 retrained models say
         >>> kinds = ("seeds",) * 30
         >>> near, far = hf.Audit(1 - yes, near, kinds), hf.Audit(yes, far, kinds)
-        >>> compared = hf.Comparison({"near": near, "far": far})
+        >>> compared = Comparison({"near": near, "far": far})
         >>> compared.front  # no method is both cheaper and invalidated less often
         ('near', 'far')
         >>> compared.differences()[["method", "other", "difference", "significant"]]
           method other  difference  significant
         0   near   far         1.0         True
 
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R²; the
-    differences with limits are not in it.
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2 and Table 1, which also has its R².
     """
 
     audits: Mapping[str, Audit]

@@ -38,8 +38,7 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float = 0.95)
         >>> low.round(2).tolist(), high.round(2).tolist()
         ([0.0, 0.09, 0.83], [0.17, 0.49, 1.0])
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; they are those of
-    [Clopper and Pearson 1934](https://doi.org/10.1093/biomet/26.4.404).
+    Paper: the limits are those of [Clopper and Pearson 1934](https://doi.org/10.1093/biomet/26.4.404).
     """
     count, tail = _counts(successes, trials), _tail(confidence)
     # At 0 and at `trials` one Beta parameter is 0 and the limit is the end of [0, 1].
@@ -72,8 +71,7 @@ def member_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float,
         >>> print(f"{low:.2f} to {high:.2f}")
         0.07 to 0.25
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the interval is studied
-    in [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
+    Paper: the interval is studied in [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     return _gaffke(*np.unique(_draws(values), return_counts=True), _tail(confidence))
 
@@ -94,8 +92,7 @@ def upper_limit(values: ArrayLike, confidence: float = 0.95) -> float:
         >>> print(f"{upper_limit(rates):.3f}")
         0.030
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the limit is studied in
-    [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
+    Paper: the limit is studied in [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     check_share("confidence", confidence)
     return _upper(*np.unique(_draws(values), return_counts=True), 1 - confidence)
@@ -124,8 +121,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
         >>> high > member_interval(rates)[1]  # the price of allowing any distribution
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; betting is from
-    [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: betting is from [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     draws = _draws(values)
     # Rates over n rows take n + 1 values at most; sorted, they give equal bits in any order.
@@ -155,8 +151,7 @@ def running_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[Float
         >>> [f"{high[members - 1]:.2f}" for members in (10, 50, 100)]
         ['0.39', '0.09', '0.05']
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; betting is from
-    [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: betting is from [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     draws, tail = _draws(values), _tail(confidence)
     low, high = _rising_limit(draws, tail), 1 - _rising_limit(1 - draws, tail)
@@ -199,8 +194,7 @@ def bootstrap_interval(
         >>> 0 < low < 0.5 < high < 1
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; the bootstrap is that of
-    [Owen 2007](https://doi.org/10.1214/07-AOAS122).
+    Paper: the bootstrap is that of [Owen 2007](https://doi.org/10.1214/07-AOAS122).
     """
     table, tail = np.asarray(invalidated), _tail(confidence)
     check_whole("draws", draws)
@@ -237,8 +231,8 @@ def rate_interval(rates: ArrayLike, kinds: Sequence[str], confidence: float = 0.
         >>> rate_interval(rates, ["seeds"] * 20) == member_interval(rates)
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives no limits; see [Learned-Miller and
-    Thomas 2019](https://arxiv.org/abs/1905.06208) and [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208) and [Waudby-Smith and Ramdas
+    2024](https://arxiv.org/abs/2010.09686).
     """
     return (member_interval if len(set(kinds)) == 1 else mean_interval)(rates, confidence)
 
@@ -274,8 +268,7 @@ def members_needed(
         >>> hf.members_needed(0.1, rate=0.1, spread=0.05)  # from a small audit
         40
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the interval is
-    that of [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
+    Paper: the interval is that of [Learned-Miller and Thomas 2019](https://arxiv.org/abs/1905.06208).
     """
     tail = _tail(confidence)
     check_number("width", width)

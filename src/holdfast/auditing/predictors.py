@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import Audit
-from holdfast.auditing.correlation import correlation, r_squared, ranks, varies
+from holdfast.auditing.correlation import r_squared, spearman, varies
 from holdfast.families.perceptron import Network
 from holdfast.models.asked import asked
 from holdfast.models.model import Model, differentiable_logits
@@ -54,13 +54,14 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import predictors
         >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
         >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
         >>> known = torch.tensor([[0.0, 0.0], [2.0, 2.0]])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> found = hf.assess(model, x, torch.tensor([[3.0, 1.0]]), target, space)
-        >>> table = hf.predictors(model, found, known, hf.predict(model, known))
+        >>> table = predictors(model, found, known, hf.predict(model, known))
         >>> table[["confidence", "gradient_norm", "margin_distance"]].round(2)
            confidence  gradient_norm  margin_distance
         0         8.0            5.0              1.6
@@ -112,17 +113,18 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import diagnostics
         >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
         >>> y, recipe = (x.sum(1) > 1).long(), hf.Recipe(hidden=(8,), epochs=5)
         >>> network = hf.train(x, y, recipe, [hf.Retraining()])[0]
         >>> target = hf.other_class(network, x[:5])
         >>> found = hf.PGD()(network, x[:5], target, hf.Space.free(x))
-        >>> table = hf.diagnostics(network, found)
+        >>> table = diagnostics(network, found)
         >>> len(table), bool((table["certified_absolute"].dropna() > 0).all())
         (5, True)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1 (regions, Definition 4), Section 4.2
-    (Lipschitz constants) and Section 4.3 (Eq. 1); certificates are not in it, see [Zhang et al.
+    (Lipschitz constants) and Section 4.3 (Eq. 1); certificates as in [Zhang et al.
     2018](https://arxiv.org/abs/1811.00866).
     """
     check_answer(answer)
@@ -145,7 +147,7 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
         "region_boundary": boundary.distance,
         "region_size": boundary.facet,
         "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SAMPLE),
-        "lipschitz_bound": lipschitz_bound(network, point, radius, output="margin", target=target),
+        "lipschitz_bound": lipschitz_bound(network, point, radius, target),
         "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SAMPLE),
         "influence_norm": torch.linalg.vector_norm(
             influence(network, point, target, Line(torch.zeros_like(point[0])), target_probability), dim=1
@@ -178,13 +180,14 @@ def what_predicts(
         >>> import pandas as pd
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.predictors import what_predicts
         >>> x, wanted = torch.zeros(4, 1), torch.ones(4, dtype=torch.int64)
         >>> answer = hf.Counterfactuals(x, x + 1, wanted, wanted.bool())
         >>> # Three models; they invalidate the four rows 3, 2, 1 and 0 times.
         >>> said = torch.tensor([[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]])
         >>> audits = {"pgd": hf.Audit(said, answer, kinds=("seeds",) * 3)}
         >>> known = {"pgd": pd.DataFrame({"confidence": [0.5, 1.0, 2.0, 4.0]})}
-        >>> hf.what_predicts(audits, known)[["predictor", "rows", "spearman"]].round(2)
+        >>> what_predicts(audits, known)[["predictor", "rows", "spearman"]].round(2)
             predictor  rows  spearman
         0  confidence     4      -1.0
 
@@ -231,7 +234,7 @@ def _line(
     return {
         "predictor": name,
         "rows": len(rate),
-        "spearman": correlation(ranks(values), ranks(rate)),
+        "spearman": spearman(values, rate),
         "low": low,
         "high": high,
         "r2": r_squared(values, rate),
@@ -249,7 +252,7 @@ def _limits(
     drawn = []
     for _ in range(DRAWS):
         times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
-        drawn.append(correlation(ranks(np.repeat(values, times)), ranks(np.repeat(rate, times))))
+        drawn.append(spearman(np.repeat(values, times), np.repeat(rate, times)))
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
     return float(low), float(high)

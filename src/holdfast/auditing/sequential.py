@@ -35,18 +35,18 @@ class Sequential:
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.sequential import audit_until
         >>> x, found = torch.zeros(1, 1), torch.tensor([True])
         >>> answer = hf.Counterfactuals(x, x + 1, torch.tensor([1]), found)
         >>> # Retrained models that all agree, in families of ten.
         >>> agrees = lambda number: lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1)
         >>> parts = [[agrees(number) for number in range(10)] for part in range(9)]
         >>> families = (hf.Family.from_models(part) for part in parts)
-        >>> result = hf.audit_until(answer, families, width=0.25)
+        >>> result = audit_until(answer, families, width=0.25)
         >>> result.reached, result.members
         (True, 20)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
-    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: the limits are those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
 
     audit: Audit
@@ -102,6 +102,7 @@ def audit_until(
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.auditing.sequential import audit_until
         >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
         >>> y, recipe = (x.sum(1) > 1).long(), hf.Recipe(hidden=(8,), epochs=5)
         >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
@@ -109,12 +110,11 @@ def audit_until(
         >>> found = hf.PGD()(deployed, x[:20], target, hf.Space.free(x))
         >>> changes = (hf.seeds(20, start=1000 + 20 * part) for part in range(10))
         >>> families = (hf.train(x, y, recipe, change) for change in changes)
-        >>> result = hf.audit_until(found, families, width=0.5)
+        >>> result = audit_until(found, families, width=0.5)
         >>> result.reached, result.members % 20
         (True, 0)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which always trains 100 models; the limits are
-    those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
+    Paper: the limits are those of [Waudby-Smith and Ramdas 2024](https://arxiv.org/abs/2010.09686).
     """
     check_answer(counterfactuals)
     check_number("width", width)

@@ -58,8 +58,6 @@ def save_audit(audit: Audit, folder: str | Path) -> Path:
         >>> folder = hf.save_audit(result, "audit of March")
         >>> hf.load_audit(folder).rate
         0.5
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109): its IV (Section 2, Definition 2), kept on disk.
     """
     if not isinstance(audit, Audit):
         raise TypeError(f"expected an Audit, got {type(audit).__name__}; audit(counterfactuals, family) makes one")
@@ -89,9 +87,6 @@ def load_audit(folder: str | Path) -> Audit:
         >>> folder = hf.save_audit(result, "audit of March")
         >>> hf.load_audit("audit of March").kinds
         ('seeds', 'bootstrap')
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109): its IV (Section 2, Definition 2), read from
-    disk.
     """
     folder = as_path(folder, "a folder that save_audit has written")
     about = _read_description(folder)

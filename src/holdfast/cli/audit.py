@@ -36,8 +36,7 @@ from holdfast.cli.inputs import (
     show,
     store_of_families,
 )
-from holdfast.cli.old_names import say_renamed
-from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
+from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
     from holdfast.auditing.promised import Promised
@@ -74,10 +73,6 @@ def audit(
     out: OutOption = Path("holdfast-audit"),
     json: JsonOption = False,
     quiet: QuietOption = False,
-    constrained: Annotated[bool, typer.Option("--constrained", hidden=True)] = False,
-    members: Annotated[
-        int | None, typer.Option("--members", hidden=True, callback=whole_number(1, MOST_MEMBERS))
-    ] = None,
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?
 
@@ -87,10 +82,6 @@ def audit(
     """
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
-        if constrained:
-            say_renamed("--constrained", "the default (--unconstrained does without)")
-        if members is not None:
-            say_renamed("--members", f"--retrain, such as --retrain seeds:{members}")
         train = train or bool(model and retrain and hidden)  # networks like the deployed one, as explain trains them
         check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
         from holdfast.auditing.audit_files import audit_files, read_tables
@@ -118,7 +109,7 @@ def audit(
             tables.points if tables.points is not None else "",
             models,
             people=tables.people,
-            changes=[] if retrained else _changes(retrain, members or MEMBERS, len(known.known), promised),
+            changes=[] if retrained else _changes(retrain, len(known.known), promised),
             want=wanted,
             constrained=not unconstrained,
             promised=promised,
@@ -130,16 +121,16 @@ def audit(
         show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
 
 
-def _changes(retrain: list[str] | None, members: int, rows: int, promised: Promised | None) -> list[Retraining]:
+def _changes(retrain: list[str] | None, rows: int, promised: Promised | None) -> list[Retraining]:
     """The retrainings that are asked for, or by default some of every kind; none that took part in a promise."""
     taken = {} if promised is None else promised.taken
     if retrain:
-        return changes_named(retrain, rows, count=members, after=taken)
+        return changes_named(retrain, rows, count=MEMBERS, after=taken)
     kinds = ("seeds", "leave-one-out") if promised is None or not promised.kinds else promised.kinds
     if not set(kinds) <= set(RETRAIN_KINDS):
         raise ValueError(
             f"the advice was judged by models of kind {', '.join(kinds)}, of which no others can be trained here; name "
             "the files of such models: --retrained FILE"
         )
-    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else members for kind in kinds}
-    return changes_named([f"{kind}:{max(1, min(members, most[kind]))}" for kind in kinds], rows, after=taken)
+    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else MEMBERS for kind in kinds}
+    return changes_named([f"{kind}:{max(1, min(MEMBERS, most[kind]))}" for kind in kinds], rows, after=taken)

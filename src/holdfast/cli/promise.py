@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -34,12 +34,10 @@ from holdfast.cli.inputs import (
     show,
     store_of_families,
 )
-from holdfast.cli.old_names import retrain_of
 from holdfast.cli.options import MOST_MEMBERS, MOST_ROWS, errors_as_sentences, whole_number, writing_to
 
 NOTHING_PROMISED = 3  # exit code
 MOST_PLANS = 100
-OLD_CHANGES = {"seeds": ("seeds",), "leave-one-out": ("leave-one-out",), "both": ("seeds", "leave-one-out")}
 
 
 def promise(
@@ -107,7 +105,6 @@ def promise(
     out: OutOption = Path("holdfast-promise"),
     json: JsonOption = False,
     quiet: QuietOption = False,
-    changes: Annotated[Literal["seeds", "leave-one-out", "both"] | None, typer.Option("--changes", hidden=True)] = None,
 ) -> None:
     """Find counterfactuals with a promised invalidation rate, or say why none can be promised (exit code 3).
 
@@ -119,7 +116,6 @@ def promise(
     store = store_of_families()
     with errors_as_sentences(kept(store, retrained)), writing_to(out):
         check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
-        retrain = retrain_of(retrain, "--changes", OLD_CHANGES[changes] if changes else ())
         from holdfast.auditing.audit_files import read_tables
         from holdfast.auditing.model_files import find_models
         from holdfast.guarantees.promise_files import Sizes, promise_files

@@ -22,10 +22,10 @@ training and test rows and its ``scaling``, and the ``licence``, ``source`` and 
 the table, and ``state()`` says whether the file is there.
 
 Examples:
-    >>> import holdfast as hf
-    >>> list(hf.DATASETS)
+    >>> from holdfast.datasets import DATASETS
+    >>> list(DATASETS)
     ['german', 'seizure', 'ctg', 'warfarin', 'heloc', 'taiwan']
-    >>> german = hf.DATASETS["german"]
+    >>> german = DATASETS["german"]
     >>> german.rows, german.features, german.split, german.scaling
     (1000, 61, (700, 200), 'standard')
 

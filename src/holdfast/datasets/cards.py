@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from holdfast.tabular.schema import Schema
+from holdfast.utils.digests import file_digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,5 +109,4 @@ def sha256(path: Path) -> str:
                 return hashlib.file_digest(unpacked, "sha256").hexdigest()
         except (EOFError, gzip.BadGzipFile, zlib.error):
             pass  # cut short or never packed: the file's own bytes will not match either
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_digest(path)

@@ -56,15 +56,15 @@ def read(path: Path) -> pd.DataFrame:
     with xlrd.open_workbook(path) as book:
         rows = [[cell.value for cell in row] for row in book.sheet_by_name("Data").get_rows()]
     # The first row numbers the columns in use: 1 to 21 the features, 22 a finer diagnosis, 23 the state (NSP).
-    place = {int(number): column for column, number in enumerate(rows[0]) if number != ""}
-    recordings = [row for row in rows[2:] if row[place[23]] != ""]  # below them come totals without a state
+    column_of = {int(number): column for column, number in enumerate(rows[0]) if number != ""}
+    recordings = [row for row in rows[2:] if row[column_of[23]] != ""]  # below them come totals without a state
     columns = {
         feature.name: pd.Series(
-            [row[place[number]] for row in recordings], dtype="int64" if feature.kind == "integer" else "float64"
+            [row[column_of[number]] for row in recordings], dtype="int64" if feature.kind == "integer" else "float64"
         )
         for number, feature in enumerate(FEATURES, start=1)
     }
-    state = ["normal" if row[place[23]] == 1 else "suspect or pathologic" for row in recordings]
+    state = ["normal" if row[column_of[23]] == 1 else "suspect or pathologic" for row in recordings]
     return pd.DataFrame({**columns, "state": state})
 
 

@@ -104,5 +104,5 @@ def _explained(card: Card, address: str, timeout: float) -> Iterator[None]:
 
 
 def _failure(card: Card, what: str) -> FetchError:
-    place = data_folder() / card.file
-    return FetchError(f"dataset '{card.name}': {what}; try again later, or get it from {card.home} as {place}")
+    target = data_folder() / card.file
+    return FetchError(f"dataset '{card.name}': {what}; try again later, or get it from {card.home} as {target}")

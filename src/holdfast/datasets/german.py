@@ -111,11 +111,15 @@ DIRECTION: dict[str, Direction] = {
 
 
 def _feature(name: str, levels: dict[str, str] | None) -> Feature:
-    mutable, direction, phrase = name in MUTABLE, DIRECTION.get(name, "any"), PHRASES[name]
-    if levels is None:
-        return Feature(name, "integer", mutable=mutable, direction=direction, phrase=phrase)
-    own, avoid = tuple(levels.values()), AVOID.get(name, ())
-    return Feature(name, "categorical", mutable, levels=own, avoid=avoid, direction=direction, phrase=phrase)
+    return Feature(
+        name,
+        "integer" if levels is None else "categorical",
+        mutable=name in MUTABLE,
+        levels=tuple((levels or {}).values()),
+        avoid=AVOID.get(name, ()),
+        direction=DIRECTION.get(name, "any"),
+        phrase=PHRASES[name],
+    )
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -39,7 +39,7 @@ class Prepared:
 
 def prepare(name: str, scaling: Scaling | None = None, split: tuple[int, int] | None = None) -> Prepared:
     """A dataset by its name, with the paper's scaling and numbers of training and test rows where none are given."""
-    own = card(name) if split is None else replace(card(name), split=split)
-    table, schema = own.load()
-    train, test = own.divide(table)
-    return Prepared(own, table, train, test, Encoding.fit(train, schema, scaling or own.scaling))
+    dataset = card(name) if split is None else replace(card(name), split=split)
+    table, schema = dataset.load()
+    train, test = dataset.divide(table)
+    return Prepared(dataset, table, train, test, Encoding.fit(train, schema, scaling or dataset.scaling))

@@ -98,9 +98,6 @@ class Advice:
         Ada: the deployed model says 'no'; wanted is 'yes'.
           Plan 1, at a cost of ...:
             income: 20 → ...
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which gives points of the encoded space; one
-    row per person that is explained, found or not, is the counterfactual of Definition 1 (Section 2).
     """
 
     people: pd.DataFrame

@@ -119,10 +119,6 @@ class Explainer:
         (2, ['id', 'plan', 'feature', 'now', 'then'])
         >>> len(advice.audit.kinds)  # of the six, two audit: they had no say in the plans
         2
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose methods explain networks that the authors
-    trained. What the plans are searched for is theirs: a counterfactual is Definition 1, and invalidation by retraining
-    is Definition 2 (Section 2).
     """
 
     model: Any

@@ -37,7 +37,7 @@ class Sizes:
         (0, 80, 16)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, retrains 100 models for each kind of
-    change, and all of them audit. Models that rehearse or select are not in the paper.
+    change, and all of them audit.
     """
 
     rehearsal: int | None = None

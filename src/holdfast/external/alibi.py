@@ -14,14 +14,13 @@ from torch import Tensor
 from holdfast.external.judging import (
     UNREADABLE,
     WITHOUT,
+    Details,
     ImportedCounterfactuals,
     Target,
-    Told,
     json_of,
     judged,
     question_of,
 )
-from holdfast.external.tables import check_inputs
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -54,35 +53,36 @@ def from_alibi(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.alibi import from_alibi
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> text = '{"data": {"cf": {"X": [[0.75]]}}}'  # as alibi's to_json() writes it
-        >>> hf.from_alibi(table[:2], [text, None], encoding, model, target="yes")
+        >>> from_alibi(table[:2], [text, None], encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; no counterfactual: 1)
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Looveren et al.) and Appendix B.3, where
     alibi's CounterfactualProto is one of the methods; alibi is
     [Klaise et al. 2021](https://jmlr.org/papers/v22/21-0017.html).
     """
-    check_inputs(encoding, model)
     question = question_of(data, encoding, model, target, space)
     several = isinstance(explanations, Sequence) and not isinstance(explanations, str)
     each = list(explanations) if several else [explanations]
     if len(each) != len(question.x):
         raise ValueError(f"{len(each)} explanations for {len(question.x)} rows of data; pass one for each")
-    point, told = question.x.clone(), list[Told]()
-    for row, (label, explanation) in enumerate(zip(question.index, each, strict=True)):
-        theirs = _alibi_point(explanation, encoding.width)
-        if theirs is None:
-            told.append((row, (label, WITHOUT, "alibi found none")))
-        elif not theirs.isfinite().all():
-            column = encoding.columns[int((~theirs.isfinite()).nonzero()[0])]
-            told.append((row, (label, UNREADABLE, f"{column!r} is not a finite number")))
+    point = question.x.clone()
+    without, unreadable = Details(), Details()
+    for row, explanation in enumerate(each):
+        found = _alibi_point(explanation, encoding.width)
+        if found is None:
+            without[row] = "alibi found none"
+        elif not found.isfinite().all():
+            column = encoding.columns[int((~found.isfinite()).nonzero()[0])]
+            unreadable[row] = f"{column!r} is not a finite number"
         else:
-            point[row] = theirs
-    return judged(question, point, np.arange(len(point)), [], told)
+            point[row] = found
+    return judged(question, point, np.arange(len(point)), [], {WITHOUT: without, UNREADABLE: unreadable})
 
 
 def _alibi_point(explanation: Any, width: int) -> Tensor | None:

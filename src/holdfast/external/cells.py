@@ -24,13 +24,15 @@ def read_points(
     columns: dict[str, NDArray[Any]] = {}
     trouble: dict[int, list[str]] = {}
     for feature in encoding.schema.features:
-        own = numbers_of(person[feature.name]) if feature.is_numeric else person[feature.name].to_numpy(dtype=object)
-        columns[feature.name] = own
+        current = (
+            numbers_of(person[feature.name]) if feature.is_numeric else person[feature.name].to_numpy(dtype=object)
+        )
+        columns[feature.name] = current
         if feature.name in points:
             values, bad = _cells(points[feature.name], feature)
             if feature.missing:  # what a person does not have, nobody needs to say
-                bad &= ~(points[feature.name].isna().to_numpy() & pd.isna(own))
-            columns[feature.name] = np.where(bad, own, values)
+                bad &= ~(points[feature.name].isna().to_numpy() & pd.isna(current))
+            columns[feature.name] = np.where(bad, current, values)
             _complain(trouble, points[feature.name], bad, feature)
     if _has_found(points, encoding):
         _complain(trouble, points["found"], _cells(points["found"], _FOUND)[1], _FOUND)
@@ -106,5 +108,5 @@ def _complain(trouble: dict[int, list[str]], column: pd.Series[Any], bad: NDArra
     for row in np.flatnonzero(bad).tolist():
         value = column.iloc[row]
         empty = pd.api.types.is_scalar(value) and pd.isna(value)
-        said = f"{feature.name!r} is empty" if empty else f"{feature.name!r} holds {value!r}, not {should}"
-        trouble.setdefault(row, []).append(said)
+        fault = f"{feature.name!r} is empty" if empty else f"{feature.name!r} holds {value!r}, not {should}"
+        trouble.setdefault(row, []).append(fault)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from holdfast.external.cells import numbers_of, spelling
 from holdfast.external.judging import ImportedCounterfactuals, Target, json_of, question_of
-from holdfast.external.tables import assembled, check_inputs, unused
+from holdfast.external.tables import assembled, unused
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -44,6 +44,7 @@ def from_dice(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.dice import from_dice
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
@@ -56,13 +57,12 @@ def from_dice(
         ...         "data_interface": {"outcome_name": "approved"},
         ...     }
         ... )
-        >>> hf.from_dice(table[:2], text, encoding, model, target="yes")
+        >>> from_dice(table[:2], text, encoding, model, target="yes")
         ImportedCounterfactuals(2 of 3 rows found; no counterfactual: 1)
 
     Paper: named in [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, and not compared there; DiCE is
     [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
-    check_inputs(encoding, model, data)
     question, names = question_of(data, encoding, model, target, space), list(encoding.schema.names)
     examples = _examples(json_of(result, "DiCE's to_json()") if isinstance(result, str) else result)
     if len(examples) != len(data):
@@ -71,7 +71,7 @@ def from_dice(
         )
     for row, (copy, _) in enumerate(examples):
         _check_same_person(copy, data.iloc[[row]], encoding)
-    place = np.repeat(np.arange(len(data)), [0 if answer is None else len(answer) for _, answer in examples])
+    person = np.repeat(np.arange(len(data)), [0 if answer is None else len(answer) for _, answer in examples])
     answers = [answer.astype(object) for _, answer in examples if answer is not None and len(answer)]
     points = pd.concat(answers, ignore_index=True) if answers else pd.DataFrame(columns=names)
     missing = [name for name in names if name not in points]
@@ -82,18 +82,20 @@ def from_dice(
         )
     for feature in encoding.schema.features:
         if feature.is_numeric:  # a person's number in single precision is DiCE's copy of it, not a change
-            own = numbers_of(data[feature.name])[place]
+            asked = numbers_of(data[feature.name])[person]
             with np.errstate(over="ignore"):
-                same = numbers_of(points[feature.name]).astype(np.float32) == own.astype(np.float32)
-            points[feature.name] = points[feature.name].mask(same, own)
-    return assembled(question, data, points, place, unused(points.columns, {*names, encoding.schema.label}))
+                same = numbers_of(points[feature.name]).astype(np.float32) == asked.astype(np.float32)
+            points[feature.name] = points[feature.name].mask(same, asked)
+    return assembled(question, data, points, person, unused(points.columns, {*names, encoding.schema.label}))
 
 
 def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
     """For every row that DiCE was asked: its copy of the row, and its answers, without the outcome."""
     if isinstance(result, Mapping):
         try:
-            names, asked, told = (result[key] for key in ("feature_names_including_target", "test_data", "cfs_list"))
+            names, copies, answers = (
+                result[key] for key in ("feature_names_including_target", "test_data", "cfs_list")
+            )
             outcome = result["data_interface"]["outcome_name"]
         except (KeyError, TypeError) as error:
             raise ValueError(
@@ -106,7 +108,7 @@ def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
                     None if answer is None else pd.DataFrame(answer, columns=names),
                     outcome,
                 )
-                for copy, answer in zip(asked, told, strict=True)
+                for copy, answer in zip(copies, answers, strict=True)
             ]
         except (ValueError, TypeError) as error:
             raise ValueError(
@@ -135,11 +137,11 @@ def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
 
 def _check_same_person(copy: pd.DataFrame, row: pd.DataFrame, encoding: Encoding) -> None:
     """DiCE's copy is a little off (see `from_dice`); another person is a lot off."""
-    for feature, place in encoding.places:
+    for feature, columns in encoding.places:
         if feature.name not in copy or set(feature.values) == {False, True}:
             continue
         if feature.is_numeric:
-            width = float((encoding.upper - encoding.lower)[place][0])
+            width = float((encoding.upper - encoding.lower)[columns][0])
             off = abs(numbers_of(copy[feature.name])[0] - float(row[feature.name].iloc[0])) > 0.01 * width + 1e-6
         else:
             spelt = spelling(feature)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.models.model import Model, checked_logits, predict_or_none
+from holdfast.external.cells import as_they_are
+from holdfast.models.model import Model, check_callable, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
-from holdfast.tabular.rules import FollowsRule, Rule
+from holdfast.tabular.rules import FollowsRule
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import some
 
@@ -32,7 +33,7 @@ UNUSED = "unused columns"
 PROBLEMS = (INVALID, VIOLATES, IMPLAUSIBLE, UNREADABLE, WITHOUT, NO_ROW, COPY, UNUSED)
 
 Problem = tuple[Any, str, str]  # label of the row (None: of the whole table), one of PROBLEMS, a sentence
-Told = tuple[int, Problem]  # the number of the row in the answer, and what is wrong with it
+Details = dict[int, str]  # what is wrong with a row of the answer, by its number
 Target = Any  # a class for everybody, one for each row of the data, or a tensor of class indices
 
 
@@ -52,19 +53,17 @@ class ImportedCounterfactuals:
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_tables
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> points = pd.DataFrame({"income": [70, 80, 40]}, index=[0, 0, 1])
-        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported = from_tables(table[:2], points, encoding, model, target="yes")
         >>> imported
         ImportedCounterfactuals(2 of 3 rows found; not valid for the model: 1)
         >>> imported.labels.tolist(), imported.counterfactuals.found.tolist()
         ([0, 0, 1], [True, True, False])
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
 
     counterfactuals: Counterfactuals
@@ -72,10 +71,10 @@ class ImportedCounterfactuals:
     labels: pd.Index[Any]
 
     def __repr__(self) -> str:
-        told = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
+        found = f"{int(self.counterfactuals.found.sum())} of {len(self.labels)} rows found"
         counts = self.problems["problem"].value_counts()
         kinds = [kind if kind == UNUSED else f"{kind}: {counts[kind]}" for kind in PROBLEMS if kind in counts]
-        return f"ImportedCounterfactuals({told}{'; ' * bool(kinds)}{', '.join(kinds)})"
+        return f"ImportedCounterfactuals({found}{'; ' * bool(kinds)}{', '.join(kinds)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +90,9 @@ class Question:
 
 
 def question_of(data: Any, encoding: Encoding, model: Model, target: Target, space: Space | None) -> Question:
+    if not isinstance(encoding, Encoding):
+        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
+    check_callable(model)
     if space is not None and not isinstance(space, Space):
         raise TypeError(f"space is {space!r}; expected a Space, such as encoding.space, or None for any real value")
     if not isinstance(data, (Tensor, np.ndarray)):
@@ -102,33 +104,35 @@ def question_of(data: Any, encoding: Encoding, model: Model, target: Target, spa
 
 
 def judged(
-    question: Question, point: Tensor, place: NDArray[Any], problems: list[Problem], told: list[Told]
+    question: Question, point: Tensor, person: NDArray[Any], problems: list[Problem], absent: Mapping[str, Details]
 ) -> ImportedCounterfactuals:
-    """Row i of point is for row place[i] of the question; ``told`` has the rows without a point to judge, and why."""
-    origin, labels = question.x[place], question.index[place]
-    space = None if question.space is None else question.space.of(torch.as_tensor(place))
-    wanted, sure = _wanted(question, point, torch.as_tensor(place))
-    absent, broken = torch.zeros(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
-    absent[[row for row, _ in told]] = True
-    wrong = _wrong_classes(question, point, wanted, sure)
-    told = told + [(row, (labels[row], INVALID, detail)) for row, detail in wrong.items() if not absent[row]]
+    """Row i of point is for row person[i] of the question.
+
+    ``absent`` says of the rows without a point to judge why they have none, by the kind of problem.
+    """
+    origin, labels = question.x[person], question.index[person]
+    space = None if question.space is None else question.space.of(torch.as_tensor(person))
+    wanted, sure = _wanted(question, point, torch.as_tensor(person))
+    given, broken = torch.ones(len(point), dtype=torch.bool), torch.zeros_like(point, dtype=torch.bool)
+    given[[row for details in absent.values() for row in details]] = False
+    wrong = {INVALID: _wrong_classes(question, point, wanted, sure)}
     if space is not None:
         space.check_origin(question.x)
         broken = space.violations(point, origin)
-        rules = _broken_rules(space.to(point), broken, point, origin, question.encoding)
-        told += [(row, (labels[row], VIOLATES, detail)) for row, detail in rules.items()]
+        wrong[VIOLATES] = _broken_rules(space.to(point), broken, point, origin, question.encoding)
     # `assess` alone decides what found means; in a space without constraints it moves nothing.
     edge = torch.full((point.shape[1],), torch.inf)
     anywhere = replace(Space.box(-edge, edge), people=None if space is None else space.people)
-    answer = assess(question.model, origin, point, wanted, anywhere, also=sure & ~absent & ~broken.any(1))
-    unlike = _unlike(answer, question.encoding.schema.classes)
-    told += [(row, (labels[row], IMPLAUSIBLE, detail)) for row, detail in unlike.items() if not absent[row]]
-    answer = replace(answer, labels=labels)
-    in_order = [problem for _, problem in sorted(told, key=lambda one: one[0])]
-    return ImportedCounterfactuals(answer, problem_table(problems + in_order), labels)
+    answer = assess(question.model, origin, point, wanted, anywhere, also=sure & given & ~broken.any(1))
+    wrong[IMPLAUSIBLE] = _unlike(answer, question.encoding.schema.classes)
+    wrong = {kind: {row: detail for row, detail in details.items() if given[row]} for kind, details in wrong.items()}
+    found = [(row, kind, detail) for kind, details in {**absent, **wrong}.items() for row, detail in details.items()]
+    found.sort(key=lambda problem: problem[0])
+    problems = problems + [(labels[row], kind, detail) for row, kind, detail in found]
+    return ImportedCounterfactuals(replace(answer, labels=labels), problem_table(problems), labels)
 
 
-def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+def _wanted(question: Question, point: Tensor, person: Tensor) -> tuple[Tensor, Tensor]:
     """The class wanted for every point (n,), and whether one can be wanted (n,).
 
     Where none is named: the point's own, if it is not the person's, else the model's second choice for the person.
@@ -137,10 +141,10 @@ def _wanted(question: Question, point: Tensor, place: Tensor) -> tuple[Tensor, T
     logits = _logits(question.model, question.x)
     if question.target is not None:
         named = _named_target(question.target, question.index, question.encoding, logits.shape[1])
-        return named[place], torch.ones(len(point), dtype=torch.bool)
+        return named[person], torch.ones(len(point), dtype=torch.bool)
     start, reached = logits.argmax(1), predict_or_none(question.model, point)
     second = logits.scatter(1, start[:, None], -torch.inf).argmax(1)
-    return torch.where(reached != start[place], reached, second[place]), logits.isfinite().all(1)[place]
+    return torch.where(reached != start[person], reached, second[person]), logits.isfinite().all(1)[person]
 
 
 def _logits(model: Model, x: Tensor) -> Tensor:
@@ -191,30 +195,32 @@ def _wrong_classes(question: Question, point: Tensor, wanted: Tensor, sure: Tens
     """What the model says of the points that it does not give the wanted class."""
     logits, names = _logits(question.model, point), question.encoding.schema.classes
     called = list(names) if len(names) == logits.shape[1] else list(range(logits.shape[1]))
-    finite, said = logits.isfinite().all(1), logits.argmax(1)
-    told = {}
-    for row in torch.nonzero(~(finite & sure & (said == wanted))).flatten().tolist():
+    finite, given = logits.isfinite().all(1), logits.argmax(1)
+    details = {}
+    for row in torch.nonzero(~(finite & sure & (given == wanted))).flatten().tolist():
         if not finite[row]:
-            told[row] = "the model's answer is not finite"
-        elif said[row] == wanted[row]:
-            told[row] = "the model's answer for the person themselves is not finite"
+            details[row] = "the model's answer is not finite"
+        elif given[row] == wanted[row]:
+            details[row] = "the model's answer for the person themselves is not finite"
         else:
-            told[row] = f"the model gives it class {called[said[row]]!r}, not {called[wanted[row]]!r}"
-    return told
+            details[row] = f"the model gives it class {called[given[row]]!r}, not {called[wanted[row]]!r}"
+    return details
 
 
 def _unlike(answer: Counterfactuals, classes: tuple[Any, ...]) -> dict[int, str]:
     """For every point of the class that nobody of the class is like: how far it is from them."""
     if answer.implausible is None or answer.unlikeness is None:
         return {}
-    told = {}
+    details = {}
     for row in torch.nonzero(answer.implausible).flatten().tolist():
         now, there = answer.unlikeness[row].tolist()
         wanted = classes[int(answer.target[row])] if len(classes) == answer.classes else int(answer.target[row])
-        told[row] = f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
+        details[row] = (
+            f"nobody is like this: it is {there:.3g} times as far from people of class {wanted!r} as the limit"
+        )
         if now > 1:
-            told[row] += f", and the person themselves {now:.3g} times"
-    return told
+            details[row] += f", and the person themselves {now:.3g} times"
+    return details
 
 
 def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, encoding: Encoding) -> dict[int, str]:
@@ -223,22 +229,25 @@ def _broken_rules(space: Space, broken: Tensor, point: Tensor, origin: Tensor, e
     if not len(rows):
         return {}
     space, point, origin = space.of(rows), point[rows], origin[rows]
-    apart, said = space.violations_apart(point, origin), _broken_relations(space, point, origin, encoding)
+    breaks = space.violations_apart(point, origin)
     numbers = [encoding.in_units(part.numpy()) for part in (origin, point)]
     limits = encoding.in_units(torch.stack([space.lower, space.upper]).numpy())
-    levels = [encoding.decode(part) for part in (origin, point)]
-    for feature, place in reversed(encoding.places):
-        for row in torch.nonzero(apart[:, place].any(1)).flatten().tolist():
-            before, after = (float(part[row, place.start]) for part in numbers)
+    cells = [as_they_are(encoding).decode(part) for part in (origin, point)]
+    details: list[list[str]] = [[] for _ in rows]
+    for feature, columns in encoding.places:
+        for row in torch.nonzero(breaks[:, columns].any(1)).flatten().tolist():
+            before, after = (float(part[row, columns.start]) for part in numbers)
             if feature.is_numeric and not feature.missing:
-                told = f"{_written(before)} to {_written(after)}"
+                change = f"{_written(before)} to {_written(after)}"
             else:
-                told = " to ".join(repr(part[feature.name][row]) for part in levels)
-            rule = _rule(feature, place, before, after, space, encoding, limits)
-            if feature.kind == "categorical" and rule == LEVEL and levels[1][feature.name][row] not in feature.avoid:
+                change = " to ".join(repr(part[feature.name][row]) for part in cells)
+            rule = _rule(feature, columns, before, after, space, encoding, limits)
+            if feature.kind == "categorical" and rule == LEVEL and cells[1][feature.name][row] not in feature.avoid:
                 rule = f"may only {feature.direction}" if feature.direction != "any" else LEVEL
-            said[row].insert(0, f"{feature.name!r} from {told} ({rule})")
-    return dict(zip(rows.tolist(), map("; ".join, said), strict=True))
+            details[row].append(f"{feature.name!r} from {change} ({rule})")
+    for row, detail in _broken_relations(space, point, origin, encoding):
+        details[row].append(detail)
+    return dict(zip(rows.tolist(), map("; ".join, details), strict=True))
 
 
 def _written(number: float) -> str:
@@ -246,45 +255,33 @@ def _written(number: float) -> str:
     return f"{number:.12g}"
 
 
-def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Encoding) -> list[list[str]]:
-    """For each row, what is wrong with each relation that it breaks and the person does not, or less."""
-    said: list[list[str]] = [[] for _ in point]
+def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Encoding) -> Iterator[tuple[int, str]]:
+    """What is wrong with each relation that a row breaks and the person does not, or less."""
     if space.related is None:
-        return said
-    here, home = space.values(point), space.values(origin)
-    for row, number in torch.nonzero(space.related.broken(here, home)).tolist():
-        said[row].append(_breach(space.related.rules[number], here[row], home[row], encoding))
-    return said
+        return
+    values, values_before = space.values(point), space.values(origin)
+    for row, number in torch.nonzero(space.related.broken(values, values_before)).tolist():
+        rule, (after, before) = space.related.rules[number], (_cells(part[row], encoding) for part in (point, origin))
+        if not isinstance(rule, FollowsRule):
+            yield row, rule.relation.explain(after)
+            continue
+        column, of = rule.relation.columns
+        encoded = point[row].clone()
+        start = encoding.places[encoding.schema.names.index(column)][1].start
+        needed = rule.needed(values[row : row + 1], values_before[row : row + 1])[0]
+        encoded[start] = (needed - encoding.shift[start]) / encoding.scale[start]
+        yield (
+            row,
+            f"{column} goes from {before[column]} to {after[column]} and {of} from {before[of]} to {after[of]}; "
+            f"{rule.relation}, so {column} must be {_cells(encoded, encoding)[column]}",
+        )
 
 
-def _breach(rule: Rule, here: Tensor, home: Tensor, encoding: Encoding) -> str:
-    """Why these values (m,) break a rule."""
-    now, then = (_cells(rule, values, encoding) for values in (here, home))
-    if not isinstance(rule, FollowsRule):
-        return rule.relation.explain(now)
-    column, of = rule.relation.columns
-    needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])), encoding)
-    return (
-        f"{column} goes from {then[column]} to {now[column]} and {of} from {then[of]} to {now[of]}; {rule.relation}, "
-        f"so {column} must be {needed}"
-    )
-
-
-def _cells(rule: Rule, values: Tensor, encoding: Encoding) -> dict[str, Any]:
-    return {
-        feature.name: _cell(feature, float(values[place]), encoding)
-        for feature, place in zip(rule.features, rule.places, strict=True)
-    }
-
-
-def _cell(feature: Feature, value: float, encoding: Encoding) -> Any:
-    """What a value of a rule is in the table."""
-    if feature.is_numeric:
-        column = encoding.places[encoding.schema.names.index(feature.name)][1].start
-        value = _in_units((value - encoding.shift[column]) / encoding.scale[column], column, encoding)
-        return int(value) if value.is_integer() else value
-    place = max(0, round(value))
-    return feature.values[place] if place < len(feature.values) else None
+def _cells(encoded: Tensor, encoding: Encoding) -> dict[str, Any]:
+    """One encoded row (d,) as the table has it."""
+    (row,) = as_they_are(encoding).decode(encoded[None]).to_dict("records")
+    whole = {name for name, value in row.items() if isinstance(value, float) and value.is_integer()}
+    return {str(name): int(value) if name in whole else value for name, value in row.items()}
 
 
 def _in_units(number: float, column: int, encoding: Encoding) -> float:
@@ -299,7 +296,7 @@ LEVEL = "not a level to move to"
 
 def _rule(
     feature: Feature,
-    place: slice,
+    columns: slice,
     before: float,
     after: float,
     space: Space,
@@ -307,11 +304,11 @@ def _rule(
     limits: NDArray[np.float64],  # (2, d) the lower and the upper ones, in the table's units
 ) -> str:
     """The rule that a step from before to after breaks, given that it breaks one."""
-    if not (space.mutable | space.follows)[place].all():
+    if not (space.mutable | space.follows)[columns].all():
         return "may not change"
     if feature.kind == "categorical":
         return LEVEL
-    column = place.start
+    column = columns.start
     lower, upper = (float(limit) for limit in limits[:, column])
     if (after - before) * float(space.direction[column]) < 0:
         return "may only rise" if after < before else "may only fall"

@@ -22,7 +22,6 @@ from holdfast.external.judging import (
     Problem,
     Question,
     Target,
-    Told,
     judged,
     problem_table,
     question_of,
@@ -30,7 +29,7 @@ from holdfast.external.judging import (
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
-from holdfast.utils.messages import some
+from holdfast.utils.messages import repeated, some
 
 
 def from_tables(
@@ -62,26 +61,24 @@ def from_tables(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_tables
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> points = pd.DataFrame({"income": [70, 40]})  # answers for rows 0 and 1
-        >>> imported = hf.from_tables(table[:2], points, encoding, model, target="yes")
+        >>> imported = from_tables(table[:2], points, encoding, model, target="yes")
         >>> imported
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
         >>> imported.problems["detail"].tolist()
         ["the model gives it class 'no', not 'yes'"]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
-    check_inputs(encoding, model, data, points)
     question = question_of(data, encoding, model, target, space)
-    repeated = data.index[data.index.duplicated()].unique()
-    if len(repeated):
+    _check_points(points)
+    shared = data.index[data.index.duplicated()].unique()
+    if len(shared):
         raise ValueError(
-            f"labels {some(repeated)} stand for several rows of data; each row needs its own, such as "
+            f"labels {some(shared)} stand for several rows of data; each row needs its own, such as "
             "data.reset_index(drop=True), and points the same ones"
         )
     names = encoding.schema.names
@@ -97,17 +94,17 @@ def from_tables(
         for label in points.index[copied].tolist()
     ]
     points = points[~copied]
-    place = data.index.get_indexer(points.index)
-    if len(points) and (place < 0).all():
+    person = data.index.get_indexer(points.index)
+    if len(points) and (person < 0).all():
         raise ValueError(
             f"no label of points is one of data: points has {some(points.index)} ({points.index.dtype}), data has "
             f"{some(data.index)} ({data.index.dtype}); give both the same index, with set_index or index.astype"
         )
     problems = unused(points.columns, {*names, encoding.schema.label, "found"})
     strangers: list[Problem] = [
-        (label, NO_ROW, "no row of data has this label") for label in points.index[place < 0].tolist()
+        (label, NO_ROW, "no row of data has this label") for label in points.index[person < 0].tolist()
     ]
-    found = assembled(question, data, points[place >= 0], place[place >= 0], problems)
+    found = assembled(question, data, points[person >= 0], person[person >= 0], problems)
     return replace(found, problems=pd.concat([found.problems, problem_table(strangers + copies)], ignore_index=True))
 
 
@@ -139,18 +136,16 @@ def from_paired(
         >>> import holdfast as hf
         >>> import pandas as pd
         >>> import torch
+        >>> from holdfast.external.tables import from_paired
         >>> table = pd.DataFrame({"income": [20, 30, 60, 90]})
         >>> table["approved"] = ["no", "no", "yes", "yes"]
         >>> encoding = hf.Encoding.fit(table, hf.Schema.infer(table, label="approved"))
         >>> model = lambda x: torch.cat([-x, x], 1)  # "yes" above the mean income, 50
         >>> pairs = pd.DataFrame({"income_before": [20, 30], "income_after": [70, 40]})
-        >>> hf.from_paired(pairs, encoding, model, target="yes")
+        >>> from_paired(pairs, encoding, model, target="yes")
         ImportedCounterfactuals(1 of 2 rows found; not valid for the model: 1)
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures its own searches; what counts as
-    found is its Definition 1.
     """
-    check_inputs(encoding, model, table)
+    _check_points(table)
     for name, pattern in {"before": before, "after": after}.items():
         if not isinstance(pattern, str) or pattern.count("{}") != 1 or before == after:
             raise ValueError(f"{name} is {pattern!r}; write {{}} where the feature stands, such as '{{}}_{name}'")
@@ -185,42 +180,33 @@ def _copies(points: pd.DataFrame, names: Collection[str]) -> NDArray[np.bool_]:
 
 
 def assembled(
-    question: Question, data: pd.DataFrame, points: pd.DataFrame, place: NDArray[Any], problems: list[Problem]
+    question: Question, data: pd.DataFrame, points: pd.DataFrame, person: NDArray[Any], problems: list[Problem]
 ) -> ImportedCounterfactuals:
-    """Row j of points is for row place[j] of data; rows of data that are in no place stay, without a counterfactual."""
-    bare = np.setdiff1d(np.arange(len(data)), place)
-    place = np.concatenate([place, bare])
-    order = place.argsort(kind="stable")
-    source = np.concatenate([np.arange(len(points)), np.full(len(bare), -1)])[order]
-    place = place[order]
+    """Row j of points is for row person[j] of data; people without a point get a row without a counterfactual."""
+    unanswered = np.setdiff1d(np.arange(len(data)), person)
+    person = np.concatenate([person, unanswered])
+    order = person.argsort(kind="stable")
+    source = np.concatenate([np.arange(len(points)), np.full(len(unanswered), -1)])[order]
+    person = person[order]
     points = points.reset_index(drop=True).reindex(source).reset_index(drop=True)
-    columns, trouble = read_points(points, data.iloc[place], question.encoding)
+    columns, trouble = read_points(points, data.iloc[person], question.encoding)
     without = empty_rows(points, question.encoding)
     without |= dict.fromkeys(np.flatnonzero(source < 0).tolist(), "there is no counterfactual for this row")
     point = as_they_are(question.encoding).encode_unchecked(pd.DataFrame(columns))
     for row, column in torch.nonzero(~point.isfinite()).tolist():
         trouble.setdefault(row, []).append(f"{question.encoding.columns[column]!r} holds too large a number")
-    labels = question.index[place]
-    told: list[Told] = [(row, (labels[row], WITHOUT, detail)) for row, detail in without.items()]
-    told += [(row, (labels[row], UNREADABLE, "; ".join(said))) for row, said in trouble.items() if row not in without]
-    stays = [row for row, _ in told]
-    point[stays] = question.x[place[stays]]
-    return judged(question, point, place, problems, told)
+    unreadable = {row: "; ".join(faults) for row, faults in trouble.items() if row not in without}
+    stays = [*without, *unreadable]
+    point[stays] = question.x[person[stays]]
+    return judged(question, point, person, problems, {WITHOUT: without, UNREADABLE: unreadable})
 
 
-def check_inputs(encoding: Encoding, model: Model, *tables: pd.DataFrame) -> None:
-    if not isinstance(encoding, Encoding):
-        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
-    if not callable(model):
-        raise TypeError(f"the model is a {type(model).__name__}, which cannot be called; pass rows -> logits in torch")
-    for table in tables:
-        if not isinstance(table, pd.DataFrame):
-            raise TypeError(
-                f"expected a pandas DataFrame, got {type(table).__name__}; read_table reads one from a file"
-            )
-        repeated = table.columns[table.columns.duplicated()].unique()
-        if len(repeated):
-            raise ValueError(f"columns {some(repeated)} appear more than once; rename or drop the copies")
+def _check_points(points: pd.DataFrame) -> None:
+    if not isinstance(points, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, got {type(points).__name__}; read_table reads one from a file")
+    twice = repeated(points.columns)
+    if twice:
+        raise ValueError(f"columns {some(twice)} appear more than once; rename or drop the copies")
 
 
 def unused(columns: Iterable[Any], known: set[str]) -> list[Problem]:

@@ -57,7 +57,7 @@ def leave_one_out(n: int, rows: int, seed: int = 0, base: Retraining = BASE) -> 
 
     Examples:
         >>> import holdfast as hf
-        >>> changes = hf.leave_one_out(100, rows=700)
+        >>> changes = hf.changes.leave_one_out(100, rows=700)
         >>> len({change.left_out for change in changes})  # a different row each
         100
 
@@ -88,8 +88,7 @@ def leave_out(n: int, share: float, start: int = 0, base: Retraining = BASE) -> 
         >>> hf.changes.leave_out(1, share=0.1)
         [Retraining(left_out_share=0.1, kind='leave-out')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which leaves out one row (Section 5.1); leaving
-    out several is measured in [Hamman et al. 2023](https://arxiv.org/abs/2305.11997).
+    Paper: leaving out several is measured in [Hamman et al. 2023](https://arxiv.org/abs/2305.11997).
     """
     _check_share("share", share)
     return _drawn(n, start, base, kind="leave-out", left_out_share=share)
@@ -110,8 +109,7 @@ def bootstrap(n: int, start: int = 0, base: Retraining = BASE) -> list[Retrainin
         >>> hf.changes.bootstrap(1, start=7)  # another draw
         [Retraining(redrawn=True, data_seed=7, kind='bootstrap')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    the bootstrap is that of [Efron 1979](https://doi.org/10.1214/aos/1176344552).
+    Paper: the bootstrap is that of [Efron 1979](https://doi.org/10.1214/aos/1176344552).
     """
     return _drawn(n, start, base, kind="bootstrap", redrawn=True)
 
@@ -136,8 +134,7 @@ def shift(n: int, column: int, strength: float, start: int = 0, base: Retraining
         >>> hf.changes.shift(1, column=age, strength=0.5)  # an older population
         [Retraining(tilt=(44, 0.5), kind='shift')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    what shifts of the data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
+    Paper: what shifts of the data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
     """
     check_number("strength", strength)
     return _drawn(n, start, base, kind="shift", tilt=(column, float(strength)))
@@ -157,8 +154,7 @@ def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Ret
         >>> [change.window for change in hf.changes.windows(3, length=500, rows=1000)]
         [(0, 500), (250, 750), (500, 1000)]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    what shifts over time do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
+    Paper: what shifts over time do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
     """
     _check_count(n)
     check_whole("rows", rows)
@@ -193,8 +189,7 @@ def append(n: int, share: float = 1.0, start: int = 0, base: Retraining = BASE) 
         >>> hf.train(*old, recipe, hf.changes.append(2, share=0.5), new=new)
         Family(61-8-2: 2 append)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    what new data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
+    Paper: what new data do to recourse is studied in [Rawal et al. 2021](https://arxiv.org/abs/2012.11788).
     """
     _check_share("share", share, whole=True)
     return _drawn(n, start, base, kind="append", appended=share)
@@ -214,8 +209,7 @@ def label_noise(n: int, rate: float, start: int = 0, base: Retraining = BASE) ->
         >>> hf.changes.label_noise(1, rate=0.02)
         [Retraining(label_noise=0.02, kind='label-noise')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    such noise is the uniform one of [Frénay and Verleysen 2014](https://doi.org/10.1109/TNNLS.2013.2292894).
+    Paper: such noise is the uniform one of [Frénay and Verleysen 2014](https://doi.org/10.1109/TNNLS.2013.2292894).
     """
     _check_share("rate", rate)
     return _drawn(n, start, base, kind="label-noise", label_noise=rate)
@@ -235,8 +229,7 @@ def weight_noise(n: int, scale: float, start: int = 0, base: Retraining = BASE) 
         >>> hf.changes.weight_noise(1, scale=0.01)
         [Retraining(weight_noise=0.01, kind='weight-noise')]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which changes seeds or one row (Section 5.1);
-    changed weights are also what [Upadhyay et al. 2021](https://arxiv.org/abs/2102.13620) guard against.
+    Paper: changed weights are also what [Upadhyay et al. 2021](https://arxiv.org/abs/2102.13620) guard against.
     """
     _check_above_0("scale", scale)
     return _drawn(n, start, base, kind="weight-noise", weight_noise=scale)
@@ -316,9 +309,6 @@ def hyperparameters(
         >>> changes = hf.changes.hyperparameters(20, epochs=(80, 120), batch=(16, 32))
         >>> all(80 <= dict(change.settings)["epochs"] <= 120 for change in changes)
         True
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models keep the
-    hyper-parameters of the base model (Section 2); Section 5.1 names others among the changes that it does not measure.
     """
     ranges = {"epochs": epochs, "learning_rate": learning_rate, "batch": batch, "weight_decay": weight_decay}
     if all(given is None for given in ranges.values()):
@@ -356,9 +346,6 @@ def parameters(
         >>> changes = hf.changes.parameters(20, max_depth=(3, 6), criterion=criteria)
         >>> sorted({dict(change.parameters)["max_depth"] for change in changes})
         [3, 4, 5, 6]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models keep the
-    hyper-parameters of the base model (Section 2); Section 5.1 names others among the changes that it does not measure.
     """
     if not ranges:
         raise ValueError("name a parameter to vary: parameters(50, max_depth=(3, 6), learning_rate=(0.05, 0.2))")
@@ -416,9 +403,6 @@ def architecture(
         >>> changes = hf.changes.architecture(20, widths=(32, 64), depths=(2,))
         >>> sorted({dict(change.settings)["hidden"] for change in changes})
         [(32, 32), (64, 32), (64, 64)]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models have the layers of the
-    base model; Section 5.1 names other architectures among the changes that it does not measure.
     """
     for name, given in {"widths": widths, "depths": depths}.items():
         _check_list(name, given)
@@ -444,8 +428,6 @@ def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retr
         >>> import holdfast as hf
         >>> hf.changes.both(hf.seeds(1), hf.changes.bootstrap(1))
         [Retraining(init_seed=1, order_seed=1, redrawn=True, kind='seeds & bootstrap')]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which makes one change at a time (Section 5.1).
     """
     for members in (first, second):
         if not isinstance(members, Sequence) or not all(isinstance(member, Retraining) for member in members):

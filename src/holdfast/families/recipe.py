@@ -246,8 +246,8 @@ PAPER_RECIPES: dict[str, Recipe] = {
 The paper does not give HELOC's batch size; 128 works.
 
 Examples:
-    >>> import holdfast as hf
-    >>> hf.PAPER_RECIPES["german"].hidden, hf.PAPER_RECIPES["heloc"].epochs
+    >>> from holdfast.families.recipe import PAPER_RECIPES
+    >>> PAPER_RECIPES["german"].hidden, PAPER_RECIPES["heloc"].epochs
     ((128, 64, 16), 50)
 
 Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Appendix B.2.

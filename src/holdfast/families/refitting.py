@@ -107,9 +107,8 @@ def refit(
         >>> hf.refit(hf.as_model(estimator, encoding), table, hf.changes.bootstrap(5))
         Family(LogisticRegression: 5 bootstrap)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose models are networks; retrained linear
-    models and forests are those of [Pawelczyk et al. 2020](https://proceedings.mlr.press/v124/pawelczyk20a.html), which
-    its Section 2 names.
+    Paper: retrained linear models and forests are studied by [Pawelczyk et al.
+    2020](https://proceedings.mlr.press/v124/pawelczyk20a.html).
     """
     job = _job(model, encoding, table, new, changes, params)
     if workers is not None:

@@ -115,9 +115,6 @@ def save_family(family: Family, folder: str | Path) -> Path:
         >>> folder = hf.save_family(family, "retrained")
         >>> sorted(path.suffix for path in folder.iterdir())
         ['.json', '.safetensors']
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the format of the weights is
-    [safetensors](https://github.com/huggingface/safetensors).
     """
     if not isinstance(family, Family):
         raise TypeError(f"expected a Family, got {type(family).__name__}; train(...) makes one")
@@ -200,9 +197,6 @@ def load_family(
         >>> again = hf.load_family("retrained")
         >>> again.predict(x).equal(family.predict(x))
         True
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the format of the weights is
-    [safetensors](https://github.com/huggingface/safetensors).
     """
     folder = as_path(folder, "a folder that save_family has written")
     if network is not None and like is None:

@@ -89,9 +89,8 @@ class Promise:
         >>> print(result.refusal.partition(",")[0])
         A rate of 0.05 needs 19 calibration models of each kind or more (1 / rate - 1)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures the invalidation rate (Section
-    2, Definition 2) afterwards; the bound is conformal risk control, [Angelopoulos et al.
-    2024](https://arxiv.org/abs/2208.02814), with models as the exchangeable units.
+    Paper: the bound is conformal risk control, [Angelopoulos et al. 2024](https://arxiv.org/abs/2208.02814), with
+    models as the exchangeable units.
     """
 
     rate: float
@@ -311,9 +310,8 @@ def promise(
           chosen by 9 own: log_odds = 1
           promise.statement says what is promised and what is not
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures the invalidation rate (Section
-    2, Definition 2) afterwards; the bound is conformal risk control, [Angelopoulos et al.
-    2024](https://arxiv.org/abs/2208.02814), with models as the exchangeable units.
+    Paper: the bound is conformal risk control, [Angelopoulos et al. 2024](https://arxiv.org/abs/2208.02814), with
+    models as the exchangeable units.
     """
     check_share("rate", rate)
     _check_least(least_found)

@@ -56,9 +56,6 @@ def as_model(
         Deployed(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
         >>> hf.predict(model, encoding.encode(table)).tolist()
         [0, 0, 1, 1]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose models are networks of Keras (Appendix
-    B.2).
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")

@@ -75,11 +75,12 @@ def merged(model: Model, groups: Sequence[Sequence[int]]) -> Merged:
     Examples:
         >>> import holdfast as hf
         >>> import torch
+        >>> from holdfast.models.merged import merged
         >>> model = lambda x: x  # three columns as three logits
         >>> x = torch.tensor([[5.0, 1.0, 0.0], [0.0, 1.0, 5.0]])
         >>> hf.predict(model, x).tolist()
         [0, 2]
-        >>> hf.predict(hf.merged(model, ((0,), (1, 2))), x).tolist()
+        >>> hf.predict(merged(model, ((0,), (1, 2))), x).tolist()
         [0, 1]
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Data): of Warfarin's three classes, class

@@ -32,7 +32,7 @@ from holdfast.search.counterfactuals import Counterfactuals, other_class
 from holdfast.tabular.space import Space
 from holdfast.theory.layers import Layers
 from holdfast.theory.paths import line
-from holdfast.theory.regions import boundary_piece, exact_boundary_distance, polytope
+from holdfast.theory.regions import boundary_piece, polytope
 from holdfast.utils.draws import normal
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,6 @@ class Twins:
     score: Floats  # (2, g, g) of each network, above 0 where it accepts; the first axis is y
     point: Floats  # (2, 2) one counterfactual a row
     cost: Floats  # (2,) distance from the person
-    margin: Floats  # (2,) distance to the first network's boundary, exact
     holds: Bools  # (2,) whether the second network agrees
     apart: float  # share of the plane shown in which the two networks differ
 
@@ -151,18 +150,16 @@ def _clearest(deep: _Seen, linear: _Seen, pair: tuple[int, int], people: Floats)
 
 
 def _twins(seen: _Seen, pair: tuple[int, int], person: Floats, cost: float, margin: float) -> Twins:
-    first, second = (_network(seen.family, member) for member in pair)
+    second = _network(seen.family, pair[1])
     circle = _circle(person, cost)
     first_depth, second_depth = seen.depth(circle, pair)
     point = circle[_two(circle, first_depth, second_depth, margin)]
-    rows = torch.from_numpy(point)
     accepts = seen.score > 0
     return Twins(
         score=seen.score[list(pair)],
         point=point,
         cost=np.linalg.norm(point - person, axis=1),
-        margin=exact_boundary_distance(first, rows).distance.numpy(),
-        holds=(second(rows.float()).argmax(1) == 1).numpy(),
+        holds=(second(torch.from_numpy(point).float()).argmax(1) == 1).numpy(),
         apart=float((accepts[pair[0]] != accepts[pair[1]]).mean()),
     )
 

@@ -49,8 +49,6 @@ def join(parts: Sequence[str | Path], file: str | Path) -> Path:
         >>> file = run(study, "tiny.jsonl", store="families", workers=1)
         >>> len(frame(join([file, file], "whole.jsonl")))  # a cell counts once
         1
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); it is for a study that several processes share.
     """
     if isinstance(parts, (str, Path)) or not isinstance(parts, Sequence):
         raise TypeError(f"expected a list of files to join, got {parts!r}")

@@ -59,8 +59,7 @@ def run(
         >>> run(study, "tiny.jsonl", store="families", workers=1).name  # again: nothing is left to compute
         'tiny.jsonl'
 
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology". That a run can be resumed
-    is not in the paper.
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1, "Methodology".
     """
     check_study(study)
     path = checked_path(file)

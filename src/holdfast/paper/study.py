@@ -60,7 +60,7 @@ class Study:
 
     Attributes:
         name: of the study
-        datasets: names of `holdfast.DATASETS`
+        datasets: names of `holdfast.datasets.DATASETS`
         methods: names, or pairs of a name and a method, or of a name and a function of the dataset's name
         changes: kinds, and members of each
         rows: of the test split to explain, the first ones; None for all

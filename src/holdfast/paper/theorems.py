@@ -199,9 +199,10 @@ class Theorem2:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.paper.theorems import theorem2
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> again = hf.Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> again = Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
         >>> both = theorem2(network, again, torch.tensor([[1.0, 1.0], [2.0, -1.0]]))
         >>> bool((both.left <= both.right).all()), both.lipschitz.tolist()
         (True, [1.0, 1.0])
@@ -246,9 +247,10 @@ def theorem2(network: Layers, other: Layers, x: Tensor, count: int = 50) -> Theo
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.paper.theorems import theorem2
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> again = hf.Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> again = Network((layers[0], 0.5 * layers[1]), network.biases, hf.Retraining())  # another top layer
         >>> theorem2(network, again, torch.tensor([[1.0, 1.0], [2.0, -1.0]])).holds.tolist()
         [True, True]
 

@@ -67,9 +67,7 @@ def why_not(
         >>> hf.why_not(model, found, encoding.space, encoding=encoding)
         ("possible if 'income' may rise above 30",)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which reports only how many were found
-    (Appendix B.3, Table 2); when there is no way to the class is the question of [Ustun et al.
-    2019](https://arxiv.org/abs/1809.06514).
+    Paper: when there is no way to the class is the question of [Ustun et al. 2019](https://arxiv.org/abs/1809.06514).
     """
     check_answer(answer)
     check_space(space, answer.origin)

@@ -52,7 +52,7 @@ class Holding:
         ['1.35', '1.50']
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2, finds that stable counterfactuals cost
-    more; what more agreement costs each person is not in it.
+    more.
     """
 
     shares: tuple[float, ...]
@@ -182,7 +182,7 @@ def price_of_holding(
         1    0    1.0   True  1.50       1.00
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.2, finds that stable counterfactuals cost
-    more; what more agreement costs each person is not in it.
+    more.
     """
     if not isinstance(method, Rehearsed):
         raise TypeError(f"expected a Rehearsed search, such as Rehearsed(family), got {method!r}")

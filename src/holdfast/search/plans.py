@@ -45,8 +45,7 @@ class Plans:
         >>> found.answers[1]
         Counterfactuals(1 of 1 found)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which finds one for each row; several at once
-    are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
+    Paper: several at once are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
 
     answers: tuple[Counterfactuals, ...]
@@ -142,8 +141,7 @@ def plans(
         >>> [f"{cost:.2f}" for cost in found.cost[0].tolist()]
         ['1.25', '1.67']
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which finds one for each row; several at once
-    are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
+    Paper: several at once are asked for since [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
     check_whole("count", count, least=1)
     if not callable(method):

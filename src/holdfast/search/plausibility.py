@@ -32,6 +32,7 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.search.plausibility import neighbour_distance
         >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
         >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
         >>> known = torch.tensor([[-1.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
@@ -39,7 +40,7 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> found = hf.assess(model, x, torch.tensor([[2.0, 1.0]]), target, space)
         >>> # Both rows of class 1, (1, 1) and (2, 2), are at a distance of 1.
-        >>> hf.neighbour_distance(found, known, hf.predict(model, known), k=2)
+        >>> neighbour_distance(found, known, hf.predict(model, known), k=2)
         tensor([1.])
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109) compares counterfactuals on the data manifold (Section
@@ -73,6 +74,7 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
     Examples:
         >>> import torch
         >>> import holdfast as hf
+        >>> from holdfast.search.plausibility import outlier_factor
         >>> # A model that gives class 1 where 3 x0 + 4 x1 > 5.
         >>> model = lambda x: torch.stack([5 - 3 * x[:, 0], 4 * x[:, 1]], dim=1)
         >>> side = torch.linspace(1, 2, 5)
@@ -81,11 +83,10 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
         >>> point = torch.tensor([[1.5, 1.5], [3.0, 3.0]])  # in the middle, and far
         >>> x, target = torch.zeros(2, 2), torch.tensor([1, 1])
         >>> found = hf.assess(model, x, point, target, space)
-        >>> hf.outlier_factor(found, known, hf.predict(model, known), k=5) > 1.5
+        >>> outlier_factor(found, known, hf.predict(model, known), k=5) > 1.5
         tensor([False,  True])
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the factor is that of [Breunig et al.
-    2000](https://doi.org/10.1145/342009.335388).
+    Paper: the factor is that of [Breunig et al. 2000](https://doi.org/10.1145/342009.335388).
     """
 
     def measure(known: Array, asked: Array) -> Array:

@@ -60,9 +60,6 @@ class Finding:
         >>> finding = hf.inspect(table, label="risk").about("age")[0]
         >>> print(finding.sentence)
         'age' has numbers from 19 to 75 and is called an age, which only rises: if that is so, say direction = "rise"
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
-    B.1).
     """
 
     columns: tuple[str, ...]

@@ -59,9 +59,6 @@ class Inspection:
         >>> text = inspection.to_toml()  # a schema's file, findings as comments
         >>> print(text.splitlines()[0])
         # Look this over: no table says what a person can change.
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
-    B.1).
     """
 
     schema: Schema
@@ -137,9 +134,6 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
         20
         >>> [(finding.columns[0], finding.proposal) for finding in inspection.proposed]
         [('status_and_sex', 'mutable = false'), ('age', 'direction = "rise"')]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose datasets are prepared by hand (Appendix
-    B.1).
     """
     found = infer(table, label)
     return Inspection(Schema(found.features, label, found.classes, found.relations), found.findings)

@@ -43,9 +43,6 @@ def read_table(path: str | Path, index: str | None = None) -> pd.DataFrame:
         id
         7    31      NA
         8    54     own
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose only tables are its six datasets
-    (Appendix B.1).
     """
     path = as_path(path, "a .csv or .parquet file")
     if path.is_dir():

@@ -69,8 +69,7 @@ class Determines:
         >>> print(relation.explain({"education": "degree", "years": 12}))
         education is 'degree' but years is 12; education fixes it to 16
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     by: tuple[str, ...]
@@ -190,8 +189,7 @@ class Implies:
         >>> relation.holds(table).tolist()
         [True, False, True]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     when: Mapping[str, tuple[Level, ...]]
@@ -269,8 +267,7 @@ class Exclusive:
         >>> relation.holds(table).tolist()
         [True, False, True]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     columns: tuple[str, ...]
@@ -315,8 +312,7 @@ class Ordered:
         >>> relation.holds(table).tolist()
         [True, False]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     columns: tuple[str, ...]
@@ -383,8 +379,7 @@ class Sums:
         >>> print(relation.explain({"income": 3000, "salary": 2000, "rent": 400}))
         income is 3000 but salary + rent is 2000 + 400 = 2400
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: constraints between features are those of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     total: str
@@ -459,8 +454,7 @@ class Follows:
         >>> relation.followed(then, now).tolist()  # a degree takes four years
         [True, False]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose counterfactuals change each column by
-    itself; that age rises with education is an example of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
+    Paper: that age rises with education is an example of [Mahajan et al. 2019](https://arxiv.org/abs/1912.03277).
     """
 
     column: str

@@ -53,7 +53,8 @@ class Group:
         >>> from dataclasses import replace
         >>> import holdfast as hf
         >>> import torch
-        >>> group = hf.Group(columns=(0, 1, 2), avoid=(2,))
+        >>> from holdfast.tabular.space import Group
+        >>> group = Group(columns=(0, 1, 2), avoid=(2,))
         >>> space = replace(hf.Space.box(torch.zeros(3), torch.ones(3)), groups=(group,))
         >>> origin = torch.tensor([[1.0, 0.0, 0.0]])
         >>> space.snap(torch.tensor([[0.2, 0.7, 0.9]]), origin)
@@ -139,7 +140,7 @@ class Space:
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, searches all of R^d; the released code
     ([zifanw/consistency](https://github.com/zifanw/consistency)) clips to the smallest and largest value of the
-    training rows. That is `Space.free`. Constraints are not in the paper.
+    training rows. That is `Space.free`.
     """
 
     lower: Tensor

@@ -34,8 +34,9 @@ from holdfast.utils.settings import check_number
 
 NUMBERS = 1 << 22  # in the largest tensor on the way; rows are taken so many at a time
 ROWS_AT_ONCE = 1000  # at most
-LEAST, MOST = 1e-12, 1e6  # a radius below the first is called 0; none above the second is looked for
-HALVINGS = 28  # of log(MOST / LEAST): seven digits
+SMALLEST_RADIUS = 1e-12  # a smaller one is called 0
+LARGEST_RADIUS = 1e6  # no larger one is looked for
+HALVINGS = 28  # of log(LARGEST_RADIUS / SMALLEST_RADIUS): seven digits
 
 
 class Change(Protocol):
@@ -56,15 +57,15 @@ class Absolute:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import Absolute, certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> top = certified_radius(network, rows, target, Absolute(scales=(0.0, 1.0)))  # only the last layer changes
         >>> bool((top > certified_radius(network, rows, target, Absolute())).all())
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
 
@@ -85,14 +86,14 @@ class Relative:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import Relative, certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> [round(radius, 2) for radius in certified_radius(network, rows, target, Relative()).tolist()]
         [0.22, 0.22]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
 
@@ -118,15 +119,15 @@ def margin_bound(
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import margin_bound
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> bound = margin_bound(network, rows, target, delta=0.1)
         >>> [round(margin, 2) for margin in bound.tolist()]  # only the second row is proved
         [-0.08, 0.08]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
     boxes, delta = _checked(network, x, target, delta, change)
@@ -153,18 +154,18 @@ def certified_radius(network: Layers, x: Tensor, target: Tensor, change: Change 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.certificates import certified_radius
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> [round(radius, 3) for radius in certified_radius(network, rows, target).tolist()]
         [0.092, 0.11]
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 lets only the top layer change;
-    the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
+    Paper: the bound is that of [Zhang et al. 2018](https://arxiv.org/abs/1811.00866) for changes of the input, here for
     changes of the weights.
     """
     _checked(network, x, target, 0.0, change)
-    low, high = (torch.full_like(x[:, 0], end, dtype=torch.float64).log() for end in (LEAST, MOST))
+    low, high = (torch.full_like(x[:, 0], end, dtype=torch.float64).log() for end in (SMALLEST_RADIUS, LARGEST_RADIUS))
     proved = torch.zeros_like(low)
     with torch.no_grad():
         for _ in range(HALVINGS):
@@ -188,8 +189,9 @@ class _Box:
     bias_reach: Tensor  # (out,)
     # A sum of K products, computed in any order, is off by at most K u / (1 − K u) times the sum of their sizes, u the
     # unit roundoff (Higham 2002, § 3.1). Such an error of the network's own arithmetic is a move of the unit's bias.
-    own: float
-    inner: float  # the same for the arithmetic here: twice the network's sums for each of its layers, and room to spare
+    network_rounding: float
+    # The same for the arithmetic here: twice the network's sums for each of its layers, and room to spare.
+    rounding: float
 
 
 def _checked(
@@ -204,13 +206,13 @@ def _checked(
     delta = torch.as_tensor(delta, dtype=torch.float64, device=x.device).reshape(-1)
     if len(delta) not in (1, len(x)) or not bool((delta >= 0).all()):
         raise ValueError(f"delta must be 0 or more, one for all or one for each of {len(x)} rows, got {delta}")
-    inner = 16 * len(network.weights) * sum(weight.shape[0] + 2 for weight in network.weights) * _unit(torch.float64)
+    rounding = 16 * len(network.weights) * sum(weight.shape[0] + 2 for weight in network.weights) * _unit(torch.float64)
     given = zip(network.weights, network.biases, change.reach(network), strict=True)
     boxes = [
         _Box(
             *(weight.detach().double(), bias.detach().double(), reach.double(), bias_reach.double()),
-            own=1.01 * (len(weight) + 1) * _unit(weight.dtype),
-            inner=inner,
+            network_rounding=1.01 * (len(weight) + 1) * _unit(weight.dtype),
+            rounding=rounding,
         )
         for weight, bias, (reach, bias_reach) in given
     ]
@@ -243,10 +245,10 @@ def _bound(boxes: list[_Box], x: Tensor, target: Tensor, delta: Tensor) -> Tenso
     x = x.double()
     most = size = x.abs()  # what units are at most, and what it would be if nothing cancelled
     bounds: list[_Bounds] = []
-    for place, box in enumerate(boxes[:-1]):
-        low, high = _first(box, x, delta) if place == 0 else _later(boxes[:place], box, bounds, delta)
-        error, size = box.own * _size(box, most, delta), _size(box, size, delta)
-        low, high = low - error - box.inner * size, high + error + box.inner * size
+    for layer, box in enumerate(boxes[:-1]):
+        low, high = _first(box, x, delta) if layer == 0 else _later(boxes[:layer], box, bounds, delta)
+        error, size = box.network_rounding * _size(box, most, delta), _size(box, size, delta)
+        low, high = low - error - box.rounding * size, high + error + box.rounding * size
         bounds.append((low, high, error))
         most = high.clamp_min(0)
     last = boxes[-1]
@@ -257,7 +259,7 @@ def _bound(boxes: list[_Box], x: Tensor, target: Tensor, delta: Tensor) -> Tenso
         differences = _least(weight - delta[:, None, None] * reach, constant, boxes[:-1], bounds, delta)
     else:
         differences = constant + _along(weight, x) - delta[:, None] * _along(reach, x.abs())
-    error = last.own * _size(last, most, delta) + last.inner * _size(last, size, delta)
+    error = last.network_rounding * _size(last, most, delta) + last.rounding * _size(last, size, delta)
     differences = differences - error - error.gather(1, target[:, None])
     return differences.scatter(1, target[:, None], torch.inf).amin(1)
 

@@ -44,12 +44,13 @@ class Line:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Line, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
-        >>> own = influence(network, rows, target, Line(torch.zeros(2), count=4))
+        >>> mean = influence(network, rows, target, Line(torch.zeros(2), count=4))
         >>> change = network(rows)[:, 1] - network(torch.zeros(1, 2))[:, 1]
-        >>> torch.equal((own * rows).sum(1), change)  # on a line the influence is complete
+        >>> torch.equal((mean * rows).sum(1), change)  # on a line the influence is complete
         True
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, "Choice of DoI": a uniform distribution
@@ -62,7 +63,7 @@ class Line:
 
     def __post_init__(self) -> None:
         check_tensor("baseline", self.baseline, "give a point (d,), such as x.mean(0)")
-        check_whole("count", self.count)
+        check_whole("count", self.count, least=1)
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         shape = tuple(self.baseline.shape)
@@ -82,8 +83,9 @@ class Ball:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Ball, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Ball(0.5, count=8)).tolist()  # no unit switches in these balls
         [[1.0, 1.0], [1.0, 0.0]]
@@ -97,84 +99,15 @@ class Ball:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check("radius", self.radius, self.count)
+        check_number("radius", self.radius)
+        check_whole("count", self.count, least=1)
         check_seed("seed", self.seed)
+        if not 0 <= self.radius < math.inf:
+            raise ValueError(f"radius must be 0 or more and finite, got {self.radius}")
 
     def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        return _drawn(x[rows], self.radius * in_unit_ball(self.count, x.shape[1], self.seed))
-
-
-@dataclass(frozen=True)
-class Gaussian:
-    """Normal around the row with this standard deviation in every column; all rows share the draws.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.influence import Gaussian, influence
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
-        >>> influence(network, rows, target, Gaussian(0.01, count=8)).shape
-        torch.Size([2, 2])
-
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: one of the distributions of interest that
-    Definition 4 speaks of; the paper itself takes the line (Section 4.3, "Choice of DoI").
-    """
-
-    scale: float
-    count: int = 256
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check("scale", self.scale, self.count)
-        check_seed("seed", self.seed)
-
-    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        return _drawn(x[rows], self.scale * _normal(self.count, x.shape[1], torch.Generator().manual_seed(self.seed)))
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """Uniform on given points (m, d): all of them, or the ``nearest`` so many (l2) to each row.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.influence import Data, influence
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
-        >>> influence(network, rows, target, Data(rows)).tolist()  # the mean of the gradients at both rows, for each
-        [[1.0, 0.5], [1.0, 0.5]]
-
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1: one of the distributions of interest that
-    Definition 4 speaks of; the paper itself takes the line (Section 4.3, "Choice of DoI").
-    """
-
-    points: Tensor
-    nearest: int | None = None
-
-    def __post_init__(self) -> None:
-        check_rows(self.points, "points")
-        if self.nearest is not None:
-            check_whole("nearest", self.nearest, least=1)
-
-    @property
-    def count(self) -> int:
-        return len(self.points) if self.nearest is None else min(self.nearest, len(self.points))
-
-    def around(self, x: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
-        if self.points.shape[1] != x.shape[1]:
-            raise ValueError(
-                f"the points have {self.points.shape[1]} columns but the rows {x.shape[1]}; use one Encoding"
-            )
-        given, some = self.points.to(x), x[rows]
-        weights = x.new_full((self.count,), 1 / self.count)
-        if self.nearest is None:
-            return given[:, None].expand(-1, len(some), -1), weights
-        nearest = torch.cdist(some, given).topk(self.count, largest=False).indices  # (n, count)
-        return given[nearest].transpose(0, 1), weights
+        away = self.radius * in_unit_ball(self.count, x.shape[1], self.seed).to(x)
+        return x[rows] + away[:, None], x.new_full((self.count,), 1 / self.count)
 
 
 def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quantity: Quantity = logit) -> Tensor:
@@ -190,8 +123,9 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.influence import Line, influence
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows, target = torch.tensor([[1.0, 1.0], [2.0, -1.0]]), torch.tensor([1, 1])
         >>> influence(network, rows, target, Line(torch.zeros(2), count=4)).tolist()
         [[1.0, 1.0], [1.0, 0.0]]
@@ -200,20 +134,9 @@ def influence(model: Model, x: Tensor, target: Tensor, interest: Interest, quant
     al. 2018](https://arxiv.org/abs/1802.03788).
     """
     check_rows(x)
-    check_tensor("target", target)
-    if target.shape != x.shape[:1]:
-        raise ValueError(f"expected target (n,), one target a row of {len(x)}, got {tuple(target.shape)}")
     if not callable(getattr(interest, "around", None)):
-        raise TypeError(f"interest must be a Line, Ball, Gaussian or Data, got {interest!r}")
+        raise TypeError(f"interest must be a Line or a Ball, got {interest!r}")
     check_target(target, len(x), differentiable_logits(model, x).shape[1])
-    if interest.count < 1:
-        raise ValueError("the distribution of interest has no points; give it a count of 1 or more")
-    if isinstance(interest, Data) and interest.nearest is None and len(x):
-        # The same points for every row: rows of one class share one answer.
-        answer = torch.zeros_like(x)
-        for one in torch.unique(target):
-            answer[target == one] = _mean_gradient(model, x, one[None], interest, slice(0, 1), quantity)
-        return answer
     step = max(1, POINTS // interest.count)
     pieces = [slice(first, min(first + step, len(x))) for first in range(0, len(x), step)]
     means = [_mean_gradient(model, x, target[rows], interest, rows, quantity) for rows in pieces]
@@ -227,8 +150,8 @@ def _mean_gradient(
     targets = target.expand(points.shape[:2])
     mean = torch.zeros_like(points[0])
     step = max(1, POINTS // points.shape[1])
-    for some, goal, weight in zip(*(torch.split(part, step) for part in (points, targets, weights)), strict=True):
-        slope = gradient(model, some.flatten(0, 1), goal.flatten(), quantity).view_as(some)
+    for at, goal, weight in zip(*(torch.split(part, step) for part in (points, targets, weights)), strict=True):
+        slope = gradient(model, at.flatten(0, 1), goal.flatten(), quantity).view_as(at)
         mean += torch.einsum("p,pnd->nd", weight, slope)
     return mean
 
@@ -247,22 +170,7 @@ def in_unit_ball(count: int, columns: int, seed: int) -> Tensor:
     A normal vector points anywhere alike, and P(‖u‖ ≤ s) = s^d makes U^(1/d) the length.
     """
     generator = torch.Generator().manual_seed(seed)
-    direction = _normal(count, columns, generator)
+    direction = torch.randn(count, columns, generator=generator, dtype=torch.float64)
     length = torch.rand(count, 1, generator=generator, dtype=torch.float64) ** (1 / columns)
     norm: Tensor = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
     return length * direction / norm
-
-
-def _check(name: str, size: float, count: int) -> None:
-    check_number(name, size)
-    check_whole("count", count)
-    if not 0 <= size < math.inf or count < 1:
-        raise ValueError(f"{name} must be 0 or more and finite and count 1 or more, got {size} and {count}")
-
-
-def _normal(count: int, columns: int, generator: torch.Generator) -> Tensor:
-    return torch.randn(count, columns, generator=generator, dtype=torch.float64)
-
-
-def _drawn(x: Tensor, away: Tensor) -> tuple[Tensor, Tensor]:
-    return x + away.to(x)[:, None], x.new_full((len(away),), 1 / len(away))

@@ -59,7 +59,7 @@ def check_layers(network: object, what: str = "a certificate", logits: int = 2) 
                 f"{name} must have {dimensions} dimensions, got {[tuple(t.shape) for t in tensors]}; {ways}"
             )
     shapes, widths = [tuple(weight.shape) for weight in weights or ()], [len(bias) for bias in biases or ()]
-    fit = all(one[1] == two[0] for one, two in pairwise(shapes)) and [shape[1] for shape in shapes] == widths
+    fit = all(below[1] == above[0] for below, above in pairwise(shapes)) and [shape[1] for shape in shapes] == widths
     if not fit or widths[-1] < logits:
         least = "two logits" if logits == 2 else "one logit"
         raise TypeError(

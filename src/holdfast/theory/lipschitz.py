@@ -6,9 +6,9 @@ Along any straight line a perceptron's slope is the line's direction times a mat
 
 1 where the unit's pre-activation is above 0, 0 where it is below. On a convex set S the l2 Lipschitz constant is
 therefore at most sup_S ‖J‖₂, and so is the operator norm of every (generalised) Jacobian at a point of S, which is the
-K that the paper's Theorem 2 needs. `lipschitz_bound` encloses every pre-activation over S, which settles many of the
-diagonals' entries, and bounds ‖J‖₂ over all values of the others. It never looks at which of those go together, so it
-is generous where many are open: the larger the set and the deeper the network, the more so.
+K that the paper's Theorem 2 needs. `lipschitz_bound` takes a ball for S: it encloses every pre-activation there, which
+settles many of the diagonals' entries, and bounds ‖J‖₂ over all values of the others. It never looks at which of those
+go together, so it is generous where many are open: the larger the set and the deeper the network, the more so.
 
 Everything is enclosed as middle ± reach in float64, and every reach is widened by the standard bound on the rounding
 of an inner product, |fl(a·b) − a·b| ≤ γ |a|·|b|. The bound is one on the function that the weights define in real
@@ -17,24 +17,17 @@ numbers; a network evaluated in float32 rounds its outputs on top of that.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from holdfast.models.model import Model, check_callable
-from holdfast.models.rows import check_rows, check_target, check_tensor
+from holdfast.models.rows import check_rows, check_target
 from holdfast.theory.influence import Ball
 from holdfast.theory.layers import Layers, check_rows_of
-from holdfast.utils.settings import check_number, check_whole
+from holdfast.utils.settings import check_number
 
-Output = Literal["logits", "margin", "hidden"]
-OUTPUTS = ("logits", "margin", "hidden")
 NUMBERS = 1 << 20  # held in one intermediate tensor, so that memory does not grow with the rows
 EPSILON = torch.finfo(torch.float64).eps
 
@@ -52,8 +45,9 @@ def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.lipschitz import sampled_lipschitz
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
         >>> [round(slope, 3) for slope in sampled_lipschitz(network, rows, radius=0.5, count=8).tolist()]
         [1.414, 1.0]
@@ -80,25 +74,13 @@ def sampled_lipschitz(model: Model, x: Tensor, radius: float, count: int = 100, 
     return torch.cat(steepest) if steepest else x.new_zeros(0)
 
 
-def lipschitz_bound(
-    network: Layers,
-    x: Tensor,
-    radius: float | Tensor,
-    norm: float = 2,
-    output: Output = "logits",
-    target: Tensor | None = None,
-    other: Tensor | None = None,
-) -> Tensor:
-    r"""An UPPER bound on the l2 Lipschitz constant of a perceptron in a ball around each row: (n,), float64.
+def lipschitz_bound(network: Layers, x: Tensor, radius: float, target: Tensor | None = None) -> Tensor:
+    r"""An UPPER bound on the l2 Lipschitz constant of a perceptron in the l2 ball around each row: (n,), float64.
 
         K ≥ ‖f(a) − f(b)‖₂ / ‖a − b‖₂  for all a, b with ‖a − x‖, ‖b − x‖ ≤ radius;    K ≥ ‖J‖₂ there
 
-    ``norm`` is the ball's (2 or infinity: a box); slopes are l2 either way. ``radius`` is one for all, or one per row.
-
-        "logits"  f is all logits together
-        "margin"  f_target − f_other; without ``other``, f_target − max of the others, no steeper than the steepest
-                  f_target − f_j. ``target`` and ``other`` are one class a row (n,)
-        "hidden"  the outputs of the last hidden layer: the paper's h
+    f is all logits together or, with a ``target`` class for each row (n,), the margin f_target − max of the others,
+    which is no steeper than the steepest f_target − f_j.
 
     Where no relu can switch inside the ball it is the exact ‖J‖₂, up to rounding. What holds in a ball holds in a
     smaller one around the same row; where the bound of the larger comes out smaller, which happens, use that.
@@ -107,8 +89,9 @@ def lipschitz_bound(
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.lipschitz import lipschitz_bound
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
         >>> [round(bound, 3) for bound in lipschitz_bound(network, rows, radius=0.5).tolist()]
         [1.414, 1.0]
@@ -117,94 +100,34 @@ def lipschitz_bound(
     (Section 4.2), which the paper does not compute. Which units are surely on or off, and a bound from that: as in
     [Weng et al. 2018](https://arxiv.org/abs/1804.09699).
     """
-    check_rows_of(network, x, "a Lipschitz bound")
-    _check_classes(network, target, other, len(x))
-    if norm not in (2, math.inf):
-        raise ValueError(f"norm must be 2 or infinity, got {norm}")
-    if not isinstance(radius, Tensor):
-        check_number("radius", radius)
-    elif radius.ndim and tuple(radius.shape) not in ((1,), (len(x),)):
-        raise ValueError(f"radius must be one number, or one for each of {len(x)} rows, got {tuple(radius.shape)}")
-    radii = torch.as_tensor(radius, dtype=torch.float64, device=x.device).expand(len(x))
-    if not bool((radii >= 0).all()):
+    check_rows_of(network, x, "a Lipschitz bound", logits=1 if target is None else 2)
+    check_number("radius", radius)
+    if not radius >= 0:
         raise ValueError(f"radius must be 0 or more, got {radius}")
-
-    def reached(rows: slice) -> Reach:
-        return lambda middle, width: _dual(middle.abs() + width, norm) * radii[rows, None]
-
-    return _bounded(network, x, reached, output, target, other)
-
-
-def lipschitz_bound_on_segment(
-    network: Layers,
-    start: Tensor,
-    end: Tensor,
-    output: Output = "logits",
-    target: Tensor | None = None,
-    other: Tensor | None = None,
-    pieces: int = 1,
-) -> Tensor:
-    r"""An UPPER bound on ‖J‖₂ at every point of the segment from ``start``, (d,) or (n, d), to each ``end``: (n,).
-
-    As `lipschitz_bound`, with S the segment: the first layer's pre-activations are then enclosed exactly. J is the
-    whole Jacobian, in all directions, which is what Theorem 2 needs along its line. The segment is bounded in so many
-    ``pieces``, of which the steepest counts: each leaves fewer relus undecided, and takes as long as the whole.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.lipschitz import lipschitz_bound_on_segment
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> rows = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
-        >>> bound = lipschitz_bound_on_segment(network, torch.tensor([2.0, 2.0]), rows[:1])
-        >>> [round(slope, 3) for slope in bound.tolist()]
-        [1.414]
-
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4, Definition 3, and the K of Theorem 2
-    (Section 4.2), which the paper does not compute. Which units are surely on or off, and a bound from that: as in
-    [Weng et al. 2018](https://arxiv.org/abs/1804.09699).
-    """
-    check_whole("pieces", pieces, least=1)
-    check_rows_of(network, end, "a Lipschitz bound")
-    check_tensor("start", start)
-    if tuple(start.shape) not in ((end.shape[1],), tuple(end.shape)):
-        raise ValueError(f"start must be one point (d,) or one for each row (n, d), got {tuple(start.shape)}")
-    _check_classes(network, target, other, len(end))
-    end = end.detach().double()
-    start = start.detach().to(end).expand_as(end)
-    # Where pieces begin and end, their middles and their halves are rounded: widen them by what that may miss.
-    missed = 8 * EPSILON * (start.abs() + end.abs())
-    ends = [start + part / pieces * (end - start) for part in range(pieces + 1)]
-    bounds = []
-    for first, last in pairwise(ends):
-        half = (last - first) / 2
-        bounds.append(_bounded(network, first + half, partial(_along, half, missed), output, target, other))
-    return torch.stack(bounds).amax(0)
+    weights, biases = ([layer.detach().double() for layer in part] for part in (network.weights, network.biases))
+    if target is not None:
+        check_target(target, len(x), weights[-1].shape[1])
+    head = _head(weights[-1], len(x), target)  # (n, c, w)
+    inner = list(zip(weights[:-1], biases[:-1], strict=True))
+    widest = max(weight.shape[1] for weight in weights)
+    step = max(1, NUMBERS // (max(x.shape[1], widest) * widest))
+    bounds = [x.new_zeros(0, dtype=torch.float64)]
+    for first in range(0, len(x), step):
+        rows = slice(first, first + step)
+        relus, slope = _decided(inner, x[rows].detach().double(), radius)
+        # A margin is one function a class: the steepest of them. Logits are one map together.
+        parts = torch.split(head[rows], head.shape[1] if target is None else 1, dim=1)
+        bounds.append(torch.stack([_bound(relus, slope, part) for part in parts]).amax(0))
+    return torch.cat(bounds)
 
 
-def _check_classes(network: Layers, target: Tensor | None, other: Tensor | None, rows: int) -> None:
-    for name, classes in {"target": target, "other": other}.items():
-        if classes is not None:
-            check_target(classes, rows, network.weights[-1].shape[1], name)
-
-
-def _along(half: Tensor, missed: Tensor, rows: slice) -> Reach:
-    """The reach of segments that are so long to each side of their middle."""
-    step, size = half[rows, None], half[rows, None].abs()  # (n, 1, d)
-
-    def reach(middle: Tensor, width: Tensor) -> Tensor:
-        along = torch.matmul(step, middle).abs() + torch.matmul(size, width)
-        rounded = _gamma(size.shape[-1]) * torch.matmul(size, middle.abs())
-        beside = torch.matmul(missed[rows, None], middle.abs() + width)
-        return (along + rounded + beside)[:, 0]
-
-    return reach
-
-
-# Slopes as middle (n, d, w) ± width (n, d, w) -> by how much w linear functions can differ from their value at the
-# centre, for every offset of the set: (n, w)
-Reach = Callable[[Tensor, Tensor], Tensor]
+def _head(last: Tensor, rows: int, target: Tensor | None) -> Tensor:
+    """How the outputs read the last hidden layer: (n, c, w)."""
+    if target is None:
+        return last.T.expand(rows, -1, -1)
+    classes = torch.arange(last.shape[1], device=target.device).expand(rows, -1)
+    others = classes[classes != target[:, None]].view(rows, -1)  # (n, c − 1)
+    return last.T[target][:, None] - last.T[others]
 
 
 @dataclass(frozen=True)
@@ -244,48 +167,9 @@ def _gamma(length: int) -> float:
     return (2 * length + 16) * EPSILON
 
 
-def _bounded(
-    network: Layers,
-    centre: Tensor,
-    reached: Callable[[slice], Reach],
-    output: Output,
-    target: Tensor | None,
-    other: Tensor | None,
-) -> Tensor:
-    weights, biases = ([layer.detach().double() for layer in part] for part in (network.weights, network.biases))
-    head = _head(weights[-1], len(centre), output, target, other)  # (n, c, w)
-    inner = list(zip(weights[:-1], biases[:-1], strict=True))
-    widest = max(weight.shape[1] for weight in weights)
-    step = max(1, NUMBERS // (max(centre.shape[1], widest) * widest))
-    bounds = []
-    for first in range(0, len(centre), step):
-        rows = slice(first, first + step)
-        relus, slope = _decided(inner, centre[rows].detach().double(), reached(rows))
-        # A margin is one function a class: the steepest of them. Logits and hidden units are one map together.
-        parts = torch.split(head[rows], 1 if output == "margin" else head.shape[1], dim=1)
-        bounds.append(torch.stack([_bound(relus, slope, part) for part in parts]).amax(0))
-    return torch.cat(bounds) if bounds else centre.new_zeros(0, dtype=torch.float64)
-
-
-def _head(last: Tensor, rows: int, output: Output, target: Tensor | None, other: Tensor | None) -> Tensor:
-    """How the outputs read the last hidden layer: (n, c, w)."""
-    if output not in OUTPUTS:
-        raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got '{output}'")
-    if output == "logits":
-        return last.T.expand(rows, -1, -1)
-    if output == "hidden":
-        return torch.eye(len(last), dtype=last.dtype, device=last.device).expand(rows, -1, -1)
-    if target is None or len(target) != rows:
-        raise ValueError(f"a margin needs target=, one class for each of the {rows} rows")
-    if other is None:
-        classes = torch.arange(last.shape[1], device=target.device).expand(rows, -1)
-        other = classes[classes != target[:, None]].view(rows, -1)  # (n, c − 1)
-    return last.T[target][:, None] - last.T[other.view(rows, -1)]
-
-
 @dataclass(frozen=True)
 class _Relus:
-    """A hidden layer and what its relus do in each row's set."""
+    """A hidden layer and what its relus do in each row's ball."""
 
     weight: Tensor  # (in, w)
     mean: Tensor  # (n, w) the middle of the relu's possible slopes: 1 where on, 0 where off, ½ where undecided
@@ -297,18 +181,19 @@ class _Relus:
         return self.mean == 0.5
 
 
-def _decided(inner: list[tuple[Tensor, Tensor]], centre: Tensor, reach: Reach) -> tuple[tuple[_Relus, ...], _Interval]:
-    """What is settled in each row's set around its centre (n, d), and ∂(last hidden layer)/∂x there: (n, d, w)."""
+def _decided(inner: list[tuple[Tensor, Tensor]], centre: Tensor, radius: float) -> tuple[tuple[_Relus, ...], _Interval]:
+    """What is settled in each row's ball around its centre (n, d), and ∂(last hidden layer)/∂x there: (n, d, w)."""
     columns = centre.shape[1]
     unit = torch.eye(columns, dtype=centre.dtype, device=centre.device).expand(len(centre), -1, -1)
     slope = _Interval(unit, torch.zeros_like(unit))  # ∂(layer's output)/∂x
     here = _Interval(centre, torch.zeros_like(centre))  # the layer's output at the centre, up to rounding
-    values: _Interval | None = None  # the layer's output anywhere in the set
+    values: _Interval | None = None  # the layer's output anywhere in the ball
     relus: tuple[_Relus, ...] = ()
     for weight, bias in inner:
         slope, here = slope.times(weight), here.times(weight, bias)
+        steepness = torch.linalg.vector_norm(slope.middle.abs() + slope.width, dim=1)  # (n, w)
         # By the mean value theorem: no pre-activation leaves its value at the centre faster than its slopes allow.
-        away = reach(slope.middle, slope.width) * (1 + _gamma(columns)) + here.width
+        away = steepness * radius * (1 + _gamma(columns)) + here.width
         lower, upper = here.middle - away, here.middle + away
         if values is not None:  # a second enclosure, layer by layer; both hold
             again = values.times(weight, bias)
@@ -318,7 +203,7 @@ def _decided(inner: list[tuple[Tensor, Tensor]], centre: Tensor, reach: Reach) -
         live = weight.T * ~off[:, :, None]  # (n, w, in)
         norm = _steepest(relus, _Interval(live, torch.zeros_like(live)))
         mean = (1 + on.double() - off.double()) / 2
-        relus += (_Relus(weight, mean, _dual(slope.middle.abs() + slope.width, 2), norm),)
+        relus += (_Relus(weight, mean, steepness, norm),)
         slope = _switched(slope, on, off)
         here = _Interval(here.middle.relu(), here.width)
         values = _between(lower.relu(), upper.relu())
@@ -341,8 +226,8 @@ def _bound(relus: tuple[_Relus, ...], slope: _Interval, head: Tensor) -> Tensor:
 
 def _entrywise(slope: _Interval) -> Tensor:
     """‖J‖₂ at most, for J = M ± R: |J| ≤ |M| + R gives ‖J‖₂ ≤ ‖|M| + R‖₂; also ‖J‖₂ ≤ ‖M‖₂ + ‖R‖₂: (n,)."""
-    apart = _spectral(slope.middle) + _spectral(slope.width)
-    return torch.minimum(_spectral(slope.middle.abs() + slope.width), apart * (1 + EPSILON))
+    two_norms = _spectral(slope.middle) + _spectral(slope.width)
+    return torch.minimum(_spectral(slope.middle.abs() + slope.width), two_norms * (1 + EPSILON))
 
 
 def _steepest(relus: tuple[_Relus, ...], head: _Interval) -> Tensor:
@@ -387,9 +272,3 @@ def _spectral(matrix: Tensor) -> Tensor:
     """
     largest: Tensor = torch.linalg.matrix_norm(matrix, 2)
     return largest * (1 + 8 * _gamma(sum(matrix.shape[-2:])))
-
-
-def _dual(slopes: Tensor, norm: float) -> Tensor:
-    """max of v·s over ‖v‖ ≤ 1, over the columns' axis: (n, d, w) -> (n, w)."""
-    dual: Tensor = slopes.sum(1) if norm == math.inf else torch.linalg.vector_norm(slopes, dim=1)
-    return dual

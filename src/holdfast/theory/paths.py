@@ -31,7 +31,7 @@ def line(start: Tensor, end: Tensor, count: int, rule: Rule = "riemann") -> tupl
         ([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0], [4.0, 8.0]], [0.25, 0.25, 0.25, 0.25])
 
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, below Definition 5, replaces the integral
-    by a sum, and Section 5.1 ("Implementation of SNS") takes 10 points. The trapezoid rule is not in the paper.
+    by a sum, and Section 5.1 ("Implementation of SNS") takes 10 points.
     """
     check_tensor("end", end)
     check_tensor("start", start)

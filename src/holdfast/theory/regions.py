@@ -11,7 +11,6 @@ that the weights define, and a network evaluated in float32 can disagree with th
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from holdfast.models.rows import check_floats, check_target, check_tensor
-from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units, logits_of
+from holdfast.theory.layers import Layers, check_layers, check_rows_of, hidden_units
 from holdfast.utils.settings import check_whole
 
 Numbers = NDArray[np.float64]
@@ -41,8 +40,9 @@ def pattern(network: Layers, x: Tensor) -> Tensor:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import pattern
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> pattern(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]])).tolist()
         [[True, True], [True, False]]
 
@@ -63,8 +63,9 @@ def linear_map(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import linear_map
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> slope, shift = linear_map(network, torch.tensor([[2.0, -1.0]]))
         >>> slope.tolist(), shift.tolist()  # with x₂ off, the logits are 1 and x₁
         ([[[0.0, 0.0], [1.0, 0.0]]], [[1.0, 0.0]])
@@ -85,8 +86,9 @@ def polytope(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import polytope
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> sides, limits = polytope(network, torch.tensor([[2.0, -1.0]]))
         >>> inside = torch.tensor([5.0, -0.5], dtype=torch.float64)  # x₁ on, x₂ off: the same region
         >>> bool((sides[0] @ inside <= limits[0]).all())
@@ -110,8 +112,9 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import facet_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> facet_distance(network, torch.tensor([[2.0, -1.0]])).tolist()  # x₁ = 0 is 2 away, and x₂ = 0 is 1 away
         [[2.0, 1.0]]
 
@@ -126,29 +129,6 @@ def facet_distance(network: Layers, x: Tensor) -> Tensor:
         size, length = layers.join(values, rows).abs(), layers.join(lengths, rows)
         distances.append(torch.where(length > 0, size / length.clamp_min(torch.finfo(torch.float64).tiny), torch.inf))
     return torch.cat(distances)
-
-
-def nearest_facet(network: Layers, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The distance from x to the border of its region, (n,), and the unit that turns there, (n,); inf, −1 for none.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import nearest_facet
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> distance, unit = nearest_facet(network, torch.tensor([[2.0, -1.0]]))
-        >>> distance.tolist(), unit.tolist()
-        ([1.0], [1])
-
-    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.1, describes the facets and cites [Jordan et
-    al. 2019](https://arxiv.org/abs/1903.08778), who measure the way to them.
-    """
-    distances = facet_distance(network, x)
-    if not distances.shape[1]:
-        return distances.new_full((len(x),), torch.inf), torch.full((len(x),), -1, device=x.device)
-    nearest, unit = distances.min(1)
-    return nearest, torch.where(nearest.isfinite(), unit, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +146,9 @@ class RegionBoundary:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> boundary = boundary_distance_inside(network, torch.tensor([[2.0, -1.0]]))
         >>> boundary.foot.tolist(), boundary.inside.tolist(), boundary.exact.tolist()
         ([[1.0, -1.0]], [True], [True])
@@ -206,8 +187,9 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_distance_inside
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> boundary = boundary_distance_inside(network, torch.tensor([[1.0, 1.0], [2.0, -1.0]]))
         >>> [round(distance, 3) for distance in boundary.distance.tolist()]
         [0.707, 1.0]
@@ -227,12 +209,13 @@ def boundary_distance_inside(network: Layers, x: Tensor, target: Tensor | None =
     margin = logits.gather(1, target[:, None]) - logits
     length = difference.norm(dim=2)
     # Two classes with the same slope never meet in this map, unless they are equal everywhere in it.
-    apart = torch.where(length > 0, margin / length, torch.where(margin == 0, 0.0, margin.sign() * torch.inf))
-    apart = apart.scatter(1, target[:, None], torch.inf)
-    distance, other = apart.min(1)
+    distances = torch.where(length > 0, margin / length, torch.where(margin == 0, 0.0, margin.sign() * torch.inf))
+    distances = distances.scatter(1, target[:, None], torch.inf)
+    distance, other = distances.min(1)
     away = torch.nn.functional.normalize(difference[torch.arange(len(x)), other], dim=1)
     foot = torch.where(distance.isfinite()[:, None], rows - distance[:, None].nan_to_num(0, 0, 0) * away, torch.nan)
-    facet, _ = nearest_facet(network, x)
+    nowhere = rows.new_full((len(x), 1), torch.inf)  # a linear network has no facet
+    facet = torch.cat([facet_distance(network, x), nowhere], 1).amin(1)
     inside = torch.cat(
         [
             _inside(network, a, b)
@@ -273,8 +256,9 @@ class Piece:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))
         >>> piece.normal.tolist(), piece.offset  # x₁ = 1
         ([1.0, 0.0], 1.0)
@@ -296,8 +280,9 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([1.0, 1.0]))
         >>> piece.normal.tolist(), piece.offset  # x₁ + x₂ = 1, in the region where both units are on
         ([1.0, 1.0], 1.0)
@@ -307,10 +292,10 @@ def boundary_piece(network: Layers, x: Tensor, first: int = 0, second: int = 1) 
     """
     check_layers(network, "a boundary", logits=2)
     check_point(x)
-    for name, place in {"first": first, "second": second}.items():
-        check_whole(name, place, least=0)
-        if place >= network.weights[-1].shape[1]:
-            raise ValueError(f"{name} is class {place}, but the network has {network.weights[-1].shape[1]} classes")
+    for name, label in {"first": first, "second": second}.items():
+        check_whole(name, label, least=0)
+        if label >= network.weights[-1].shape[1]:
+            raise ValueError(f"{name} is class {label}, but the network has {network.weights[-1].shape[1]} classes")
     slope, shift = linear_map(network, x[None])
     sides, limits = polytope(network, x[None])
     return Piece(slope[0, second] - slope[0, first], float(shift[0, first] - shift[0, second]), sides[0], limits[0])
@@ -323,8 +308,9 @@ def piece_distance(piece: Piece, x: Tensor) -> tuple[float, Tensor]:
         >>> import torch
         >>> import holdfast as hf
         >>> from holdfast.theory.regions import boundary_piece, piece_distance
+        >>> from holdfast.families.perceptron import Network
         >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
+        >>> network = Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
         >>> piece = boundary_piece(network, torch.tensor([2.0, -1.0]))  # x₁ = 1 where x₂ ≤ 0
         >>> distance, nearest = piece_distance(piece, torch.tensor([1.0, 3.0]))
         >>> round(distance, 6), [round(value, 6) for value in nearest.tolist()]
@@ -353,140 +339,6 @@ def check_point(x: Tensor) -> None:
     check_floats("x", x)
 
 
-# ------------------------------------------------------------------------------------------------ the nearest boundary
-
-
-@dataclass(frozen=True, eq=False)
-class NearestBoundary:
-    """What `exact_boundary_distance` finds for each row.
-
-    Attributes:
-        distance: (n,) l2, infinite if the network has one class everywhere
-        point: (n, d) the nearest point at which the row's class ties with another
-        other: (n,) that other class, −1 for none
-        regions: (n,) how many regions were opened
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import exact_boundary_distance
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0]]))
-        >>> [round(value, 6) for value in nearest.point[0].tolist()], nearest.other.tolist()
-        ([0.5, 0.5], [0])
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
-    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
-    """
-
-    distance: Tensor
-    point: Tensor
-    other: Tensor
-    regions: Tensor
-
-
-def exact_boundary_distance(network: Layers, x: Tensor, limit: int = 5_000) -> NearestBoundary:
-    r"""The exact l2 distance from each row to the network's nearest decision boundary, for small networks.
-
-        min over regions R and classes j of  min {‖x' − x‖₂ : G_R x' ≤ h_R,  f_k(x') = f_j(x')},    k the class of x
-
-    Regions are opened in order of their distance from x, each from a neighbour across a facet, until the next is
-    further than the best boundary point so far (the search of Jordan et al., "Provable Certificates for Adversarial
-    Examples", 2019). None is missed: the straight line from x to the nearest boundary point runs through regions that
-    are at most that far, each a neighbour of the one before. Each projection is solved by active sets, so up to
-    rounding only.
-
-    The number of regions grows like units^d: this is for a few inputs and a few dozen units. More than ``limit``
-    regions for one row is an error, which says between which numbers that row's distance lies.
-
-    Examples:
-        >>> import torch
-        >>> import holdfast as hf
-        >>> from holdfast.theory.regions import exact_boundary_distance
-        >>> layers = torch.eye(2), torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # logits: 1 and relu(x₁) + relu(x₂)
-        >>> network = hf.Network(layers, (torch.zeros(2), torch.tensor([1.0, 0.0])), hf.Retraining())
-        >>> nearest = exact_boundary_distance(network, torch.tensor([[1.0, 1.0], [0.5, -3.0]]))
-        >>> [round(distance, 3) for distance in nearest.distance.tolist()]
-        [0.707, 0.5]
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), which measures no distances to boundaries; the
-    search is that of [Jordan et al. 2019](https://arxiv.org/abs/1903.08778).
-    """
-    check_whole("limit", limit, least=1)
-    _check_classes(network)
-    check_rows_of(network, x, "a boundary")
-    layers = _Float64Layers.of(network, x).to_cpu()
-    found = [_search(layers, row, number, limit) for number, row in enumerate(x.detach().cpu().double())]
-    points = np.array([point for _, point, _, _ in found]).reshape(tuple(x.shape))
-    return NearestBoundary(
-        torch.tensor([distance for distance, _, _, _ in found], dtype=torch.float64).to(x.device),
-        torch.from_numpy(points).to(x.device),
-        torch.tensor([other for _, _, other, _ in found], dtype=torch.long).to(x.device),
-        torch.tensor([regions for _, _, _, regions in found], dtype=torch.long).to(x.device),
-    )
-
-
-def _search(layers: _Float64Layers, row: Tensor, number: int, limit: int) -> tuple[float, Numbers, int, int]:
-    x = row.numpy()
-    start = layers.join([values > 0 for values in layers.hidden(row[None])], row[None])[0]
-    own = int(layers.value(row[None])[0].argmax())
-    best, nearest, other = float("inf"), np.full(len(x), np.nan), -1
-    queue = [(0.0, start.numpy().tobytes())]  # distance and pattern of the regions that wait
-    seen = {queue[0][1]}
-    opened = 0
-    while queue and queue[0][0] < best:
-        if opened == limit:
-            raise RuntimeError(
-                f"row {number}: {limit} regions were opened and {len(queue)} wait, in a network of {layers.units} "
-                f"hidden units and {len(x)} inputs; the distance lies between {queue[0][0]:.6g} and {best:.6g}. Raise "
-                "limit, or take a smaller network; boundary_distance_inside(...).lower is a bound that needs no search"
-            )
-        opened += 1
-        distance, key = heapq.heappop(queue)
-        on = torch.from_numpy(np.frombuffer(key, dtype=bool).copy())
-        region = _scaled(*(_numbers(part[0]) for part in layers.sides(layers.split(on[None]), 1)))
-        slope, shift = (_numbers(part[0]) for part in layers.logits(layers.split(on[None]), 1))
-        for j in range(len(shift)):
-            if j != own:
-                plane = _Plane.of(slope[j] - slope[own], float(shift[own] - shift[j]))
-                tie = _nearest(region, x, plane)
-                if tie is not None and tie[0] < best and _ties(layers, tie[1], own, j):
-                    best, nearest, other = *tie, j
-        for beside, polytope in _neighbours(layers, on, x, best):
-            if beside not in seen:
-                seen.add(beside)
-                reached = _nearest(polytope, x)
-                if reached is not None and reached[0] < best:
-                    heapq.heappush(queue, (max(distance, reached[0]), beside))
-    return best, nearest, other, opened
-
-
-def _neighbours(layers: _Float64Layers, on: Tensor, x: Numbers, best: float) -> Iterator[tuple[bytes, _Polytope]]:
-    """The patterns with one unit turned, each with its polytope, which may be empty; some beyond best are left out."""
-    for first in range(0, layers.units, ROWS_AT_ONCE):
-        units = torch.arange(first, min(first + ROWS_AT_ONCE, layers.units))
-        each = torch.arange(len(units))
-        turned = on.repeat(len(units), 1)
-        turned[each, units] ^= True
-        sides, limits = layers.sides(layers.split(turned), len(units))
-        length = sides.norm(dim=2)
-        moves = length > 0
-        scale = torch.where(moves, length, 1.0)
-        sides, limits = sides / scale[:, :, None], limits / scale
-        over = torch.where(moves, sides @ torch.from_numpy(x) - limits, 0.0).amax(1)  # the polytope is no nearer
-        possible = ((limits >= 0) | moves).all(1)
-        crossed = moves[each, units]  # a constant unit has no facet
-        for unit in torch.nonzero(possible & crossed & (over < best)).flatten().tolist():
-            yield turned[unit].numpy().tobytes(), (sides[unit].numpy(), limits[unit].numpy())
-
-
-def _ties(layers: _Float64Layers, point: Numbers, own: int, other: int) -> bool:
-    """The network itself says so too: a guard against a polytope that is empty but for rounding."""
-    logits = layers.value(torch.from_numpy(point)[None])[0]
-    return bool((logits[own] - logits[other]).abs() <= 1e-6 * (1 + logits.abs().max()))
-
-
 @dataclass(frozen=True)
 class _Plane:
     """normal·x = offset with a normal of length 1; the whole space, or nothing, where the normal was zero."""
@@ -510,15 +362,15 @@ def _scaled(sides: Numbers, limits: Numbers) -> _Polytope:
     return sides / length[:, None], limits / length
 
 
-def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane | None = None) -> tuple[float, Numbers] | None:
-    r"""The point of {G x' ≤ h} (and of the plane) that is nearest to x, with its distance; None where there is none.
+def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane) -> tuple[float, Numbers] | None:
+    r"""The point of {G x' ≤ h} on the plane that is nearest to x, with its distance; None where there is none.
 
     From x's foot on the plane it is a least distance problem, min ‖s‖₂ subject to G' s ≤ r with G' the rows of G within
     the plane.
     """
     sides, limits = polytope
-    off = 0.0 if plane is None else float(plane.normal @ x) - plane.offset
-    start = x if plane is None else x - off * plane.normal
+    off = float(plane.normal @ x) - plane.offset
+    start = x - off * plane.normal
     size = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(limits).max(initial=0.0))
     within = _within_plane(sides, limits - sides @ start, plane, SLACK * size)
     if within is None:
@@ -535,10 +387,8 @@ def _nearest(polytope: _Polytope, x: Numbers, plane: _Plane | None = None) -> tu
     return None
 
 
-def _within_plane(sides: Numbers, room: Numbers, plane: _Plane | None, slack: float) -> _Polytope | None:
+def _within_plane(sides: Numbers, room: Numbers, plane: _Plane, slack: float) -> _Polytope | None:
     """The sides as they run within the plane, and the room to each; None where the plane misses the polytope."""
-    if plane is None:
-        return sides, room
     if plane.empty:
         return None
     sides = sides - np.outer(sides @ plane.normal, plane.normal)
@@ -590,31 +440,17 @@ class _Float64Layers:
             tuple(bias.detach().to(x.device, torch.float64) for bias in network.biases),
         )
 
-    def to_cpu(self) -> _Float64Layers:
-        return _Float64Layers(tuple(weight.cpu() for weight in self.weights), tuple(bias.cpu() for bias in self.biases))
-
-    @property
-    def widths(self) -> list[int]:
-        return [weight.shape[1] for weight in self.weights[:-1]]
-
     @property
     def units(self) -> int:
-        return sum(self.widths)
+        return sum(weight.shape[1] for weight in self.weights[:-1])
 
     def join(self, parts: list[Tensor], like: Tensor) -> Tensor:
         """One tensor (n, units) of a list of layers, which a linear network has none of."""
         return torch.cat(parts, 1) if parts else like.new_zeros((len(like), 0))
 
-    def split(self, on: Tensor) -> list[Tensor]:
-        return list(torch.split(on, self.widths, 1)) if self.widths else []
-
     def hidden(self, x: Tensor) -> list[Tensor]:
         """Each hidden unit before its relu: (n, width) for each layer."""
         return hidden_units(self.weights[:-1], self.biases[:-1], x)
-
-    def value(self, x: Tensor) -> Tensor:
-        """The logits: (n, c)."""
-        return logits_of(self, x)
 
     def logits(self, on: list[Tensor], rows: int) -> tuple[Tensor, Tensor]:
         """From the logits down, which are few: A (n, c, d), b (n, c)."""

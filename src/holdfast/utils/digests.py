@@ -17,7 +17,7 @@ def file_digest(path: str | Path) -> str:
     """The SHA-256 of a file's contents; of a folder, the digest of its files' names and contents."""
     path = Path(path)
     if not path.is_dir():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    files = (one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))  # no locks, no parts
-    return digest({one.relative_to(path).as_posix(): file_digest(one) for one in files})
+        with path.open("rb") as contents:
+            return hashlib.file_digest(contents, "sha256").hexdigest()
+    files = (file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))  # no locks, no parts
+    return digest({file.relative_to(path).as_posix(): file_digest(file) for file in files})

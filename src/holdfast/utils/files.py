@@ -64,10 +64,10 @@ def write_text(path: str | Path, text: str) -> Path:
 def append(path: Path, contents: bytes) -> None:
     """Add to the end of a file, all or nothing."""
     with _named_in_errors(path), open(path, "ab", buffering=0, opener=_create) as file:
-        start, rest = file.tell(), memoryview(contents)
+        start, remaining = file.tell(), memoryview(contents)
         try:
-            while rest:
-                rest = rest[file.write(rest) :]
+            while remaining:
+                remaining = remaining[file.write(remaining) :]
             os.fsync(file.fileno())
         except BaseException:  # Ctrl-C and a full disk among them
             file.truncate(start)
@@ -110,10 +110,10 @@ def all_or_none(folder: str | Path) -> Iterator[Path]:
         yield make_folder(parts)
         written = (path for path in sorted(parts.rglob("*")) if path.is_file())
         for path in sorted(written, key=lambda path: path.suffix == ".json"):
-            place = folder / path.relative_to(parts)
-            make_folder(place.parent)
-            path.replace(place)
-            LOG.info("wrote %s", place)
+            target = folder / path.relative_to(parts)
+            make_folder(target.parent)
+            path.replace(target)
+            LOG.info("wrote %s", target)
     finally:
         shutil.rmtree(parts, ignore_errors=True)
 
@@ -176,9 +176,9 @@ def _named_in_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
-        told = OSError(f"could not write {path}: {error.strerror}; make room there, or name another place")
-        told.errno = error.errno
-        raise told from error
+        explained = OSError(f"could not write {path}: {error.strerror}; make room there, or name another place")
+        explained.errno = error.errno
+        raise explained from error
 
 
 def _create(path: str, flags: int) -> int:

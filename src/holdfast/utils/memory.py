@@ -11,12 +11,12 @@ from pathlib import Path
 
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
-SMALL = 1 << 24  # bytes that are never in question: looking would take longer than the work
+NEVER_CHECKED = 1 << 24  # bytes that are never in question: looking would take longer than the work
 
 
 def check_memory(what: str, needed: int, advice: str) -> None:
     """Raise a ValueError where ``what`` needs more bytes than this process may still use, with what to try instead."""
-    if needed < SMALL:
+    if needed < NEVER_CHECKED:
         return
     left = available()
     if left is not None and needed > left:
@@ -48,17 +48,17 @@ def _machine(proc: Path) -> int | None:
 def _containers(proc: Path, cgroup: Path) -> Iterator[int | None]:
     """What each group that this process is in leaves: a group's own limit, and those of all groups around it."""
     for line in _lines(proc / "self" / "cgroup"):
-        _, controllers, place = line.split(":", 2)
+        _, controllers, group = line.split(":", 2)
         if controllers == "":
-            yield from (_left(folder, "memory.max", "memory.current") for folder in _upwards(cgroup, place))
+            yield from (_left(folder, "memory.max", "memory.current") for folder in _upwards(cgroup, group))
         elif "memory" in controllers.split(","):
             names = "memory.limit_in_bytes", "memory.usage_in_bytes"
-            yield from (_left(folder, *names) for folder in _upwards(cgroup / "memory", place))
+            yield from (_left(folder, *names) for folder in _upwards(cgroup / "memory", group))
 
 
-def _upwards(root: Path, place: str) -> Iterator[Path]:
+def _upwards(root: Path, group: str) -> Iterator[Path]:
     """A group's folder and all above it. A container may not see its own name: then only the root is there."""
-    inside = Path(place.lstrip("/"))
+    inside = Path(group.lstrip("/"))
     yield from (root / part for part in (inside, *inside.parents))
 
 

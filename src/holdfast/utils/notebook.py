@@ -13,8 +13,8 @@ from typing import Any
 
 from holdfast.utils.messages import printable
 
-MOST = 50  # rows that are shown of a long table
-LONGEST = 300  # letters that are shown of one cell
+MOST_ROWS = 50  # rows that are shown of a long table
+LONGEST_CELL = 300  # letters that are shown of one cell
 _LINE = "color-mix(in srgb, currentColor 25%, transparent)"
 # By class and three tags deep, so that the rules of notebooks do not come before these.
 _STYLE = f"""<style>
@@ -48,7 +48,7 @@ def note(words: str) -> str:
     return f"<p><small>{text(words)}</small></p>"
 
 
-def table(columns: Mapping[Any, Sequence[Any]], *, of: str = "rows", words: bool = False, most: int = MOST) -> str:
+def table(columns: Mapping[Any, Sequence[Any]], *, of: str = "rows", words: bool = False, most: int = MOST_ROWS) -> str:
     """Columns by name. A number that is not whole is a share, shown in percent; give other numbers as text.
 
     Of more than ``most`` rows the first are shown, and a sentence says so with the word ``of`` for them. With ``words``
@@ -78,4 +78,4 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1%}"
     words = str(value)
-    return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+    return words if len(words) <= LONGEST_CELL else f"{words[:LONGEST_CELL]}…"

@@ -37,23 +37,23 @@ def sealed(kind: Kind, value: Mapping[str, Any]) -> dict[str, Any]:
     return {**whole, "checksum": digest(whole)}
 
 
-def unsealed(kind: Kind, contents: bytes, place: str) -> dict[str, Any]:
-    """The value as it was given to `sealed`. ``place`` says in errors where it was read."""
+def unsealed(kind: Kind, contents: bytes, source: str) -> dict[str, Any]:
+    """The value as it was given to `sealed`. ``source`` says in errors where it was read."""
     value = _parsed(contents)
     nameless = kind.name if kind.unsealed >= 0 else None  # what had no checksum had no name either
     if value is None or value.pop("holdfast", nameless) != kind.name:
-        raise SealError(f"{place} is not a valid {kind.what} (damaged, edited, or written by another program)")
+        raise SealError(f"{source} is not a valid {kind.what} (damaged, edited, or written by another program)")
     form, checksum = value.pop("format", 0), value.pop("checksum", None)
     if type(form) is not int:
-        raise SealError(f"{place} is not a valid {kind.what}: its format is {form!r}, expected a whole number")
+        raise SealError(f"{source} is not a valid {kind.what}: its format is {form!r}, expected a whole number")
     if form > kind.format:
         raise SealError(
-            f"{place} has format {form}, written by holdfast {value.get('version', 'of later')}; this version reads up "
-            f"to format {kind.format}: update holdfast"
+            f"{source} has format {form}, written by holdfast {value.get('version', 'of later')}; this version reads "
+            f"up to format {kind.format}: update holdfast"
         )
     old = checksum is None and 0 <= form <= kind.unsealed
     if not old and checksum != digest({"holdfast": kind.name, "format": form, **value}):
-        raise SealError(f"{place} is not a valid {kind.what}: its checksum does not fit (damaged, or edited)")
+        raise SealError(f"{source} is not a valid {kind.what}: its checksum does not fit (damaged, or edited)")
     return value
 
 

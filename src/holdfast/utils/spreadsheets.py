@@ -51,12 +51,12 @@ def unmarked(value: Any) -> Any:
 def _with_text(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
     """The same table with other text in its cells, row labels and column names."""
     result = table.copy(deep=False)
-    for place, dtype in enumerate(table.dtypes):
+    for number, dtype in enumerate(table.dtypes):
         if dtype.kind in "OU":  # text and categories count as objects
-            column = table.iloc[:, place]
+            column = table.iloc[:, number]
             changed = None if _stays(column, change) else _changed(column.tolist(), change)
             if changed is not None:
-                result.isetitem(place, pd.array(changed, dtype="object" if dtype.name == "category" else dtype))
+                result.isetitem(number, pd.array(changed, dtype="object" if dtype.name == "category" else dtype))
     result.index, result.columns = (_relabelled(labels, change) for labels in (table.index, table.columns))
     return result
 
@@ -81,4 +81,4 @@ def _stays(column: pd.Series[Any], change: Callable[[Any], Any]) -> bool:
 def _changed(values: list[Any], change: Callable[[Any], Any]) -> list[Any] | None:
     """What becomes of the values; None where they stay as they are."""
     changed = [change(value) for value in values]
-    return None if all(one is other for one, other in zip(values, changed, strict=True)) else changed
+    return None if all(before is after for before, after in zip(values, changed, strict=True)) else changed

@@ -143,7 +143,7 @@ class _Worker:
 def _answering(busy: Collection[_Worker]) -> list[_Worker]:
     """Wait for workers that have an answer. If one has died instead, raise."""
     while True:
-        ready = wait([one for worker in busy for one in (worker.pipe, worker.process.sentinel)], CHECK)
+        ready = wait([end for worker in busy for end in (worker.pipe, worker.process.sentinel)], CHECK)
         answering = [worker for worker in busy if worker.pipe in ready]
         if answering:  # an answer that was given before death counts
             return answering

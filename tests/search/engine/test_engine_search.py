@@ -26,11 +26,11 @@ from holdfast import (
     Retraining,
     Schema,
     as_model,
-    merged,
     other_class,
     predict,
     train,
 )
+from holdfast.models.merged import merged
 from holdfast.models.scores import AtLeast, log_odds, margin, probability
 from holdfast.search.engine.search import wanted_of
 from holdfast.utils.threads import threads_at_most

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grown_trees import ENCODING, ROWS, SCHEMA, deployed, grown, least, question, table, used_by
-from holdfast import Encoding, Implies, Margin, MinCost, Space, Wish, merged, other_class, predict
+from holdfast import Encoding, Implies, Margin, MinCost, Space, Wish, other_class, predict
 from holdfast.models.asked import asked
+from holdfast.models.merged import merged
 from holdfast.models.scores import AtLeast, log_odds, margin
 from holdfast.search.engine.search import wanted_of
 

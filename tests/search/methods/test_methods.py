@@ -14,21 +14,21 @@ import torch
 
 from holdfast import (
     METHODS,
-    PAPER_RECIPES,
     STABILISERS,
     Encoding,
-    Network,
     Recipe,
     Retraining,
     Space,
     assess,
-    merged,
     named,
     other_class,
     predict,
     train,
 )
 from holdfast.datasets import DATASETS
+from holdfast.families.perceptron import Network
+from holdfast.families.recipe import PAPER_RECIPES
+from holdfast.models.merged import merged
 
 NAMES = [*METHODS, *(f"pgd+{stabiliser}" for stabiliser in STABILISERS)]
 OTHER_PAIRS = [f"{method}+{stabiliser}" for method in METHODS if method != "pgd" for stabiliser in STABILISERS]

@@ -19,14 +19,14 @@ from holdfast import (
     Retraining,
     Space,
     audit,
-    leave_one_out,
-    merged,
     named,
     other_class,
     plans,
     seeds,
     train,
 )
+from holdfast.families.changes import leave_one_out
+from holdfast.models.merged import merged
 from holdfast.search.pipeline import Then
 
 

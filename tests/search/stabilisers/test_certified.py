@@ -4,7 +4,9 @@ import pytest
 import torch
 from conftest import linear
 
-from holdfast import Confidence, Network, Retraining, Space, assess, merged, other_class
+from holdfast import Confidence, Retraining, Space, assess, other_class
+from holdfast.families.perceptron import Network
+from holdfast.models.merged import merged
 from holdfast.search.stabilisers.certified import Certified
 from holdfast.theory.certificates import Relative, certified_radius, margin_bound
 

@@ -63,9 +63,6 @@ def save_model(model: Model, path: str | Path) -> Path:
         >>> deployed = hf.train(x, y, recipe, [hf.Retraining()])[0]
         >>> hf.save_model(deployed, "model.safetensors").name
         'model.safetensors'
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); the format is
-    [safetensors](https://github.com/huggingface/safetensors).
     """
     path = as_path(path, "a file to write, such as model.safetensors")
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in _tensors(model).items()}

@@ -76,9 +76,6 @@ def read_model(
         >>> model = hf.read_model("model.safetensors", encoding)
         >>> hf.predict(model, x).equal(hf.predict(deployed, x))
         True
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); files hold data and no programs, such as those
-    of [safetensors](https://github.com/huggingface/safetensors).
     """
     own = read_own(path, like)
     if isinstance(own, Layers):  # which `as_model` would leave as they are

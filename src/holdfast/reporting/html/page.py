@@ -64,9 +64,6 @@ def report(
         >>> page = hf.report(advice, "report.html", title="Loans in May")
         >>> "<title>Loans in May</title>" in page.read_text(encoding="utf-8")
         True
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109). The page shows the paper's two figures for each
-    kind of change, the invalidation rate (Definition 2, Section 2) and the cost (Definition 1).
     """
     path = as_path(path, "a path to write the report to, such as 'report.html'")
     return write_text(path, report_text(advice, groups=groups, title=title, made=made))

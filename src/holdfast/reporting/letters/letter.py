@@ -43,8 +43,7 @@ class Letter:
         >>> letter.save("letter.html").name, letter.save("letter.txt").name
         ('letter.html', 'letter.txt')
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); what such a statement should tell a person is
-    in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
+    Paper: what such a statement should tell a person is in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
     """
 
     person: Hashable
@@ -108,8 +107,7 @@ def letter(
         >>> "- Income: from 20 to" in letter.text, "[bank]" in letter.text
         (True, True)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); what such a statement should tell a person is
-    in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
+    Paper: what such a statement should tell a person is in [Wachter et al. 2018](https://arxiv.org/abs/1711.00399).
     """
     if not isinstance(advice, Advice):
         raise TypeError(f"expected what Explainer.explain answers, got {type(advice).__name__}")

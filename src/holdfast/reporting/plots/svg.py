@@ -45,8 +45,8 @@ def as_svg(figure: Figure, *, title: str, description: str, name: str) -> str:
         >>> text.startswith("<svg"), "currentColor" in text
         (True, True)
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109); words in the place of a picture are what [WCAG
-    2.2, criterion 1.1.1](https://www.w3.org/TR/WCAG22/#non-text-content) asks for.
+    Words in the place of a picture are what [WCAG 2.2, criterion 1.1.1](https://www.w3.org/TR/WCAG22/#non-text-content)
+    asks for.
     """
     if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise ValueError(f"name must be a letter, then letters, digits, - or _, such as 'cost'; got {name!r}")

@@ -31,8 +31,7 @@ Examples:
     >>> hf.METHODS["pgd"](radius=5.0)
     PGD(radius=5.0, levels=10, steps=100, random_start=True, seed=0)
 
-Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Baselines) and Appendix B.3; ``margin`` is
-not in it.
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 5.1 (Baselines) and Appendix B.3.
 """
 
 __all__ = ["METHODS", "PGD", "Latent", "Margin", "MinCost", "Prototype"]

@@ -44,9 +44,8 @@ class Margin:
         >>> print(f"{model(found.point).softmax(1)[0, 1].item():.2f}")  # as asked
         0.90
 
-    Paper: not a method of [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Section 4.2 says that confidence
-    helps: the plain baseline that a stabiliser must beat. Its search is that of [Chen et al.
-    2018](https://arxiv.org/abs/1709.04114).
+    Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.2, says that confidence helps; the search is
+    that of [Chen et al. 2018](https://arxiv.org/abs/1709.04114).
     """
 
     source: ClassVar[str] = "a baseline of ours"

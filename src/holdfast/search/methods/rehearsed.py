@@ -60,9 +60,6 @@ class Rehearsed:
         1.50
         >>> hf.Rehearsed(family).agreement(model, found).item()  # all members accept it
         1.0
-
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose searches ask one model; it looks for a
-    point that is consistent (Section 2) with every member of a family.
     """
 
     source: ClassVar[str] = "a method of ours"

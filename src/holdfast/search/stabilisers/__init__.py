@@ -25,7 +25,7 @@ Examples:
     >>> hf.STABILISERS["confidence"](radius=1.0)
     Confidence(radius=1.0, steps=200, norm=2)
 
-Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, for ``sns``; the others are not in it.
+Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 4.3, for ``sns``.
 """
 
 __all__ = ["SNS", "STABILISERS", "Certified", "Confidence", "Sparse"]

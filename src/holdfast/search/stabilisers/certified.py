@@ -53,9 +53,7 @@ class Certified:
         >>> bool((after >= before).all())
         True
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Theorem 2 (Section 4.2) lets the last
-    layer change; bounds of this kind, on inputs, are those of CROWN, [Zhang et al.
-    2018](https://arxiv.org/abs/1811.00866).
+    Paper: bounds of this kind, on inputs, are those of CROWN, [Zhang et al. 2018](https://arxiv.org/abs/1811.00866).
     """
 
     source: ClassVar[str] = "a bound on all weights, as CROWN's on inputs (Zhang et al. 2018)"

@@ -42,8 +42,8 @@ class Confidence:
         >>> print(f"{model(sure.point).softmax(1)[0, 1].item():.2f}")  # it was 0.50
         0.92
 
-    Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109): the first term of its Eq. 5 (Section 4.3),
-    which its Definition 5 drops, by itself.
+    Paper: the first term of Eq. 5 (Section 4.3) of [Black et al. 2022](https://arxiv.org/abs/2110.03109), which its
+    Definition 5 drops.
     """
 
     source: ClassVar[str] = "the ablation of SNS"

@@ -40,8 +40,7 @@ class Sparse:
         >>> hf.Sparse()(model, found, space).point  # the first column need not change
         tensor([[0., 2.]])
 
-    Paper: not a method of [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose Section 2 names sparse
-    counterfactuals; a step like it ends the searches of DiCE, [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
+    Paper: a step like this ends the searches of DiCE, [Mothilal et al. 2020](https://arxiv.org/abs/1905.07697).
     """
 
     source: ClassVar[str] = "a tool of ours"
