@@ -46,7 +46,7 @@ def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple
         raise TypeError(f"expected an xgboost.Booster or a lightgbm.Booster, got {type(booster).__name__}")
     name = f"{type(booster).__module__.partition('.')[0]}.Booster"
     if xgboost_trees.is_booster(booster):
-        estimator, (held, complete) = _xgboost_classifier(), _held_by_xgboost(booster)
+        estimator, held, complete = _xgboost_classifier(), _held_by_xgboost(booster), False
         known = {*estimator.get_params(), *DART}
     else:
         estimator, (held, complete) = _lightgbm_classifier(), _held_by_lightgbm(booster)
@@ -60,12 +60,12 @@ def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple
             f"{kind} itself, or give a function (rows, seed) that trains"
         )
     given = {} if params is None else _checked(params, kind, known)
-    held = {parameter: value for parameter, value in held.items() if parameter not in given}
-    parts = {"given": _listed(given), "held by the booster": _listed(held)}
+    kept = {parameter: value for parameter, value in held.items() if parameter not in given}
+    parts = {"given": _listed(given), "held by the booster": _listed(kept)}
     sources = [f"{how}: {values}" for how, values in parts.items() if values]
     about = f"{name}: {'; '.join([*sources, 'the others are the defaults'])}"
     LOG.info("parameters of the %s", about)
-    return estimator.set_params(**held | given), about
+    return estimator.set_params(**kept | given), about
 
 
 def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
@@ -99,7 +99,7 @@ def _checked(params: Any, kind: str, known: set[str]) -> dict[str, Any]:
             f"params must be a dictionary such as {{'max_depth': 6}}, the parameters of {kind}, got "
             f"{type(params).__name__}"
         )
-    given = {NAMES.get(name, name): value for name, value in params.items() if name not in NOT_GIVEN}
+    given = {NAMES.get(str(name), str(name)): value for name, value in params.items() if name not in NOT_GIVEN}
     for name in given.keys() - known:
         hint = did_you_mean(name, known) or "; get_params() of one lists them"
         raise ValueError(f"params names {name!r}, which is no parameter of {kind}{hint}")
@@ -120,8 +120,9 @@ def _held_by_lightgbm(booster: Any) -> tuple[dict[str, Any], bool]:
     """The parameters that a booster holds, and whether they are all of its training: its text states them; of one that
     `read_model` has read, they lie beside the booster."""
     stated = settings_in(booster.model_to_string()) or booster.params
-    held = {NAMES.get(name, name): value for name, value in stated.items() if name in DEFAULTS}
-    return {"n_estimators": int(booster.current_iteration())} | held, "objective" in stated
+    held: dict[str, Any] = {"n_estimators": int(booster.current_iteration())}
+    held |= {NAMES.get(name, name): stated[name] for name in DEFAULTS if name in stated}
+    return held, "objective" in stated
 
 
 def _xgboost_classifier() -> Any:
@@ -130,7 +131,7 @@ def _xgboost_classifier() -> Any:
     return XGBClassifier(n_jobs=1)
 
 
-def _held_by_xgboost(booster: Any) -> tuple[dict[str, Any], bool]:
+def _held_by_xgboost(booster: Any) -> dict[str, Any]:
     """What every booster holds: never all."""
     learner = json.loads(booster.save_raw("json"))["learner"]
     about, objective, boosted = learner["learner_model_param"], learner["objective"], learner["gradient_booster"]
@@ -158,4 +159,4 @@ def _held_by_xgboost(booster: Any) -> tuple[dict[str, Any], bool]:
         # A probability for XGBClassifier: for this one objective the score is kept as a margin.
         share = 1 / (1 + exp(-base[0])) if objective["name"] == "binary:logitraw" else base[0]
         held["base_score"] = float(f"{share:.7g}")
-    return held, False
+    return held

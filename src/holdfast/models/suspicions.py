@@ -88,11 +88,8 @@ def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | War
     if labels is None or len(labels) < FEWEST:
         return
     classes, given = deployed.encoding.schema.classes, deployed(x).argmax(1).cpu().numpy()
-    right, balanced, commonest = (
-        _right(given, labels),
-        _balanced(given, labels),
-        np.bincount(labels).max() / len(labels),
-    )
+    right, balanced = _right(given, labels), _balanced(given, labels)
+    commonest = np.bincount(labels).max() / len(labels)
     better = _better_order(given, labels, classes)
     least = max(right + _much(labels), commonest, 0 if better is None else better.otherwise)  # the likeliest is told
     for told, ask in (others() if others is not None else {}).items():

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
+from holdfast.models.adapters.probing import rows_to_compare, says_the_same
 from holdfast.models.adapters.seen import See, is_of
 from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
-from holdfast.models.frameworks.torch_modules import Network, with_translation
+from holdfast.models.frameworks.torch_modules import Network, exact_of
 from holdfast.models.trees.grown import Grown
 from holdfast.models.trees.reading import checked_ensemble
 from holdfast.tabular.encoding import Encoding
@@ -43,10 +44,16 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> Deployed:
+    """With the same network in torch, or with its trees."""
     own = _opened(adapter.own)
-    read = with_translation(adapter, own.in_torch())
-    ensemble = None if read.exact is not None else checked_ensemble(adapter, lambda: _trees(own, adapter))
-    return read if ensemble is None else Deployed.of(adapter, f"; searched as {ensemble}", ensemble=ensemble)
+    network = own.in_torch()
+    exact = None if network is None else exact_of(adapter, network)
+    if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
+        return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
+    ensemble = checked_ensemble(adapter, lambda: _trees(own, adapter))
+    return Deployed.of(
+        adapter, f"; {'a black box' if ensemble is None else f'searched as {ensemble}'}", ensemble=ensemble
+    )
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
 from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing, is_single
-from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
+from holdfast.models.adapters.probing import sample
 from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, check_steady, first_weight, is_network
 from holdfast.tabular.encoding import Encoding
@@ -123,14 +123,6 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
         return adapter.output.in_torch(output, before).to(x)
 
     return logits
-
-
-def with_translation(adapter: Adapter, translation: nn.Module | None) -> Deployed:
-    """A network that is not in torch, and the same in torch, which is used if it says the same."""
-    exact = None if translation is None else exact_of(adapter, translation)
-    if exact is None or not says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
-        return Deployed.of(adapter, "; a black box")
-    return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
 
 
 # ---- what its outputs mean ----
