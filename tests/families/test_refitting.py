@@ -556,7 +556,7 @@ def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
     ask(tmp_path)
     (entry,) = entries(tmp_path)
     with Console(record=True, width=200) as shown:
-        shown.print(family_list([entry], None))
+        shown.print(family_list([entry]))
         shown.print(family_text(entry))
     told = shown.export_text()
     assert "4 seeds" in told

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.families.boosters import adapter_for, check_params, estimator_of
 from holdfast.families.collecting import Collected, Outcome, attempt
-from holdfast.families.entries import Entry, check_room
+from holdfast.families.entries import Entry, check_store
 from holdfast.families.estimator_data import (
     Rows,
     fingerprint_rows,
@@ -312,7 +312,7 @@ class _Made(Collected[Deployed]):
         self.unkept = ""  # why it is not put into the store
         known: Mapping[str, Any] = {}
         if entry is not None:
-            check_room(entry.folder.parent, 0)
+            check_store(entry.folder.parent)
             known = finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
@@ -337,8 +337,6 @@ class _Made(Collected[Deployed]):
             self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fit.kept}"
             self.entry = None
         if self.entry is not None and place in self.models:
-            if not self.contents:
-                check_room(self.entry.folder.parent, 2 * len(fit.kept) * len(self.changes))
             self.contents[place] = fit.kept
             add_members(self.entry, [self.job.fingerprints[place]], {"skops": as_tensor(fit.kept)[None]})
 
