@@ -225,11 +225,6 @@ def _read(
             f"{path} is not the file that its manifest describes (changed or cut short); copy the whole folder again, "
             "or save the family again"
         )
-    if "estimators" in manifest:  # format 1, which kept one way of asking for all
-        raise StoreError(
-            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
-            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
-        )
     known = {architecture.description: architecture for architecture in architectures}
     try:
         states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
+import inspect
 import itertools
 import types
 import weakref
@@ -105,12 +105,10 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, types.FunctionType):
-        for cell in value.__closure__ or ():
-            with suppress(ValueError):  # an empty cell
-                yield cell.cell_contents
         yield from value.__defaults__ or ()
-        named = (step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL")
-        yield from (value.__globals__[name] for name in dict.fromkeys(named) if name in value.__globals__)
+        with suppress(ValueError):  # an empty cell
+            used = inspect.getclosurevars(value)
+            yield from (*used.nonlocals.values(), *used.globals.values())
     elif isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, types.MethodType):

@@ -178,6 +178,8 @@ def _answering(model: Any, encoding: Encoding, how: How, name: str, given: Input
     for outputs, way in ASKED.items():
         if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
+        if how.outputs is None and way == "decision_function" and _scores_pairs(model):
+            continue  # it is asked for labels
         settles = how.outputs is None and outputs != "labels" and hasattr(model, "predict")
         output = OutputSpec(outputs, *classes, settles=settles)
         try:
@@ -191,6 +193,13 @@ def _answering(model: Any, encoding: Encoding, how: How, name: str, given: Input
     raise failures[0]
 
 
+def _scores_pairs(model: Any) -> bool:
+    """Whether it scores every two classes rather than every class."""
+    last = held(model, "_final_estimator")
+    shape = held(model if last is None else last, "decision_function_shape")
+    return bool(shape == "ovo" and len(model.classes_) > 2)
+
+
 def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
     """The same, with what it takes for its answers to be those of `predict`."""
     if not adapter.output.settles:
@@ -200,20 +209,12 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
     given, last = adapter.rows(table), held(adapter.own, "_final_estimator")
     final = adapter.own if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
-    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(final):
-        adapter = replace(adapter, output=replace(adapter.output, pairs=True))
-        logits = adapter.scored(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
     if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
     return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
-
-
-def _is_pairwise(final: Any) -> bool:
-    """Whether a decision function of three numbers is of three pairs rather than of three classes."""
-    return bool(held(final, "decision_function_shape") == "ovo")
 
 
 def _two_minds(final: Any) -> bool:
