@@ -113,10 +113,10 @@ def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[I
     if names is not None:
         yield _named(names, encoding, how, name, takes_categories(model))
     else:
-        yield from by_position(width_of(model), encoding, how, name)
+        yield from _by_position(width_of(model), encoding, how, name)
 
 
-def by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
+def _by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What a model of so many columns without names may be given."""
     features, width = len(encoding.schema.names), encoding.width
     fits = [takes for takes, wide in (("table", features), ("encoded", width)) if count in (None, wide)]

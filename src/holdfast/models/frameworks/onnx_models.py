@@ -32,7 +32,7 @@ LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
 def knows(model: Any) -> bool:
-    return is_of(model, "onnx", "ModelProto") or is_of(model, "onnxruntime", "InferenceSession")
+    return is_of(model, "onnx", "ModelProto")
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -66,8 +66,6 @@ def network_of(model: Any, opened: Opened | None = None) -> Network:
 
 
 def _opened(model: Any) -> Opened:
-    if not hasattr(model, "SerializeToString"):
-        return Opened(None, model, (), _answer(model))
     graph, labels = without_dictionaries(model)
     session = session_of(graph)
     return Opened(graph, session, labels, _answer(session))
@@ -77,7 +75,7 @@ def _opened(model: Any) -> Opened:
 class Opened:
     """A graph, the session that runs it, and which of its outputs is asked for."""
 
-    graph: Any  # None where the user gave a session
+    graph: Any
     session: Any
     labels: tuple[Any, ...]  # the classes in the order of the outputs, where the graph says
     output: str
@@ -119,9 +117,7 @@ class Opened:
 
     def in_torch(self) -> torch.nn.Module | None:
         """The same network in torch; None where it has other steps, or takes several inputs."""
-        if self.graph is None or len(self.inputs) > 1:
-            return None
-        return translated(self.graph, self.inputs[0].name, self.output)
+        return None if len(self.inputs) > 1 else translated(self.graph, self.inputs[0].name, self.output)
 
 
 def _column(column: pd.Series[Any], kind: str) -> NDArray[Any]:
@@ -182,12 +178,6 @@ def labels_of(graph: Any) -> tuple[Any, ...]:
 def _answer(session: Any) -> str:
     """The output to ask for: numbers rather than labels."""
     outputs = session.get_outputs()
-    odd = [one for one in outputs if one.type.startswith("seq")]
-    if odd:
-        raise ValueError(
-            f"the output {odd[0].name!r} of the ONNX session is a dictionary per row; pass the onnx.ModelProto itself, "
-            "or convert the model with zipmap=False"
-        )
     return str(next((one for one in outputs if one.type in NUMBERS), outputs[0]).name)
 
 
@@ -202,7 +192,7 @@ def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
 
 def _trees(own: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
     """The trees of the graph and what they see, whatever steps lie before them; None where there are none."""
-    node = None if own.graph is None else tree_node(own.graph)
+    node = tree_node(own.graph)
     if node is None:
         return None
     before = prefix(own.graph, node.input[0])
