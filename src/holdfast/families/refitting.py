@@ -24,13 +24,12 @@ from holdfast.families.estimator_data import (
     own_labels,
     prepared,
     rows_for,
-    seed_names,
 )
 from holdfast.families.family import Family
 from holdfast.families.members import Models, encoding_digest
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining, checked_changes
-from holdfast.families.resemblance import judged, rather
+from holdfast.families.resemblance import judged
 from holdfast.families.store import (
     add_members,
     as_bytes,
@@ -54,8 +53,8 @@ from holdfast.utils.settings import check_whole
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
 UNNOTICED = (
-    "this estimator does not notice such a change, as boosting without sampling or early stopping does not notice a "
-    "seed"
+    "this estimator does not notice such a change, as boosting without sampling or early stopping, or an estimator "
+    "without random_state, does not notice a seed"
 )
 
 
@@ -126,8 +125,7 @@ def refit(
         made = _Made(job, entry, progress)
         made.fit(workers)
         family = made.family()
-    unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
-    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
+    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=UNNOTICED)
     if made is not None:
         made.keep(family)
     return family
@@ -196,9 +194,7 @@ def _job(
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
-    job = _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
-    _say_what_seeds_do(job)
-    return job
+    return _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
 
 
 def _checked_table(name: str, given: Any) -> pd.DataFrame:
@@ -255,18 +251,6 @@ def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
             "try seeds(100)"
         )
     check_material(change, pool)
-
-
-def _say_what_seeds_do(job: _Job) -> None:
-    same = [
-        change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()
-    ]
-    if same and not seed_names(job.estimator):
-        warnings.warn(
-            f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
-            f"which differ in their seed alone, are the same model again; {rather(len(same))}",
-            stacklevel=4,
-        )
 
 
 # ---- fitting ----
