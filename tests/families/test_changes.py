@@ -256,7 +256,7 @@ def test_a_retraining_prints_what_it_changes():
         (lambda: changes.fine_tune(3, 5, share=2.0), "at most 1, got 2.0"),
         (lambda: changes.hyperparameters(3), "name a setting to vary"),
         (lambda: changes.hyperparameters(3, learning_rate=(1e-2, 1e-3)), r"a range \(low, high\)"),
-        (lambda: changes.architecture(3, widths=(0, 4)), "hidden must be 1 or more"),
+        (lambda: changes.architecture(3, widths=(0, 4)), "widths must be 1 or more"),
         (lambda: changes.architecture(3, widths=(4,), depths=(-1, 2)), "depths must be 0 or more"),
         (lambda: changes.both(seeds(3), changes.bootstrap(2)), "as many members, got 3 and 2"),
         (lambda: changes.both(seeds(3), seeds(3, start=9)), r"both changes set \['init_seed', 'order_seed'\]"),

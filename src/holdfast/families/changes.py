@@ -424,14 +424,14 @@ def architecture(
     Paper: not in [Black et al. 2022](https://arxiv.org/abs/2110.03109), whose retrained models have the layers of the
     base model; Section 5.1 names other architectures among the changes that it does not measure.
     """
-    _check_choices("widths", widths)
-    depths = list(depths) or [1, 2, 3]
-    Recipe(hidden=tuple(widths))  # which says what they must be
-    for depth in depths:
-        check_whole("each of depths", depth, least=0)
+    depths = depths or (1, 2, 3)
+    for name, given, least in (("widths", widths, 1), ("depths", depths, 0)):
+        _check_choices(name, given)
+        for value in given:
+            check_whole(f"each of {name}", value, least)
 
     def drawn(draw: random.Random) -> dict[str, Any]:
-        hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(depths))), reverse=True)
+        hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(list(depths)))), reverse=True)
         return {"settings": (("hidden", tuple(hidden)),)}
 
     return _tuned(n, start, base, "architecture", drawn)

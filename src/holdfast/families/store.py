@@ -48,6 +48,7 @@ from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool
 from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapting import read_adapter, unhelped
+from holdfast.models.files.networks import with_tuples
 from holdfast.models.identity import OBJECT, remember_run
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -217,7 +218,7 @@ def _read(
     folder: Path, architectures: Iterable[Architecture], like: Tensor | None, encoding: Encoding | None
 ) -> Family:
     LOG.info("reading the networks of %s", folder)
-    manifest = _untangled(read_manifest(folder))
+    manifest = with_tuples(read_manifest(folder))
     path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
@@ -359,13 +360,6 @@ def _tensor_digest(tensors: dict[str, Tensor]) -> str:
 def _settings(retraining: Retraining) -> dict[str, Any]:
     base = asdict(Retraining())
     return {name: value for name, value in asdict(retraining).items() if value != base[name] or name == "kind"}
-
-
-def _untangled(value: Any) -> Any:
-    """JSON has lists where our values have tuples."""
-    if isinstance(value, dict):
-        return {name: _untangled(part) for name, part in value.items()}
-    return tuple(map(_untangled, value)) if isinstance(value, list) else value
 
 
 def _padded(family: Family) -> Sequence[str | None]:
