@@ -232,9 +232,9 @@ def _read(
         for name, tensor in safetensors.torch.load(contents).items():
             place, _, own = name.partition("/")
             states[int(place)][own] = tensor if like is None else tensor.to(like.device)
-        abouts = iter(manifest.get("models", ()))
+        abouts = list(manifest.get("models", ()))
         stacks = tuple(
-            read_models(folder, next(abouts), state, encoding)
+            read_models(folder, abouts.pop(0), state, encoding)
             if description.startswith(MODELS)
             else Stack(_architecture(folder, description, known, state), state)
             for description, state in zip(manifest["networks"], states, strict=True)
