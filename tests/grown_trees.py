@@ -13,10 +13,10 @@ from torch import Tensor
 
 from holdfast import Encoding, Feature, MinCost, Space
 from holdfast.models.asked import asked
-from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.wrapped import WrappedModel
 from holdfast.search.engine.search import wanted_of
 from holdfast.search.gradients import LEAST_SCORE
 
@@ -91,13 +91,13 @@ def grown(
     )
 
 
-def deployed(ensemble: Ensemble) -> Deployed:
+def deployed(ensemble: Ensemble) -> WrappedModel:
     """The trees as the user's own object, asked about tables."""
 
     def ask(rows: pd.DataFrame) -> np.ndarray:
         return ensemble.logits(ensemble.raw(ensemble.cells(rows)))
 
-    return Deployed(ensemble, ensemble.encoding, ask, "trees drawn by chance", ensemble=ensemble)
+    return WrappedModel(ensemble, ensemble.encoding, ask, "trees drawn by chance", ensemble=ensemble)
 
 
 # ---- what is searched ----

@@ -28,7 +28,7 @@ from holdfast import (
     refit,
 )
 from holdfast.models.abilities import able
-from holdfast.models.deployed import Deployed
+from holdfast.models.wrapped import WrappedModel
 
 ROWS, MEMBERS = 8, 5
 
@@ -71,9 +71,9 @@ def estimator(kind: str):
 @pytest.fixture(scope="module")
 def made():
     """kind -> the deployed model and its refits, made once."""
-    found: dict[str, tuple[Deployed, Family]] = {}
+    found: dict[str, tuple[WrappedModel, Family]] = {}
 
-    def make(kind: str) -> tuple[Deployed, Family]:
+    def make(kind: str) -> tuple[WrappedModel, Family]:
         if kind not in found:
             x, y = ENCODING.encode(TABLE).numpy(), ENCODING.labels(TABLE).numpy()
             model = as_model(estimator(kind).fit(x, y), ENCODING)
@@ -171,7 +171,7 @@ def test_a_soft_minimum_asks_for_more(made, kind):
 # ---- trees, beside all cells that there are ----
 
 
-def few_cells(seed: int, count: int) -> list[Deployed]:
+def few_cells(seed: int, count: int) -> list[WrappedModel]:
     """Trees drawn by chance over a few features, each with thresholds of its own."""
     return [deployed(replace_link(grown(seed + place, ENCODING, trees=3, used=2), place)) for place in range(count)]
 
@@ -205,7 +205,7 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
 
 def test_a_family_of_the_deployed_model_alone_is_the_plain_search(made):
     model, _ = made("histogram")
-    twin = Deployed(model.own, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
+    twin = WrappedModel(model.own, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
     x, target = question(model)
     plain = MinCost(norm=1)(model, x, target, FREE)
     twice = Rehearsed(Family.from_models([twin]))(model, x, target, FREE)

@@ -20,10 +20,10 @@ from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.adapting import helped
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import read_into, read_layers
 from holdfast.models.model import Model, checked_logits, dtype_of, logits_from
 from holdfast.models.parts import Part
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 
@@ -121,14 +121,14 @@ def _as_slice(places: Sequence[int]) -> slice | list[int]:
 class Models:
     """Models that are asked one after another; those of one encoding are asked about one table, decoded once."""
 
-    models: tuple[Any, ...]  # `Model`s; with an encoding, each is a `Deployed` of it
+    models: tuple[Any, ...]  # `Model`s; with an encoding, each is a `WrappedModel` of it
     encoding: Encoding | None = None
     refitted: bool = False  # by `refit`: known to be retrainings, and not copies of one another
 
     @classmethod
     def of(cls, models: Sequence[Model]) -> Models:
         """Those that are asked about tables of one encoding decode it once."""
-        tabular = [model for model in models if isinstance(model, Deployed)]
+        tabular = [model for model in models if isinstance(model, WrappedModel)]
         alike = len(tabular) == len(models) and len({encoding_digest(model.encoding) for model in tabular}) == 1
         return cls(tuple(models), tabular[0].encoding if alike else None)
 
@@ -200,7 +200,7 @@ Members = Stack | Models
 
 
 def _helped(member: Model) -> Model:
-    lean = isinstance(member, Deployed) and member.lean and isinstance(member.ask, Adapter)
+    lean = isinstance(member, WrappedModel) and member.lean and isinstance(member.ask, Adapter)
     return helped(member.ask) if lean else member  # type: ignore[attr-defined]
 
 

@@ -20,11 +20,11 @@ from holdfast.families.training import train
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.seen import held
 from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import Layers
 from holdfast.models.files.reading import read_own, remember_file
 from holdfast.models.identity import identities, is_estimator
 from holdfast.models.model import Model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 
@@ -60,12 +60,12 @@ def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
     """A model, or that of a file, as a `Model` of encoded rows: asked as the deployed one, where it is of its kind."""
     if isinstance(model, (str, Path)):
         return _of_file(model, encoding, deployed)
-    if isinstance(model, Deployed) or is_ours(model):
+    if isinstance(model, WrappedModel) or is_ours(model):
         return model  # type: ignore[no-any-return]
-    how, adapter = How(), deployed.ask if isinstance(deployed, Deployed) else None
-    if not isinstance(deployed, Deployed) and _is_in_torch(model):  # as the deployed model is, of encoded rows
+    how, adapter = How(), deployed.ask if isinstance(deployed, WrappedModel) else None
+    if not isinstance(deployed, WrappedModel) and _is_in_torch(model):  # as the deployed model is, of encoded rows
         return model  # type: ignore[no-any-return]
-    if isinstance(deployed, Deployed) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
+    if isinstance(deployed, WrappedModel) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
         if not is_estimator(deployed.own) or not is_estimator(model):
             how = adapter.how
         elif _same_columns(deployed.own, model):
@@ -86,7 +86,7 @@ def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
     if isinstance(own, Layers):
         return read_perceptron(path)
     read = read_like(own, encoding, deployed)
-    if isinstance(read, Deployed):
+    if isinstance(read, WrappedModel):
         remember_file(read, path)
     return read
 
@@ -157,8 +157,8 @@ def retrained_network(
     modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    own = deployed.own if isinstance(deployed, Deployed) else deployed
-    if isinstance(own, nn.Module) and isinstance(deployed, Deployed) and isinstance(deployed.ask, Adapter):
+    own = deployed.own if isinstance(deployed, WrappedModel) else deployed
+    if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel) and isinstance(deployed.ask, Adapter):
         given, output = deployed.ask.input, deployed.ask.output
         as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
         if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks

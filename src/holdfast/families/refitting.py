@@ -43,9 +43,9 @@ from holdfast.families.store import (
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapting import adapter_like, adapter_of, helped, unhelped
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_whole
@@ -137,7 +137,7 @@ def refit(
 @dataclass(frozen=True, eq=False)
 class _Job:
     estimator: Any
-    deployed: Deployed | None  # None where the estimator has not been fitted
+    deployed: WrappedModel | None  # None where the estimator has not been fitted
     adapter: Adapter | None  # how a refit is asked, likewise
     encoding: Encoding
     retrainings: tuple[Retraining, ...]
@@ -175,7 +175,7 @@ def _job(
     model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any = None
 ) -> _Job:
     """All that fitting needs, if it can be done."""
-    own = model.own if isinstance(model, Deployed) else model
+    own = model.own if isinstance(model, WrappedModel) else model
     encoding, deployed = _read(model, own, encoding)
     retrainings = checked_changes(changes)
     whole = _checked_table("table", table)
@@ -203,14 +203,14 @@ def _checked_table(name: str, given: Any) -> pd.DataFrame:
     return given
 
 
-def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
+def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, WrappedModel | None]:
     if not is_estimator(own) and not is_booster(own):
         raise TypeError(
             f"refit clones and fits an estimator by scikit-learn's conventions, got {type(own).__name__}; train such "
             "a model again with a function of your own, Family.from_training, or bring models that exist, "
             "Family.from_models"
         )
-    if isinstance(model, Deployed):
+    if isinstance(model, WrappedModel):
         if encoding is not None and encoding_digest(encoding) != encoding_digest(model.encoding):
             raise ValueError(f"{model} was read with another encoding than the one given; leave encoding out")
         return model.encoding, model
@@ -285,7 +285,7 @@ def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: N
         return _Fit(estimator, warned, error)
 
 
-class _Made(Collected[Deployed]):
+class _Made(Collected[WrappedModel]):
     """Members as they come in, from the store or newly fitted."""
 
     def __init__(self, job: _Job, entry: Entry | None, progress: bool) -> None:
@@ -324,7 +324,7 @@ class _Made(Collected[Deployed]):
             self.contents[place] = fit.kept
             add_members(self.entry, [self.job.fingerprints[place]], {"skops": as_tensor(fit.kept)[None]})
 
-    def _asked(self, estimator: Any) -> Deployed:
+    def _asked(self, estimator: Any) -> WrappedModel:
         if self.adapter is None:  # what was not fitted is asked as its first refit can be
             self.adapter = adapter_of(estimator, self.job.encoding, How())
         return unhelped(adapter_like(self.adapter, estimator))

@@ -11,10 +11,10 @@ from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.input_spec import InputSpec, Takes
 from holdfast.models.adapters.output_spec import Outputs, OutputSpec
 from holdfast.models.asked import Asked
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import boosters, estimators, functions, keras_models, onnx_models, torch_modules
 from holdfast.models.merged import Merged
 from holdfast.models.model import is_network
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 # The first whose `knows(model)` is true reads the model.
@@ -28,7 +28,7 @@ def as_model(
     takes: Takes | None = None,
     outputs: Outputs | None = None,
     classes: tuple[Any, ...] | None = None,
-) -> Deployed:
+) -> WrappedModel:
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
     What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
@@ -53,7 +53,7 @@ def as_model(
         >>> estimator = LogisticRegression().fit(table[["income"]], table["approved"])
         >>> model = hf.as_model(estimator, encoding)
         >>> model
-        Deployed(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
+        WrappedModel(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
         >>> hf.predict(model, encoding.encode(table)).tolist()
         [0, 0, 1, 1]
 
@@ -62,7 +62,7 @@ def as_model(
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if isinstance(model, Deployed) or is_ours(model):
+    if isinstance(model, WrappedModel) or is_ours(model):
         return model  # type: ignore[no-any-return]
     how = How(takes, outputs, classes)
     _check_how(how)
@@ -81,15 +81,15 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return found
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search: its gradient, its trees."""
-    found: Deployed = _reader(adapter.own).helped(adapter)
+    found: WrappedModel = _reader(adapter.own).helped(adapter)
     return found
 
 
-def unhelped(adapter: Adapter) -> Deployed:
+def unhelped(adapter: Adapter) -> WrappedModel:
     """The model as it can be asked, and nothing more: what helps a search takes long to make."""
-    return Deployed.of(adapter, lean=True)
+    return WrappedModel.of(adapter, lean=True)
 
 
 def adapter_like(adapter: Adapter, model: Any) -> Adapter:

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Deployed
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.model import is_network
+from holdfast.models.wrapped import WrappedModel
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -49,7 +49,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    return frozenset(names | (objects or {_token(model.own if isinstance(model, Deployed) else model)}))
+    return frozenset(names | (objects or {_token(model.own if isinstance(model, WrappedModel) else model)}))
 
 
 def identity(model: Any) -> str:
@@ -98,7 +98,7 @@ def _held(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
 
 def _parts(value: Any) -> Iterator[Any]:
     """An object's attributes, a function's closure, a partial's arguments."""
-    if isinstance(value, Deployed):
+    if isinstance(value, WrappedModel):
         yield value.own
     elif isinstance(value, (tuple, list)):
         yield from value

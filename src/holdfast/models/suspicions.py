@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from holdfast.models.adapters.adapter import Adapter, Ask
 from holdfast.models.adapters.output_spec import BY_POSITION, shown
 from holdfast.models.adapters.probing import sample
-from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, predict_or_none
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 ASKED = 1000  # rows of a table that are enough to see whether its classes are in order
@@ -36,7 +36,7 @@ class ClassOrderWarning(UserWarning):
     """The model's outputs seem to be for other classes than they are taken for."""
 
 
-def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 3) -> None:
+def warn_of(deployed: WrappedModel, others: Others | None = None, stacklevel: int = 3) -> None:
     """Warn of what looks wrong with a model on rows that the encoding knows."""
     try:
         told = list(_suspicions(deployed, others))
@@ -81,7 +81,7 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
         )
 
 
-def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | Warning]:
+def _suspicions(deployed: WrappedModel, others: Others | None) -> Iterable[str | Warning]:
     table, labels = sample(deployed.encoding)
     x = deployed.encoding.encode(table)
     yield from _flat(deployed, x)
@@ -114,7 +114,7 @@ def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | War
         )
 
 
-def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
+def _flat(deployed: WrappedModel, x: torch.Tensor) -> Iterable[str]:
     """No gradient where a search starts: a probability that float32 cannot tell from 0 or 1."""
     if deployed.exact is None:
         return

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import OutputSpec, matched_classes
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
 from holdfast.models.frameworks.estimators import inputs_of
 from holdfast.models.trees.reading import ensemble_of_model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 
@@ -37,11 +37,11 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return Adapter(model, encoding, name, way, call_of(model, way), given, output)
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The booster with its trees, where they can be read."""
     ensemble = ensemble_of_model(adapter)
     trees = "a black box" if ensemble is None else f"{len(ensemble.roots)} trees"
-    return Deployed.of(adapter, f", searched as {trees}", ensemble=ensemble)
+    return WrappedModel.of(adapter, f", searched as {trees}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:

@@ -23,10 +23,10 @@ from holdfast.models.adapters.output_spec import (
 )
 from holdfast.models.adapters.probing import sample, shuffled_apart
 from holdfast.models.adapters.seen import columns_of, held, names_in_schema, takes_categories, width_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.translation import exact_of
 from holdfast.models.suspicions import check_order
 from holdfast.models.trees.reading import ensemble_of_model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
@@ -79,14 +79,14 @@ def first_that_answers(
     return adapter
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search."""
     exact = exact_of(adapter)
     if exact is not None:
-        return Deployed.of(adapter, "; searched by its gradient", exact=exact)
+        return WrappedModel.of(adapter, "; searched by its gradient", exact=exact)
     ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
     told = "a black box" if ensemble is None else f"searched as {ensemble}"
-    return Deployed.of(adapter, f"; {told}", ensemble=ensemble)
+    return WrappedModel.of(adapter, f"; {told}", ensemble=ensemble)
 
 
 def call_of(model: Any, way: str) -> Call:

@@ -12,10 +12,10 @@ from torch import nn
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.seen import is_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import torch_modules
 from holdfast.models.frameworks.torch_modules import Network, exact_of
 from holdfast.models.model import check_steady, first_weight
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 
@@ -31,12 +31,12 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return network_of(model).adapter(encoding, how, name)
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """With the torch backend the model is searched itself. Another backend is chosen before Keras is loaded, by
     KERAS_BACKEND, and the same model then runs on torch."""
     if isinstance(adapter.own, nn.Module):
-        return Deployed.of(adapter, exact=exact_of(adapter, partial(adapter.own, training=False)))
-    return Deployed.of(adapter, "; a black box: with KERAS_BACKEND=torch it has a gradient")
+        return WrappedModel.of(adapter, exact=exact_of(adapter, partial(adapter.own, training=False)))
+    return WrappedModel.of(adapter, "; a black box: with KERAS_BACKEND=torch it has a gradient")
 
 
 def call_of(model: Any, way: str = "keras") -> Call:

@@ -16,11 +16,11 @@ from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
 from holdfast.models.adapters.probing import rows_to_compare, says_the_same
 from holdfast.models.adapters.seen import See, is_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
 from holdfast.models.frameworks.torch_modules import Network, exact_of
 from holdfast.models.trees.grown import Grown
 from holdfast.models.trees.reading import checked_ensemble
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {
@@ -43,15 +43,15 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return network_of(model, own).adapter(encoding, how, "ONNX model")
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """With the same network in torch, or with its trees."""
     own = _opened(adapter.own)
     network = own.in_torch()
     exact = None if network is None else exact_of(adapter, network)
     if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
-        return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
+        return WrappedModel.of(adapter, "; searched as the same network in torch", exact=exact)
     ensemble = checked_ensemble(adapter, lambda: _trees(own, adapter))
-    return Deployed.of(
+    return WrappedModel.of(
         adapter, f"; {'a black box' if ensemble is None else f'searched as {ensemble}'}", ensemble=ensemble
     )
 

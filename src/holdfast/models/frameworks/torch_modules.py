@@ -17,8 +17,8 @@ from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
 from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing, is_single
 from holdfast.models.adapters.probing import sample
-from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, check_steady, first_weight, is_network
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
@@ -35,8 +35,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return network_of(model).adapter(encoding, how, name)
 
 
-def helped(adapter: Adapter) -> Deployed:
-    return Deployed.of(adapter, exact=exact_of(adapter, adapter.own))
+def helped(adapter: Adapter) -> WrappedModel:
+    return WrappedModel.of(adapter, exact=exact_of(adapter, adapter.own))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deployed:
+class WrappedModel:
     """A model that somebody else made, as a `Model` of encoded rows. `as_model` makes one.
 
     What it says is what the user's own object says of the decoded rows: that decides whether a counterfactual is found.
@@ -43,7 +43,7 @@ class Deployed:
     lean: bool = False  # what helps a search has not been looked for yet
 
     @classmethod
-    def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> Deployed:
+    def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> WrappedModel:
         """The model of an adapter with what helps a search; ``told`` says in words what that is."""
         return cls(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
 
@@ -80,4 +80,4 @@ class Deployed:
         return None if self.has_gradient else surrogate_of(*self.learned)
 
     def __repr__(self) -> str:
-        return f"Deployed({self.about})"
+        return f"WrappedModel({self.about})"
