@@ -107,13 +107,13 @@ def test_a_file_of_xgboost_says_that_it_needs_its_parameters(tmp_path):
     with pytest.raises(ValueError, match=needed):
         refit(deployed, CANCER, seeds(2))
     with pytest.raises(ValueError, match=needed):  # before any work
-        Explainer(deployed.own, CANCER, label="target", retrain=seeds(6))
+        Explainer(deployed.wrapped, CANCER, label="target", retrain=seeds(6))
     family = refit(deployed, CANCER, changes.bootstrap(2), params={"eta": 0.1, "max_depth": 4}, workers=1)
     assert family.told.startswith("xgboost.Booster: given: learning_rate 0.1, max_depth 4; held by the booster: n_est")
-    members = [member.own.get_params() for member in family.stacks[0].models]
+    members = [member.wrapped.get_params() for member in family.stacks[0].models]
     assert all(own.items() <= member.items() and member["n_estimators"] == 5 for member in members)
-    explainer = Explainer(deployed.own, CANCER, label="target", retrain=changes.bootstrap(6), params=own, workers=1)
-    assert own.items() <= explainer.family.stacks[0].models[0].own.get_params().items()
+    explainer = Explainer(deployed.wrapped, CANCER, label="target", retrain=changes.bootstrap(6), params=own, workers=1)
+    assert own.items() <= explainer.family.stacks[0].models[0].wrapped.get_params().items()
 
 
 def test_a_booster_that_was_trained_with_the_defaults_is_told_so():
@@ -197,7 +197,7 @@ def test_a_raw_booster_needs_its_encoding_and_is_kept_like_others(tmp_path):
     )
     assert torch.equal(first.logits(X), second.logits(X))
     assert first.told == second.told != ""
-    assert [member.own.random_state for member in first.stacks[0].models] == [4, 5]
+    assert [member.wrapped.random_state for member in first.stacks[0].models] == [4, 5]
 
 
 # ---- LightGBM's own words ----
@@ -212,7 +212,7 @@ def test_the_seed_of_lightgbm_is_kept():
     apart = classifier("lightgbm", bagging_seed=9, **drawn).fit(ROWS, Y)
     family = refit(as_model(bare(apart), ENCODING), CANCER, seeds(9), workers=1)
     said = apart.predict_proba(ROWS)
-    assert not any(np.allclose(member.own.predict_proba(ROWS), said) for member in family.stacks[0].models)
+    assert not any(np.allclose(member.wrapped.predict_proba(ROWS), said) for member in family.stacks[0].models)
 
 
 def changed(text, old, new):

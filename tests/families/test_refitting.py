@@ -78,7 +78,7 @@ def deployed(make=logistic):
 
 
 def owns(family):
-    return [member.own for member in family.stacks[0].models]
+    return [member.wrapped for member in family.stacks[0].models]
 
 
 def answer(model):

@@ -104,7 +104,7 @@ def objects(model, family) -> list:
     def ask(own):
         return lambda x: torch.from_numpy(np.log(own.predict_proba(x.numpy()).astype(np.float64).clip(1e-12)))
 
-    return [ask(one.own) for one in (model, *family.stacks[0].models)]
+    return [ask(one.wrapped) for one in (model, *family.stacks[0].models)]
 
 
 slow = pytest.mark.slow
@@ -205,7 +205,7 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
 
 def test_a_family_of_the_deployed_model_alone_is_the_plain_search(made):
     model, _ = made("histogram")
-    twin = WrappedModel(model.own, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
+    twin = WrappedModel(model.wrapped, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
     x, target = question(model)
     plain = MinCost(norm=1)(model, x, target, FREE)
     twice = Rehearsed(Family.from_models([twin]))(model, x, target, FREE)

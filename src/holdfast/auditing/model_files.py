@@ -119,8 +119,8 @@ def find_models(
             f"seeds:96); {SOURCES}"
         )
     deployed = _checked(read_deployed(model, encoding), encoding, known)
-    if recipe is None and hasattr(deployed, "own"):
-        check_params(deployed.own, params)
+    if recipe is None and hasattr(deployed, "wrapped"):
+        check_params(deployed.wrapped, params)
     told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
     return Models(known, encoding, str(model), told, deployed, recipe=recipe, params=params)
 

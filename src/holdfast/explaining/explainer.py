@@ -230,7 +230,7 @@ class Explainer:
     @property
     def _own(self) -> Any:
         """The user's object, or what was read from their file."""
-        return getattr(self.deployed, "own", self.deployed)
+        return getattr(self.deployed, "wrapped", self.deployed)
 
     @property
     def _recipe(self) -> Any:

@@ -137,7 +137,7 @@ class Models:
 
     @property
     def name(self) -> str:
-        kinds = () if self.encoding is None else dict.fromkeys(_last_name(model.own) for model in self.models)
+        kinds = () if self.encoding is None else dict.fromkeys(_last_name(model.wrapped) for model in self.models)
         return ", ".join(kinds) or "own models"
 
     @property

@@ -65,11 +65,11 @@ def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
     how, adapter = How(), deployed.ask if isinstance(deployed, WrappedModel) else None
     if not isinstance(deployed, WrappedModel) and _is_in_torch(model):  # as the deployed model is, of encoded rows
         return model  # type: ignore[no-any-return]
-    if isinstance(deployed, WrappedModel) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
-        if not is_estimator(deployed.own) or not is_estimator(model):
+    if isinstance(deployed, WrappedModel) and isinstance(adapter, Adapter) and same_framework(model, deployed.wrapped):
+        if not is_estimator(deployed.wrapped) or not is_estimator(model):
             how = adapter.how
-        elif _same_columns(deployed.own, model):
-            if type(model) is type(deployed.own):
+        elif _same_columns(deployed.wrapped, model):
+            if type(model) is type(deployed.wrapped):
                 return unhelped(adapter_like(adapter, model))
             how = How(takes=adapter.input.takes)  # another class may be asked for other outputs
     return unhelped(adapter_of(model, encoding, how))
@@ -157,7 +157,7 @@ def retrained_network(
     modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    own = deployed.own if isinstance(deployed, WrappedModel) else deployed
+    own = deployed.wrapped if isinstance(deployed, WrappedModel) else deployed
     if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel) and isinstance(deployed.ask, Adapter):
         given, output = deployed.ask.input, deployed.ask.output
         as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))

@@ -175,7 +175,7 @@ def _job(
     model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any = None
 ) -> _Job:
     """All that fitting needs, if it can be done."""
-    own = model.own if isinstance(model, WrappedModel) else model
+    own = model.wrapped if isinstance(model, WrappedModel) else model
     encoding, deployed = _read(model, own, encoding)
     retrainings = checked_changes(changes)
     whole = _checked_table("table", table)

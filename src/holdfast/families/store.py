@@ -135,7 +135,7 @@ def _tensors(family: Family, stack: Members) -> State:
     if stack.encoding is None:
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     try:
-        return state_of(packed(model.own) for model in stack.models)
+        return state_of(packed(model.wrapped) for model in stack.models)
     except PackingError as error:
         raise ValueError(f"{family} cannot be kept: {error}; save its models where they were made") from error
 
@@ -398,7 +398,7 @@ def described(stack: Models) -> dict[str, Any]:
         "asked": [model.ask.written for model in stack.models],
         "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
         "refitted": stack.refitted,
-        "versions": versions([model.own for model in stack.models]),
+        "versions": versions([model.wrapped for model in stack.models]),
     }
 
 
@@ -424,4 +424,4 @@ def remember_runs(family: Family) -> None:
     for member, fingerprint in enumerate(family.fingerprints):
         stack, place = family.found(family.places[member])
         if isinstance(stack, Models) and stack.encoding is not None:
-            remember_run(stack.models[place].own, fingerprint)
+            remember_run(stack.models[place].wrapped, fingerprint)

@@ -49,7 +49,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    return frozenset(names | (objects or {_token(model.own if isinstance(model, WrappedModel) else model)}))
+    return frozenset(names | (objects or {_token(model.wrapped if isinstance(model, WrappedModel) else model)}))
 
 
 def identity(model: Any) -> str:
@@ -99,7 +99,7 @@ def _held(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
 def _parts(value: Any) -> Iterator[Any]:
     """An object's attributes, a function's closure, a partial's arguments."""
     if isinstance(value, WrappedModel):
-        yield value.own
+        yield value.wrapped
     elif isinstance(value, (tuple, list)):
         yield from value
     elif isinstance(value, dict):

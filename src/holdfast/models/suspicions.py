@@ -65,7 +65,7 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
 
     A model that names its classes has them in no wrong order, however bad it is.
     """
-    schema, named = encoding.schema, getattr(getattr(model, "own", None), "classes_", ())
+    schema, named = encoding.schema, getattr(getattr(model, "wrapped", None), "classes_", ())
     if schema.label not in table or len(table) < FEWEST or set(map(str, named)) == set(map(str, schema.classes)):
         return
     table = table.iloc[np.linspace(0, len(table) - 1, min(len(table), ASKED)).astype(int)]

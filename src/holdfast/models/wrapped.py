@@ -34,7 +34,7 @@ class WrappedModel:
         neither   a black box: the object itself is asked, and a surrogate says which moves to try first
     """
 
-    own: Any  # the user's object
+    wrapped: Any  # the user's object
     encoding: Encoding
     ask: Ask  # an `Adapter`
     about: str  # what it is and how it is asked, in words
