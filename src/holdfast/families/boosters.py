@@ -84,7 +84,7 @@ def adapter_for(adapter: Adapter, estimator: Any) -> Adapter:
     output = OutputSpec("probabilities", adapter.output.classes, adapter.output.places, settles=True)
     return replace(
         adapter,
-        own=estimator,
+        model=estimator,
         name=type(estimator).__name__,
         way="predict_proba",
         call=estimator.predict_proba,

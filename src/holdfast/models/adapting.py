@@ -83,7 +83,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search: its gradient, its trees."""
-    found: WrappedModel = _reader(adapter.own).helped(adapter)
+    found: WrappedModel = _reader(adapter.model).helped(adapter)
     return found
 
 

@@ -45,7 +45,7 @@ class WrappedModel:
     @classmethod
     def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> WrappedModel:
         """The model of an adapter with what helps a search; ``told`` says in words what that is."""
-        return cls(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
+        return cls(adapter.model, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""

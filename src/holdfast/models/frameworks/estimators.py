@@ -206,8 +206,8 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
         return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    given, last = adapter.rows(table), held(adapter.own, "_final_estimator")
-    final = adapter.own if last is None else last
+    given, last = adapter.rows(table), held(adapter.model, "_final_estimator")
+    final = adapter.model if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE

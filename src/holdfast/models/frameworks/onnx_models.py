@@ -45,7 +45,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 def helped(adapter: Adapter) -> WrappedModel:
     """With the same network in torch, or with its trees."""
-    own = _opened(adapter.own)
+    own = _opened(adapter.model)
     network = own.in_torch()
     exact = None if network is None else exact_of(adapter, network)
     if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):

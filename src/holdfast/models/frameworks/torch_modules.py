@@ -36,7 +36,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> WrappedModel:
-    return WrappedModel.of(adapter, exact=exact_of(adapter, adapter.own))
+    return WrappedModel.of(adapter, exact=exact_of(adapter, adapter.model))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:
@@ -57,7 +57,7 @@ def network_of(model: Any) -> Network:
 class Network:
     """A network of any framework, before anybody knows what it takes and what its outputs mean."""
 
-    own: Any
+    model: Any
     way: str
     call: Call
     like: Tensor | None  # one of its weights
@@ -80,10 +80,10 @@ class Network:
                 continue
             squashed = self._squashes(rows)
             meaning = _read_outputs(output, encoding.schema.classes, how, labels, squashed)
-            return Adapter(self.own, encoding, name, self.way, self.call, given, meaning)
+            return Adapter(self.model, encoding, name, self.way, self.call, given, meaning)
         tried = "; ".join(f"takes={takes!r}: {str(one).splitlines()[0]}" for takes, one in said.items() if str(one))
         raise ValueError(
-            f"{type(self.own).__name__} takes {_numbers_taken(self.own)}neither encoded rows ({encoding.width} "
+            f"{type(self.model).__name__} takes {_numbers_taken(self.model)}neither encoded rows ({encoding.width} "
             f"numbers) nor the table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried "
             f"with {tried or list(said)}"
         ) from next(iter(said.values()))

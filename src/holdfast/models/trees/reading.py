@@ -31,7 +31,7 @@ def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
 
 
 def _trees(adapter: Adapter) -> tuple[See, Grown] | None:
-    see, final = seen(adapter.own, adapter.rows)
+    see, final = seen(adapter.model, adapter.rows)
     library = next((library for library in LIBRARIES if library.reads(final)), None)
     return None if library is None else (see, library.grown_of(final))
 
