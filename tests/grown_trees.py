@@ -12,7 +12,7 @@ from conftest import EVERYTHING, everything
 from torch import Tensor
 
 from holdfast import Encoding, Feature, MinCost, Space
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.models.trees.ensemble import Ensemble
@@ -117,12 +117,12 @@ class Question:
 
     def point(self) -> Tensor:
         """Where the search leads them; where they are, if nowhere."""
-        assert wanted_of(asked(self.model), self.score) is not None, "another search would be asked"
-        return MinCost(norm=self.norm).cheapest(asked(self.model), self.x, self.target, self.space, self.score)
+        assert wanted_of(checked_model(self.model), self.score) is not None, "another search would be asked"
+        return MinCost(norm=self.norm).cheapest(checked_model(self.model), self.x, self.target, self.space, self.score)
 
     def enough(self, point: Tensor, least: float = LEAST_SCORE) -> Tensor:
         kept = ~self.space.violations(point, self.x).any(1)
-        return kept & (self.score(asked(self.model), point, self.target, self.x) > least)
+        return kept & (self.score(checked_model(self.model), point, self.target, self.x) > least)
 
     def cost(self, point: Tensor) -> Tensor:
         return (self.space.moved(point, self.x).double() ** self.norm).sum(1)

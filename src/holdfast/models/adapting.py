@@ -10,7 +10,7 @@ from holdfast.models import suspicions
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.input_spec import InputSpec, Takes
 from holdfast.models.adapters.output_spec import Outputs, OutputSpec
-from holdfast.models.asked import Asked
+from holdfast.models.checked import CheckedModel
 from holdfast.models.frameworks import boosters, estimators, functions, keras_models, onnx_models, torch_modules
 from holdfast.models.merged import Merged
 from holdfast.models.model import is_network
@@ -118,7 +118,7 @@ def same_framework(one: Any, other: Any) -> bool:
 
 def is_ours(model: Any) -> bool:
     """Whether it takes encoded rows already."""
-    return isinstance(model, (Merged, Asked)) or is_network(model)
+    return isinstance(model, (Merged, CheckedModel)) or is_network(model)
 
 
 def _reader(model: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.models.asked import itself
+from holdfast.models.checked import itself
 from holdfast.models.least_sure import LeastSure
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.asked import Asked, itself, leading
+from holdfast.models.checked import CheckedModel, itself, leading
 from holdfast.models.least_sure import LeastSure
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense, Grown, Part
@@ -266,7 +266,7 @@ class _Outside:
             if self.aim is not None:
                 fits &= score > LEAST_SCORE
                 score = self.aim(task.model, points[rows], target, origin)
-        if isinstance(task.model, Asked) and not able(itself(task.model)).has_gradient:
+        if isinstance(task.model, CheckedModel) and not able(itself(task.model)).has_gradient:
             task.model.tally.rows += len(rows)
         found[rows] = torch.where(fits, score, -torch.inf)
         return found

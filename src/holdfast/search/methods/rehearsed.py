@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from holdfast.models.asked import itself
+from holdfast.models.checked import itself
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from holdfast.models.asked import itself
+from holdfast.models.checked import itself
 from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.model import Model, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
