@@ -25,7 +25,7 @@ from torch import Tensor
 
 from _rehearsals import ACCEPTED, Cell
 from holdfast import Counterfactuals, Family, MinCost, Model, Rehearsed, assess
-from holdfast.models.least_sure import margins, with_undecided
+from holdfast.models.worst_case import margins, with_undecided
 from holdfast.studies.paper import PAPER_DATASETS
 from holdfast.utils.progress import bar
 

@@ -118,7 +118,7 @@ def test_the_users_own_objects_agree_on_what_is_found(made, kind):
     rehearsal, others = family[:MEMBERS], family[MEMBERS:]
     method = Rehearsed(rehearsal, search=MinCost(norm=1, calls=150))
     x, target = question(model)
-    least = method.least_sure(model)
+    least = method.worst_case(model)
     assert able(least).has_gradient == (SEARCHED.get(kind) == "gradient")
     answer = method(model, x, target, FREE)
     assert answer.found.double().mean() > 0.5
@@ -188,7 +188,7 @@ def replace_link(ensemble, place):
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.5]), st.sampled_from([0.0, 0.3]))
 def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, share, margin):
     own, *members = few_cells(seed, 4)
-    model = Rehearsed(Family.from_models(members), margin=margin, share=share).least_sure(own)
+    model = Rehearsed(Family.from_models(members), margin=margin, share=share).worst_case(own)
     x = ENCODING.encode(TABLE.iloc[:ROWS])
     asks = Question(model, ENCODING, x, 1 - own(x).argmax(1), FREE.to(x))
     ensembles = [one.ensemble for one in (own, *members)]

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.model import is_network
+from holdfast.models.worst_case import Rehearsals, WorstCaseEnsemble
 from holdfast.models.wrapped import WrappedModel
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
@@ -36,7 +36,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors are the same where they are one object or come from one training run: two that were fitted apart may answer
     alike, and are two.
     """
-    if isinstance(model, LeastSure):
+    if isinstance(model, WorstCaseEnsemble):
         return identities(model.deployed) | frozenset(cast(Rehearsals, model.members).fingerprints)
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
