@@ -392,7 +392,7 @@ def test_a_deployed_model_far_worse_than_its_refits_is_warned_of():
     twice = ENCODING.encode(TABLE.assign(income=TABLE["income"] * 40)).numpy()
     own = LogisticRegression(max_iter=1000).fit(twice, TABLE[LABEL])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as_model has its own suspicions
+        warnings.simplefilter("ignore")  # as_model has its own sanity checks
         model = as_model(own, ENCODING)
     with pytest.warns(UserWarning, match=r"is right for .* its retrainings for .* wrong columns, .* scaled twice"):
         refit(model, TABLE, changes.bootstrap(4), workers=1)

@@ -20,7 +20,7 @@ from holdfast.families.training import train
 from holdfast.models.adapters.input_spec import how_to_fit
 from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
-from holdfast.models.suspicions import check_class_order
+from holdfast.models.sanity_checks import check_class_order
 from holdfast.tabular.encoding import Encoding
 
 OURS = "a network that holdfast trained"

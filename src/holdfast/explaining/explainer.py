@@ -50,7 +50,7 @@ from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import as_model
 from holdfast.models.files.reading import read_model
 from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
-from holdfast.models.suspicions import ClassOrderWarning, check_class_order
+from holdfast.models.sanity_checks import ClassOrderWarning, check_class_order
 from holdfast.models.wrapped import WrappedModel
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of

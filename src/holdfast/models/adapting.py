@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
-from holdfast.models import suspicions
+from holdfast.models import sanity_checks
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.input_spec import InputSpec, Takes
 from holdfast.models.adapters.output_spec import Outputs, OutputSpec
@@ -71,7 +71,7 @@ def as_model(
     others, reader = None, _reader(model)
     if hasattr(reader, "network_of") and (adapter.input.form == "tensor" or adapter.way != "onnx"):
         others = partial(reader.network_of(model).fed_otherwise, adapter, how)
-    suspicions.warn_of(read, others)
+    sanity_checks.warn_of(read, others)
     return read
 
 

@@ -24,7 +24,7 @@ from holdfast.models.adapters.output_spec import (
 from holdfast.models.adapters.probing import sample, shuffled_apart
 from holdfast.models.adapters.seen import columns_of, held, names_in_schema, takes_categories, width_of
 from holdfast.models.frameworks.translation import exact_of
-from holdfast.models.suspicions import check_order
+from holdfast.models.sanity_checks import check_order
 from holdfast.models.trees.reading import ensemble_of_model
 from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding

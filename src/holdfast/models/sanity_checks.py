@@ -39,7 +39,7 @@ class ClassOrderWarning(UserWarning):
 def warn_of(deployed: WrappedModel, others: Others | None = None, stacklevel: int = 3) -> None:
     """Warn of what looks wrong with a model on rows that the encoding knows."""
     try:
-        told = list(_suspicions(deployed, others))
+        told = list(_failed_checks(deployed, others))
     except Exception:  # a model that cannot be asked says so itself when it is
         return
     for one in told:
@@ -81,7 +81,7 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
         )
 
 
-def _suspicions(deployed: WrappedModel, others: Others | None) -> Iterable[str | Warning]:
+def _failed_checks(deployed: WrappedModel, others: Others | None) -> Iterable[str | Warning]:
     table, labels = sample(deployed.encoding)
     x = deployed.encoding.encode(table)
     yield from _flat(deployed, x)
