@@ -12,6 +12,9 @@ from conftest import EVERYTHING, everything
 from torch import Tensor
 
 from holdfast import Encoding, Feature, MinCost, Space
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapters.input_spec import table_input
+from holdfast.models.adapters.output_spec import OutputSpec
 from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
@@ -93,11 +96,16 @@ def grown(
 
 def deployed(ensemble: Ensemble) -> WrappedModel:
     """The trees as the user's own object, asked about tables."""
+    encoding = ensemble.encoding
+    classes = encoding.schema.classes
 
     def ask(rows: pd.DataFrame) -> np.ndarray:
         return ensemble.logits(ensemble.raw(ensemble.cells(rows)))
 
-    return WrappedModel(ensemble, ensemble.encoding, ask, "trees drawn by chance", ensemble=ensemble)
+    output = OutputSpec("logits", classes, tuple(range(len(classes))))
+    given = table_input(encoding, "table", "frame")
+    adapter = Adapter(ensemble, encoding, "trees drawn by chance", "function", ask, given, output)
+    return WrappedModel(adapter, ensemble=ensemble)
 
 
 # ---- what is searched ----

@@ -73,7 +73,7 @@ def test_a_softmax_is_searched_by_its_logits(encoding, rows):
 def test_on_another_backend_keras_is_asked(trained, encoding, rows):
     """The way of other backends, on this one."""
     network = Network(trained, "keras", partial(asked_by_keras, trained), None, None)
-    model = WrappedModel.of(network.adapter(encoding, How(outputs="probabilities"), "model"))
+    model = WrappedModel(network.adapter(encoding, How(outputs="probabilities"), "model"))
     share = trained.predict(rows[0].numpy(), verbose=0)[:, 0]
     np.testing.assert_allclose(model(rows[0]).softmax(1)[:, 1].numpy(), share, atol=1e-6)
     assert not model.has_gradient

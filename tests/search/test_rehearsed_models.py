@@ -205,7 +205,7 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
 
 def test_a_family_of_the_deployed_model_alone_is_the_plain_search(made):
     model, _ = made("histogram")
-    twin = WrappedModel(model.wrapped, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
+    twin = WrappedModel(model.adapter, ensemble=model.ensemble)
     x, target = question(model)
     plain = MinCost(norm=1)(model, x, target, FREE)
     twice = Rehearsed(Family.from_models([twin]))(model, x, target, FREE)

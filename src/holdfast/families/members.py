@@ -16,7 +16,6 @@ from holdfast.families.module import Architecture
 from holdfast.families.perceptron import Network, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.abilities import parts_of
-from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.adapting import helped
@@ -178,10 +177,10 @@ class Models:
         odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
         table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
         fed: dict[InputSpec, Any] = {}  # the table as members take it, made once for all that take it alike
-        for ask in (model.ask for model in self.models):
-            if isinstance(ask, Adapter) and ask.input not in fed:
-                fed[ask.input] = ask.rows(table)
-            logits = ask.logits(fed[ask.input]) if isinstance(ask, Adapter) else ask(table)
+        for adapter in (model.adapter for model in self.models):
+            if adapter.input not in fed:
+                fed[adapter.input] = adapter.rows(table)
+            logits = adapter.logits(fed[adapter.input])
             yield (
                 checked_logits(torch.from_numpy(logits), len(x)).to(x.device).masked_fill(odd[:, None], torch.nan)[None]
             )
@@ -200,8 +199,7 @@ Members = Stack | Models
 
 
 def _helped(member: Model) -> Model:
-    lean = isinstance(member, WrappedModel) and member.lean and isinstance(member.ask, Adapter)
-    return helped(member.ask) if lean else member  # type: ignore[attr-defined]
+    return helped(member.adapter) if isinstance(member, WrappedModel) and member.lean else member
 
 
 def encoding_digest(encoding: Encoding) -> str:

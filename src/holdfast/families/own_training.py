@@ -17,7 +17,7 @@ from holdfast.families.members import read_perceptron
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.resemblance import judged
 from holdfast.families.training import train
-from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.adapter import How
 from holdfast.models.adapters.seen import held
 from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
 from holdfast.models.files.networks import Layers
@@ -62,14 +62,14 @@ def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
         return _of_file(model, encoding, deployed)
     if isinstance(model, WrappedModel) or is_ours(model):
         return model  # type: ignore[no-any-return]
-    how, adapter = How(), deployed.ask if isinstance(deployed, WrappedModel) else None
+    how, adapter = How(), deployed.adapter if isinstance(deployed, WrappedModel) else None
     if not isinstance(deployed, WrappedModel) and _is_in_torch(model):  # as the deployed model is, of encoded rows
         return model  # type: ignore[no-any-return]
-    if isinstance(deployed, WrappedModel) and isinstance(adapter, Adapter) and same_framework(model, deployed.wrapped):
-        if not is_estimator(deployed.wrapped) or not is_estimator(model):
+    if adapter is not None and same_framework(model, adapter.model):
+        if not is_estimator(adapter.model) or not is_estimator(model):
             how = adapter.how
-        elif _same_columns(deployed.wrapped, model):
-            if type(model) is type(deployed.wrapped):
+        elif _same_columns(adapter.model, model):
+            if type(model) is type(adapter.model):
                 return unhelped(adapter_like(adapter, model))
             how = How(takes=adapter.input.takes)  # another class may be asked for other outputs
     return unhelped(adapter_of(model, encoding, how))
@@ -158,8 +158,8 @@ def retrained_network(
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
     own = deployed.wrapped if isinstance(deployed, WrappedModel) else deployed
-    if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel) and isinstance(deployed.ask, Adapter):
-        given, output = deployed.ask.input, deployed.ask.output
+    if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel):
+        given, output = deployed.adapter.input, deployed.adapter.output
         as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
         if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks
             raise ValueError(

@@ -183,9 +183,7 @@ def _job(
         whole = pd.concat([table, _checked_table("new", new)], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, adapter, told = own, None if deployed is None else deployed.ask, ""
-    if adapter is not None and not isinstance(adapter, Adapter):
-        raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
+    estimator, adapter, told = own, None if deployed is None else deployed.adapter, ""
     if is_booster(own) and adapter is not None:
         estimator, told = estimator_of(own, params)
         adapter = adapter_for(adapter, estimator)

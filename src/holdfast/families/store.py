@@ -46,7 +46,6 @@ from holdfast.families.packing import Packed, PackingError, packed, unpacked, ve
 from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool
-from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapting import read_adapter, unhelped
 from holdfast.models.files.networks import with_tuples
 from holdfast.models.identity import OBJECT, remember_run
@@ -391,11 +390,8 @@ def files_of(state: State) -> list[Packed]:
 
 def described(stack: Models) -> dict[str, Any]:
     """What a manifest says of them: how each is asked, for which encoding, and by which versions they were fitted."""
-    for ask in (model.ask for model in stack.models):
-        if not isinstance(ask, Adapter):
-            raise PackingError(f"how a model is asked cannot be written down: {ask!r}")
     return {
-        "asked": [model.ask.written for model in stack.models],
+        "asked": [model.adapter.written for model in stack.models],
         "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
         "refitted": stack.refitted,
         "versions": versions([model.wrapped for model in stack.models]),

@@ -89,7 +89,7 @@ def helped(adapter: Adapter) -> WrappedModel:
 
 def unhelped(adapter: Adapter) -> WrappedModel:
     """The model as it can be asked, and nothing more: what helps a search takes long to make."""
-    return WrappedModel.of(adapter, lean=True)
+    return WrappedModel(adapter, lean=True)
 
 
 def adapter_like(adapter: Adapter, model: Any) -> Adapter:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.model import Model
 from holdfast.models.parts import Grown
@@ -34,24 +34,32 @@ class WrappedModel:
         neither   a black box: the object itself is asked, and a surrogate says which moves to try first
     """
 
-    wrapped: Any  # the user's object
-    encoding: Encoding
-    ask: Ask  # an `Adapter`
-    about: str  # what it is and how it is asked, in words
+    adapter: Adapter  # how the object is asked
     exact: Model | None = None
     ensemble: Ensemble | None = None
     lean: bool = False  # what helps a search has not been looked for yet
 
-    @classmethod
-    def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> WrappedModel:
-        """The model of an adapter with what helps a search; ``told`` says in words what that is."""
-        return cls(adapter.model, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
+    @property
+    def wrapped(self) -> Any:
+        """The user's object."""
+        return self.adapter.model
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.adapter.encoding
+
+    @property
+    def about(self) -> str:
+        """What it is, how it is asked and how it is searched, in words."""
+        ensemble = "a black box" if self.ensemble is None else f"searched as {self.ensemble}"
+        searched = ensemble if self.exact is None else "searched by its gradient"
+        return f"{self.adapter.name}, {self.adapter}{'' if self.lean else f'; {searched}'}"
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""
         if not len(x):
             return torch.zeros(0, len(self.encoding.schema.classes), dtype=torch.float64, device=x.device)
-        return torch.from_numpy(self.ask(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
+        return torch.from_numpy(self.adapter(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
 
     # ---- `Abilities` ----
 

@@ -39,9 +39,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 def helped(adapter: Adapter) -> WrappedModel:
     """The booster with its trees, where they can be read."""
-    ensemble = ensemble_of_model(adapter)
-    trees = "a black box" if ensemble is None else f"{len(ensemble.roots)} trees"
-    return WrappedModel.of(adapter, f", searched as {trees}", ensemble=ensemble)
+    return WrappedModel(adapter, ensemble=ensemble_of_model(adapter))
 
 
 def call_of(model: Any, way: str) -> Call:

@@ -82,11 +82,8 @@ def first_that_answers(
 def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search."""
     exact = exact_of(adapter)
-    if exact is not None:
-        return WrappedModel.of(adapter, "; searched by its gradient", exact=exact)
-    ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
-    told = "a black box" if ensemble is None else f"searched as {ensemble}"
-    return WrappedModel.of(adapter, f"; {told}", ensemble=ensemble)
+    trees = exact is None and not adapter.output.decides
+    return WrappedModel(adapter, exact, ensemble_of_model(adapter) if trees else None)
 
 
 def call_of(model: Any, way: str) -> Call:

@@ -39,7 +39,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> WrappedModel:
-    return WrappedModel.of(adapter, "; a black box")
+    return WrappedModel(adapter)
 
 
 def call_of(model: Any, way: str = "function") -> Call:

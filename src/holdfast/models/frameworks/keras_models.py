@@ -34,9 +34,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 def helped(adapter: Adapter) -> WrappedModel:
     """With the torch backend the model is searched itself. Another backend is chosen before Keras is loaded, by
     KERAS_BACKEND, and the same model then runs on torch."""
-    if isinstance(adapter.model, nn.Module):
-        return WrappedModel.of(adapter, exact=exact_of(adapter, partial(adapter.model, training=False)))
-    return WrappedModel.of(adapter, "; a black box: with KERAS_BACKEND=torch it has a gradient")
+    in_torch = isinstance(adapter.model, nn.Module)
+    return WrappedModel(adapter, exact_of(adapter, partial(adapter.model, training=False)) if in_torch else None)
 
 
 def call_of(model: Any, way: str = "keras") -> Call:

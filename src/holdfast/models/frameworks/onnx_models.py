@@ -49,11 +49,8 @@ def helped(adapter: Adapter) -> WrappedModel:
     network = own.in_torch()
     exact = None if network is None else exact_of(adapter, network)
     if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
-        return WrappedModel.of(adapter, "; searched as the same network in torch", exact=exact)
-    ensemble = checked_ensemble(adapter, lambda: _trees(own, adapter))
-    return WrappedModel.of(
-        adapter, f"; {'a black box' if ensemble is None else f'searched as {ensemble}'}", ensemble=ensemble
-    )
+        return WrappedModel(adapter, exact)
+    return WrappedModel(adapter, ensemble=checked_ensemble(adapter, lambda: _trees(own, adapter)))
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:

@@ -36,7 +36,7 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
 
 
 def helped(adapter: Adapter) -> WrappedModel:
-    return WrappedModel.of(adapter, exact=exact_of(adapter, adapter.model))
+    return WrappedModel(adapter, exact=exact_of(adapter, adapter.model))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:
