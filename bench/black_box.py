@@ -110,7 +110,7 @@ def serve(listener: Listener, question: Question) -> None:
                 values = np.frombuffer(line.recv_bytes()).reshape(-1, features)
             except (EOFError, ConnectionError):
                 return
-            logits = torch.from_numpy(deployed.ask(readable(values, question.encoding)))
+            logits = torch.from_numpy(deployed.adapter(readable(values, question.encoding)))
             shares = (merge_logits(logits, question.groups) if merges else logits).softmax(1)
             line.send_bytes(shares.numpy().tobytes())
 

@@ -136,7 +136,7 @@ def black_box(data: Prepared, sizes: Sizes) -> tuple[Model, Family]:
 
 
 def behind(model: Any, data: Prepared) -> Model:
-    return as_model(lambda x: model.own.predict_proba(x), data.encoding, takes="encoded", outputs="probabilities")
+    return as_model(lambda x: model.wrapped.predict_proba(x), data.encoding, takes="encoded", outputs="probabilities")
 
 
 KINDS: dict[str, tuple[Callable[[Prepared, Sizes], tuple[Model, Family]], bool]] = {

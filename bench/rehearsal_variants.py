@@ -25,8 +25,8 @@ from torch import Tensor
 
 from _rehearsals import ACCEPTED, Cell
 from holdfast import Counterfactuals, Family, MinCost, Rehearsed, assess
-from holdfast.models.least_sure import margins, with_undecided
 from holdfast.models.model import Model
+from holdfast.models.worst_case import margins, with_undecided
 from holdfast.paper.declared import PAPER_DATASETS
 from holdfast.utils.progress import bar
 

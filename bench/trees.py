@@ -32,7 +32,7 @@ from torch import Tensor
 
 from holdfast import MinCost, Space, as_model, other_class
 from holdfast.datasets.prepared import Prepared, prepare
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.scores import margin
 from holdfast.models.trees.ensemble import Ensemble
 from holdfast.search.engine.board import board_of
@@ -90,7 +90,7 @@ class Case:
 
     @cached_property
     def task(self) -> Task:
-        return Task(asked(self.model), self.rows, other_class(self.model, self.rows), self.space, self.norm)
+        return Task(checked_model(self.model), self.rows, other_class(self.model, self.rows), self.space, self.norm)
 
     @cached_property
     def beside(self) -> tuple[Tensor, ...]:

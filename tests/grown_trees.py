@@ -12,11 +12,14 @@ from conftest import EVERYTHING, everything
 from torch import Tensor
 
 from holdfast import Encoding, Feature, MinCost, Space
-from holdfast.models.asked import asked
-from holdfast.models.deployed import Deployed
+from holdfast.models.adapters.adapter import Adapter
+from holdfast.models.adapters.input_spec import table_input
+from holdfast.models.adapters.output_spec import OutputSpec
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.scores import Score, margin
 from holdfast.models.trees.ensemble import Ensemble
+from holdfast.models.wrapped import WrappedModel
 from holdfast.search.engine.search import wanted_of
 from holdfast.search.gradients import LEAST_SCORE
 
@@ -91,13 +94,18 @@ def grown(
     )
 
 
-def deployed(ensemble: Ensemble) -> Deployed:
+def deployed(ensemble: Ensemble) -> WrappedModel:
     """The trees as the user's own object, asked about tables."""
+    encoding = ensemble.encoding
+    classes = encoding.schema.classes
 
     def ask(rows: pd.DataFrame) -> np.ndarray:
         return ensemble.logits(ensemble.raw(ensemble.cells(rows)))
 
-    return Deployed(ensemble, ensemble.encoding, ask, "trees drawn by chance", ensemble=ensemble)
+    output = OutputSpec("logits", classes, tuple(range(len(classes))))
+    given = table_input(encoding, "table", "frame")
+    adapter = Adapter(ensemble, encoding, "trees drawn by chance", "function", ask, given, output)
+    return WrappedModel(adapter, ensemble=ensemble)
 
 
 # ---- what is searched ----
@@ -117,12 +125,12 @@ class Question:
 
     def point(self) -> Tensor:
         """Where the search leads them; where they are, if nowhere."""
-        assert wanted_of(asked(self.model), self.score) is not None, "another search would be asked"
-        return MinCost(norm=self.norm).cheapest(asked(self.model), self.x, self.target, self.space, self.score)
+        assert wanted_of(checked_model(self.model), self.score) is not None, "another search would be asked"
+        return MinCost(norm=self.norm).cheapest(checked_model(self.model), self.x, self.target, self.space, self.score)
 
     def enough(self, point: Tensor, least: float = LEAST_SCORE) -> Tensor:
         kept = ~self.space.violations(point, self.x).any(1)
-        return kept & (self.score(asked(self.model), point, self.target, self.x) > least)
+        return kept & (self.score(checked_model(self.model), point, self.target, self.x) > least)
 
     def cost(self, point: Tensor) -> Tensor:
         return (self.space.moved(point, self.x).double() ** self.norm).sum(1)

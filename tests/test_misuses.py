@@ -136,7 +136,7 @@ def test_numbers_of_numpy_are_settings_too():
 def test_a_search_looks_a_model_up_once(monkeypatch):
     looked = []
     known = identity.identities
-    for place in ("holdfast.models.asked", "holdfast.models.identity"):
+    for place in ("holdfast.models.checked", "holdfast.models.identity"):
         monkeypatch.setattr(f"{place}.identities", lambda model: looked.append(model) or known(model))
     hf.PGD(radius=6.0, levels=3, steps=5)(*question())
     assert len(looked) == 1

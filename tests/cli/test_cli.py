@@ -200,8 +200,6 @@ def test_families_are_listed_shown_and_removed(tmp_path):
     assert listed.stdout.startswith(name)
     assert "3 seeds, 2 leave-one-out" in listed.stdout
     assert listed.stdout.splitlines()[-1].startswith("1 family, ")
-    limited = invoke("families", "list", cwd=tmp_path, HOLDFAST_FAMILIES_LIMIT="2GB", **place).stdout
-    assert limited.splitlines()[-1].endswith("kB of at most 2.0 GB (HOLDFAST_FAMILIES_LIMIT)")
     shown = invoke("families", "show", name[:5], "--store", tmp_path / "families", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     for word in (name, "Family(4-8-2: 3 seeds, 2 leave-one-out)", "epochs=2", "did not learn"):

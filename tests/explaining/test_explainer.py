@@ -40,7 +40,7 @@ def without_models():
 
 def said(family, wide):
     """What members say of the rows of a table, asked through the user's own estimators."""
-    return np.stack([family[place].own.predict(wide[FEATURES]) == "yes" for place in range(len(family))])
+    return np.stack([family[place].wrapped.predict(wide[FEATURES]) == "yes" for place in range(len(family))])
 
 
 def test_every_plan_is_accepted_by_the_users_own_model(advice):

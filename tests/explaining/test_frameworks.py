@@ -44,7 +44,7 @@ def test_an_estimator_and_its_refits_say_what_the_advice_says(library, name):
     assert len(plans)
     assert set(plans["id"]) <= set(asking["id"])
     assert (own.predict(rows) == 1).all()
-    each = [its.roles.audit[place].own.predict(rows) == 1 for place in range(2)]
+    each = [its.roles.audit[place].wrapped.predict(rows) == 1 for place in range(2)]
     np.testing.assert_allclose(plans["hold"].to_numpy(float), np.mean(each, axis=0))
 
 

@@ -131,7 +131,7 @@ def test_accuracy_is_that_of_the_users_own_models(advice):
     def right(own):
         return (own.predict(table[FEATURES]) == table["approved"]).mean()
 
-    audit = [right(explainer.roles.audit[place].own) for place in range(2)]
+    audit = [right(explainer.roles.audit[place].wrapped) for place in range(2)]
     assert advice.decided["accuracy"] == {
         "rows": 300,
         "of": "rows of the table that they were fitted on",

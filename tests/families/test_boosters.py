@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,15 +84,17 @@ def test_a_booster_of_a_file_comes_out_again(library, own, tmp_path):
 
 
 @pytest.mark.parametrize(("library", "own"), TRAINED)
-def test_a_booster_in_memory_holds_its_parameters(library, own):
+def test_an_estimator_of_a_booster_has_its_parameters(library, own):
+    """Those of LightGBM are stated by the booster."""
     fitted = classifier(library, **own).fit(ROWS, Y)
-    estimator, told = estimator_of(bare(fitted))
+    params = {name: value for name, value in own.items() if name != "n_estimators"} if library == "xgboost" else None
+    estimator, told = estimator_of(bare(fitted), params)
     kept = estimator.get_params()
     for name, value in own.items():
         assert kept[name] == pytest.approx(value) if isinstance(value, float) else kept[name] == value, name
     again = estimator.fit(ROWS, Y)
     np.testing.assert_allclose(again.predict_proba(ROWS), fitted.predict_proba(ROWS), rtol=1e-5, atol=1e-6)
-    assert f"{library}.Booster: held by the booster: n_estimators {own['n_estimators']}" in told
+    assert f"held by the booster: n_estimators {own['n_estimators']}" in told
 
 
 def test_a_file_of_xgboost_says_that_it_needs_its_parameters(tmp_path):
@@ -107,30 +107,22 @@ def test_a_file_of_xgboost_says_that_it_needs_its_parameters(tmp_path):
     with pytest.raises(ValueError, match=needed):
         refit(deployed, CANCER, seeds(2))
     with pytest.raises(ValueError, match=needed):  # before any work
-        Explainer(deployed.own, CANCER, label="target", retrain=seeds(6))
+        Explainer(deployed.wrapped, CANCER, label="target", retrain=seeds(6))
     family = refit(deployed, CANCER, changes.bootstrap(2), params={"eta": 0.1, "max_depth": 4}, workers=1)
     assert family.told.startswith("xgboost.Booster: given: learning_rate 0.1, max_depth 4; held by the booster: n_est")
-    members = [member.own.get_params() for member in family.stacks[0].models]
+    members = [member.wrapped.get_params() for member in family.stacks[0].models]
     assert all(own.items() <= member.items() and member["n_estimators"] == 5 for member in members)
-    explainer = Explainer(deployed.own, CANCER, label="target", retrain=changes.bootstrap(6), params=own, workers=1)
-    assert own.items() <= explainer.family.stacks[0].models[0].own.get_params().items()
+    explainer = Explainer(deployed.wrapped, CANCER, label="target", retrain=changes.bootstrap(6), params=own, workers=1)
+    assert own.items() <= explainer.family.stacks[0].models[0].wrapped.get_params().items()
 
 
 def test_a_booster_that_was_trained_with_the_defaults_is_told_so():
     fitted = classifier("xgboost").fit(ROWS, Y)
-    with pytest.raises(ValueError, match=r"\{\} if all are the defaults"):  # like one that was read from a file
+    with pytest.raises(ValueError, match=r"\{\} if all are the defaults"):
         estimator_of(bare(fitted))
     estimator, told = estimator_of(bare(fitted), {})
     assert told.endswith("n_estimators 100, objective binary:logistic, booster gbtree; the others are the defaults")
     np.testing.assert_allclose(estimator.fit(ROWS, Y).predict_proba(ROWS), fitted.predict_proba(ROWS), rtol=1e-5)
-
-
-def test_a_configuration_that_contradicts_the_trees_is_not_believed(tmp_path):
-    """Parameters that are set after reading are those of further training."""
-    booster = xgboost.Booster(model_file=saved(classifier("xgboost", max_depth=5).fit(ROWS, Y), tmp_path))
-    booster.set_param({"max_depth": 2, "eta": 0.1})
-    with pytest.raises(ValueError, match="does not hold the parameters"):
-        estimator_of(booster)
 
 
 def test_params_that_mean_nothing_are_refused():
@@ -199,47 +191,55 @@ def test_a_raw_booster_needs_its_encoding_and_is_kept_like_others(tmp_path):
     booster = bare(classifier("xgboost", n_estimators=5, subsample=0.7, random_state=3).fit(ROWS, Y))
     with pytest.raises(TypeError, match=r"an estimator alone does not say how rows are encoded"):
         refit(booster, CANCER, seeds(2))
-    first, second = (refit(booster, CANCER, seeds(2), encoding=ENCODING, store=tmp_path, workers=1) for _ in range(2))
+    params = {"subsample": 0.7, "random_state": 3}
+    first, second = (
+        refit(booster, CANCER, seeds(2), encoding=ENCODING, params=params, store=tmp_path, workers=1) for _ in range(2)
+    )
     assert torch.equal(first.logits(X), second.logits(X))
     assert first.told == second.told != ""
-    assert [member.own.random_state for member in first.stacks[0].models] == [4, 5]
+    assert [member.wrapped.random_state for member in first.stacks[0].models] == [4, 5]
 
 
 # ---- LightGBM's own words ----
 
 
-def test_the_seed_of_lightgbm_is_kept_where_one_was_given():
+def test_the_seed_of_lightgbm_is_kept():
     drawn = {"n_estimators": 4, "subsample": 0.5, "subsample_freq": 1}
-    for seed in (None, 0, 5):
-        fitted = classifier("lightgbm", random_state=seed, **drawn).fit(ROWS, Y)
-        estimator, _ = estimator_of(bare(fitted))
-        assert estimator.random_state == seed
-        np.testing.assert_array_equal(estimator.fit(ROWS, Y).predict_proba(ROWS), fitted.predict_proba(ROWS))
+    fitted = classifier("lightgbm", random_state=5, **drawn).fit(ROWS, Y)
+    estimator, _ = estimator_of(bare(fitted))
+    assert estimator.random_state == 5
+    np.testing.assert_array_equal(estimator.fit(ROWS, Y).predict_proba(ROWS), fitted.predict_proba(ROWS))
     apart = classifier("lightgbm", bagging_seed=9, **drawn).fit(ROWS, Y)
     family = refit(as_model(bare(apart), ENCODING), CANCER, seeds(9), workers=1)
     said = apart.predict_proba(ROWS)
-    assert not any(np.allclose(member.own.predict_proba(ROWS), said) for member in family.stacks[0].models)
+    assert not any(np.allclose(member.wrapped.predict_proba(ROWS), said) for member in family.stacks[0].models)
+
+
+def changed(text, old, new):
+    assert old in text
+    return text.replace(old, new)
 
 
 def test_what_a_text_says_of_files_and_machines_is_not_taken_over():
+    text = bare(classifier("lightgbm", n_estimators=2, num_leaves=7).fit(ROWS, Y)).model_to_string()
+    text = changed(text, "[forcedsplits_filename: ]", "[forcedsplits_filename: /etc/passwd]")
+    text = changed(text, "[machines: ]", "[machines: 10.0.0.1:80]")
+    text = changed(text, "[device_type: cpu]", "[device_type: gpu]")
+    assert settings_in(text) == {"objective": "binary", "num_leaves": 7}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[num_leaves: 31]", "[num_leaves: 99999999]"),
+        ("[learning_rate: 0.1]", "[learning_rate: nan]"),
+        ("[objective: binary]", "[objective: __import__]"),
+        ("[monotone_constraints: ]", "[monotone_constraints: 1,x]"),
+    ],
+)
+def test_a_text_with_a_parameter_that_cannot_be_states_none(old, new):
     text = bare(classifier("lightgbm", n_estimators=2).fit(ROWS, Y)).model_to_string()
-    odd = {
-        "[forcedsplits_filename: ]": "[forcedsplits_filename: /etc/passwd]",
-        "[machines: ]": "[machines: 10.0.0.1:80]",
-        "[device_type: cpu]": "[device_type: gpu]",
-        "[num_leaves: 31]": "[num_leaves: 99999999]",
-        "[learning_rate: 0.1]": "[learning_rate: nan]",
-        "[objective: binary]": "[objective: __import__]",
-    }
-    for old, new in odd.items():
-        assert old in text
-        text = text.replace(old, new)
-    found = settings_in(text)
-    assert not {"forcedsplits_filename", "machines", "device_type", "num_leaves", "learning_rate", "objective"} & {
-        *found
-    }
-    assert found["min_data_in_leaf"] == 20
-    assert json.dumps(found)  # plain values
+    assert settings_in(changed(text, old, new)) == {}
 
 
 def test_a_text_without_parameters_needs_them():

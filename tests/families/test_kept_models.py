@@ -178,15 +178,15 @@ def test_a_member_without_probabilities_beside_a_model_with_some():
         np.testing.assert_array_equal(family.predict(encoded())[place].bool(), said)
 
 
-def test_estimators_that_an_older_version_kept_are_refused(tmp_path):
+def test_models_that_no_manifest_says_how_to_ask_are_refused(tmp_path):
     from holdfast.families.entries import FAMILY
     from holdfast.utils.sealing import sealed
 
     kept([("tree", 1), ("tree", 2)], tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     old = {name: value for name, value in manifest.items() if name not in ("holdfast", "format", "checksum", "models")}
-    (tmp_path / "manifest.json").write_text(json.dumps(sealed(FAMILY, {**old, "estimators": []})))
-    with pytest.raises(ValueError, match="save_family"):
+    (tmp_path / "manifest.json").write_text(json.dumps(sealed(FAMILY, old)))
+    with pytest.raises(ValueError, match="save the family again"):
         hf.load_family(tmp_path, encoding=encoding())
 
 

@@ -78,7 +78,7 @@ def deployed(make=logistic):
 
 
 def owns(family):
-    return [member.own for member in family.stacks[0].models]
+    return [member.wrapped for member in family.stacks[0].models]
 
 
 def answer(model):
@@ -267,7 +267,7 @@ def test_what_members_warn_of_is_said_once():
 
 def test_an_estimator_without_a_seed_is_refitted_and_that_is_said():
     bayes = as_model(GaussianNB().fit(X.numpy(), TABLE[LABEL]), ENCODING)
-    with pytest.warns(UserWarning, match="GaussianNB has no random_state, so 2 of 3 members"):
+    with pytest.warns(UserWarning, match="all 2 refits of kind 'seeds' are one model: .*random_state"):
         family = refit(bayes, TABLE, [*seeds(2), *changes.bootstrap(1)], workers=1)
     assert len(set(family.fingerprints)) == 3
     assert torch.equal(family.predict(X)[0], predict(bayes, X))
@@ -392,7 +392,7 @@ def test_a_deployed_model_far_worse_than_its_refits_is_warned_of():
     twice = ENCODING.encode(TABLE.assign(income=TABLE["income"] * 40)).numpy()
     own = LogisticRegression(max_iter=1000).fit(twice, TABLE[LABEL])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as_model has its own suspicions
+        warnings.simplefilter("ignore")  # as_model has its own sanity checks
         model = as_model(own, ENCODING)
     with pytest.warns(UserWarning, match=r"is right for .* its retrainings for .* wrong columns, .* scaled twice"):
         refit(model, TABLE, changes.bootstrap(4), workers=1)
@@ -556,7 +556,7 @@ def test_families_of_estimators_are_listed_shown_and_removed(tmp_path):
     ask(tmp_path)
     (entry,) = entries(tmp_path)
     with Console(record=True, width=200) as shown:
-        shown.print(family_list([entry], None))
+        shown.print(family_list([entry]))
         shown.print(family_text(entry))
     told = shown.export_text()
     assert "4 seeds" in told

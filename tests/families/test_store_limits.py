@@ -10,7 +10,7 @@ import torch
 from families.sameness import same
 from holdfast import Recipe, save_family, seeds, train
 from holdfast.families import training
-from holdfast.families.entries import Entry, StoreError, entries, find, in_units, size_limit, store_size
+from holdfast.families.entries import Entry, StoreError, entries, find, in_units
 from holdfast.families.store import load_family
 from holdfast.utils import memory
 
@@ -64,28 +64,7 @@ def test_a_family_that_does_not_fit_into_memory_is_refused_before_the_training(m
         train(X, Y, Recipe((900, 900), epochs=1), MEMBERS)
 
 
-def test_a_store_does_not_grow_beyond_its_limit(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_FAMILIES_LIMIT", "1 MB")
-    train(X, Y, RECIPE, MEMBERS, store=tmp_path)
-    assert 0 < store_size(tmp_path) < 1_000_000
-    with monkeypatch.context() as patch:
-        patch.setenv("HOLDFAST_FAMILIES_LIMIT", f"{store_size(tmp_path) / 1000}kB")
-        assert len(train(X, Y, RECIPE, MEMBERS, store=tmp_path)) == 3  # what is there is read
-        patch.setattr(training, "train_stack", None)
-        with pytest.raises(ValueError, match=r"holds .* and this family needs about .*B, but HOLDFAST_FAMILIES_LIMIT"):
-            train(X, Y, RECIPE, seeds(4), store=tmp_path)
-    train(X, Y, RECIPE, seeds(4), store=tmp_path)
-    assert len(entries(tmp_path)) == 2
-
-
-def test_sizes_are_said_as_people_say_them(monkeypatch):
-    for text, size in {"": None, "12": 12, "1.5kB": 1500, "20 GB": 20 * 10**9, "3tb": 3 * 10**12}.items():
-        monkeypatch.setenv("HOLDFAST_FAMILIES_LIMIT", text)
-        assert size_limit() == size
-    for text in ("much", "-1MB", "1e9", "9" * 400, "nan"):
-        monkeypatch.setenv("HOLDFAST_FAMILIES_LIMIT", text)
-        with pytest.raises(ValueError, match="HOLDFAST_FAMILIES_LIMIT is .*; give a size such as 500MB"):
-            size_limit()
+def test_sizes_are_said_as_people_say_them():
     assert [in_units(size) for size in (0, 999, 1500, 2 * 10**9)] == ["0 B", "999 B", "1.5 kB", "2.0 GB"]
 
 

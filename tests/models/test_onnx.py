@@ -59,7 +59,7 @@ def fitted(encoding, rows):
 def test_a_network_is_searched_in_torch(name, fitted, encoding, rows, tmp_path):
     graph = converted(fitted[name], ("x", FloatTensorType([None, encoding.width])))
     model = as_model(graph, encoding)
-    assert "searched as the same network in torch" in repr(model)
+    assert "searched by its gradient" in repr(model)
     theirs = fitted[name].predict_proba(rows[0].numpy())
     np.testing.assert_allclose(model(rows[0]).softmax(1).numpy(), theirs, atol=1e-5)
     np.testing.assert_allclose(model.exact(rows[0]).softmax(1).numpy(), theirs, atol=1e-5)

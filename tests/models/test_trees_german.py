@@ -148,8 +148,8 @@ def test_bare_boosters_are_models(with_categories, library):
     else:
         booster = lightgbm.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(x, y), 10)
     model = as_model(booster, encoding)
-    assert "searched as 10 trees" in repr(model)
-    assert_same(model.ensemble, model.ask)
+    assert "searched as Ensemble(10 trees" in repr(model)
+    assert_same(model.ensemble, model.adapter)
     rows = encoding.encode(table.iloc[:50])
     np.testing.assert_allclose(model(rows).numpy(), model.ensemble(rows).numpy(), atol=1e-5)
 

@@ -209,7 +209,7 @@ def test_a_booster_of_three_classes():
     other = lightgbm.train(settings_, lightgbm.Dataset(x, y), 5)
     for booster in (one, other):
         model = as_model(booster, encoding)
-        assert_same(model.ensemble, model.ask)
+        assert_same(model.ensemble, model.adapter)
 
 
 def test_a_booster_without_classes_is_refused():

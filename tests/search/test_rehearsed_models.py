@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from grown_trees import Question, deployed, grown, least, used_by
 from holdfast import Encoding, Family, Implies, MinCost, Rehearsed, as_model, audit, changes, other_class, plans, refit
 from holdfast.models.abilities import able
-from holdfast.models.deployed import Deployed
 from holdfast.models.merged import merged
+from holdfast.models.wrapped import WrappedModel
 
 ROWS, MEMBERS = 8, 5
 
@@ -59,9 +59,9 @@ def estimator(kind: str):
 @pytest.fixture(scope="module")
 def made():
     """kind -> the deployed model and its refits, made once."""
-    found: dict[str, tuple[Deployed, Family]] = {}
+    found: dict[str, tuple[WrappedModel, Family]] = {}
 
-    def make(kind: str) -> tuple[Deployed, Family]:
+    def make(kind: str) -> tuple[WrappedModel, Family]:
         if kind not in found:
             x, y = ENCODING.encode(TABLE).numpy(), ENCODING.labels(TABLE).numpy()
             model = as_model(estimator(kind).fit(x, y), ENCODING)
@@ -92,7 +92,7 @@ def objects(model, family) -> list:
     def ask(own):
         return lambda x: torch.from_numpy(np.log(own.predict_proba(x.numpy()).astype(np.float64).clip(1e-12)))
 
-    return [ask(one.own) for one in (model, *family.stacks[0].models)]
+    return [ask(one.wrapped) for one in (model, *family.stacks[0].models)]
 
 
 slow = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_the_users_own_objects_agree_on_what_is_found(made, kind):
     rehearsal, others = family[:MEMBERS], family[MEMBERS:]
     method = Rehearsed(rehearsal, search=MinCost(norm=1, calls=150))
     x, target = question(model)
-    least = method.least_sure(model)
+    least = method.worst_case(model)
     assert able(least).has_gradient == (SEARCHED.get(kind) == "gradient")
     answer = method(model, x, target, FREE)
     assert answer.found.double().mean() > 0.5
@@ -159,7 +159,7 @@ def test_a_soft_minimum_asks_for_more(made, kind):
 # ---- trees, beside all cells that there are ----
 
 
-def few_cells(seed: int, count: int) -> list[Deployed]:
+def few_cells(seed: int, count: int) -> list[WrappedModel]:
     """Trees drawn by chance over a few features, each with thresholds of its own."""
     return [deployed(replace_link(grown(seed + place, ENCODING, trees=3, used=2), place)) for place in range(count)]
 
@@ -176,7 +176,7 @@ def replace_link(ensemble, place):
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.5]), st.sampled_from([0.0, 0.3]))
 def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, share, margin):
     own, *members = few_cells(seed, 4)
-    model = Rehearsed(Family.from_models(members), margin=margin, share=share).least_sure(own)
+    model = Rehearsed(Family.from_models(members), margin=margin, share=share).worst_case(own)
     x = ENCODING.encode(TABLE.iloc[:ROWS])
     asks = Question(model, ENCODING, x, 1 - own(x).argmax(1), FREE.to(x))
     ensembles = [one.ensemble for one in (own, *members)]
@@ -193,7 +193,7 @@ def test_of_all_joint_cells_the_cheapest_on_which_they_agree_is_found(seed, shar
 
 def test_a_family_of_the_deployed_model_alone_is_the_plain_search(made):
     model, _ = made("histogram")
-    twin = Deployed(model.own, model.encoding, model.ask, "the same again", ensemble=model.ensemble)
+    twin = WrappedModel(model.adapter, ensemble=model.ensemble)
     x, target = question(model)
     plain = MinCost(norm=1)(model, x, target, FREE)
     twice = Rehearsed(Family.from_models([twin]))(model, x, target, FREE)

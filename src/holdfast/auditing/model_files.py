@@ -20,7 +20,7 @@ from holdfast.families.training import train
 from holdfast.models.adapters.input_spec import how_to_fit
 from holdfast.models.files.reading import FORMATS, PROGRAMS, read_model
 from holdfast.models.model import Model
-from holdfast.models.suspicions import check_class_order
+from holdfast.models.sanity_checks import check_class_order
 from holdfast.tabular.encoding import Encoding
 
 OURS = "a network that holdfast trained"
@@ -119,8 +119,8 @@ def find_models(
             f"seeds:96); {SOURCES}"
         )
     deployed = _checked(read_deployed(model, encoding), encoding, known)
-    if recipe is None and hasattr(deployed, "own"):
-        check_params(deployed.own, params)
+    if recipe is None and hasattr(deployed, "wrapped"):
+        check_params(deployed.wrapped, params)
     told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
     return Models(known, encoding, str(model), told, deployed, recipe=recipe, params=params)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.correlation import r_squared, spearman, varies
 from holdfast.families.perceptron import Network
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model, differentiable_logits
 from holdfast.models.rows import check_rows, check_target
 from holdfast.models.scores import log_odds
@@ -71,7 +71,7 @@ def predictors(model: Model, answer: Counterfactuals, x: Tensor, y: Tensor) -> p
     """
     check_answer(answer)
     check_rows(x)
-    model, answer = asked(model), answer.without_graph()
+    model, answer = checked_model(model), answer.without_graph()
     check_target(answer.target, len(answer), differentiable_logits(model.model, answer.point).shape[1])
     distance = neighbour_distance(answer, x, y)
     confidence, gradient = slope(log_odds, model, answer.point, answer.target, answer.origin)

@@ -20,12 +20,12 @@ Name = Annotated[str, typer.Argument(help="The beginning of a family's name.")]
 def list_families(store: Folder = None) -> None:
     """List the families in a store: name, size, members per kind of change."""
     with errors_as_sentences():
-        from holdfast.families.entries import default_store, entries, size_limit
+        from holdfast.families.entries import default_store, entries
         from holdfast.reporting.listings import family_list
 
         folder = store or default_store()
         found = entries(folder)
-        console().print(family_list(found, size_limit()) if found else f"no families in {folder}")
+        console().print(family_list(found) if found else f"no families in {folder}")
 
 
 def show_family(name: Name, store: Folder = None) -> None:

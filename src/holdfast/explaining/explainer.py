@@ -48,10 +48,10 @@ from holdfast.guarantees.promises import checked_knobs
 from holdfast.models.adapters.input_spec import Takes
 from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import as_model
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.reading import read_model
 from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
-from holdfast.models.suspicions import ClassOrderWarning, check_class_order
+from holdfast.models.sanity_checks import ClassOrderWarning, check_class_order
+from holdfast.models.wrapped import WrappedModel
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
 from holdfast.tabular.encoding import Encoding, Scaling
@@ -226,7 +226,7 @@ class Explainer:
     @property
     def _own(self) -> Any:
         """The user's object, or what was read from their file."""
-        return getattr(self.deployed, "own", self.deployed)
+        return getattr(self.deployed, "wrapped", self.deployed)
 
     @property
     def _recipe(self) -> Any:
@@ -569,4 +569,4 @@ def _about(model: Model) -> str:
     if isinstance(model, Network):
         sizes = "-".join(str(size) for size in model.sizes)
         return f"a network of fully connected layers, {sizes} (inputs, hidden layers, classes)"
-    return model.about if isinstance(model, Deployed) else repr(model)
+    return model.about if isinstance(model, WrappedModel) else repr(model)

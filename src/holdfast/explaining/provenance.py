@@ -33,7 +33,7 @@ def provenance(explainer: Explainer) -> dict[str, Any]:
         **_model(explainer),
         **_retrained(explainer),
         "accuracy": _accuracy(explainer),
-        "versions": _versions(getattr(explainer.deployed, "own", None)),
+        "versions": _versions(getattr(explainer.deployed, "wrapped", None)),
     }
 
 

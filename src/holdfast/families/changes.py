@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from holdfast.families.kinds import JOIN
-from holdfast.families.recipe import Retraining
+from holdfast.families.recipe import Recipe, Retraining
 from holdfast.utils.settings import check_number, check_seed, check_whole
 
 BASE = Retraining()
@@ -315,12 +315,16 @@ def hyperparameters(
         raise ValueError("name a setting to vary: epochs=(80, 120), learning_rate=(5e-4, 2e-3), batch=(16, 32), ...")
     varied: dict[str, Sequence[float]] = {}
     for name, given in ranges.items():
-        if given is not None and name == "batch":
-            _check_list(name, given, least=1)
-            varied[name] = list(given)
-        elif given is not None:
-            _check_range(name, given, whole=name == "epochs")
-            varied[name] = tuple(given) if name == "epochs" else tuple(map(float, given))
+        if given is None:
+            continue
+        _check_choices(name, given)
+        settings: list[dict[str, Any]] = [{name: value} for value in given]
+        for setting in settings:
+            Recipe(**setting)  # which says what it must be
+        if name != "batch" and (len(given) != 2 or not 0 < given[0] <= given[1]):
+            raise ValueError(f"{name} must be a range (low, high) above 0, got {given!r}")
+        kept = list(given) if name == "batch" else tuple(given)
+        varied[name] = tuple(map(float, kept)) if name in ("learning_rate", "weight_decay") else kept
     return _tuned(n, start, base, "hyperparameters", lambda draw: {"settings": _one_of_each(draw, varied)})
 
 
@@ -380,7 +384,7 @@ def _check_choices(name: str, given: Any) -> None:
     if isinstance(given, str) or not isinstance(given, (tuple, list, range)) or not len(given):
         raise TypeError(f"{name} must be a range (low, high) or a list of values, got {given!r}")
     if _is_range(given) and given[0] > given[1]:
-        raise ValueError(f"{name} must be a range from low to high, got {given!r}")
+        raise ValueError(f"{name} must be a range (low, high), got {given!r}")
 
 
 def architecture(
@@ -404,14 +408,14 @@ def architecture(
         >>> sorted({dict(change.settings)["hidden"] for change in changes})
         [(32, 32), (64, 32), (64, 64)]
     """
-    for name, given in {"widths": widths, "depths": depths}.items():
-        _check_list(name, given)
-    depths = list(depths) or [1, 2, 3]
-    if not list(widths) or min(widths) < 1 or min(depths) < 0:
-        raise ValueError(f"widths must be 1 or more and depths 0 or more, got {list(widths)} and {depths}")
+    depths = depths or (1, 2, 3)
+    for name, given, least in (("widths", widths, 1), ("depths", depths, 0)):
+        _check_choices(name, given)
+        for value in given:
+            check_whole(f"each of {name}", value, least)
 
     def drawn(draw: random.Random) -> dict[str, Any]:
-        hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(depths))), reverse=True)
+        hidden = sorted((draw.choice(list(widths)) for _ in range(draw.choice(list(depths)))), reverse=True)
         return {"settings": (("hidden", tuple(hidden)),)}
 
     return _tuned(n, start, base, "architecture", drawn)
@@ -496,21 +500,3 @@ def _check_share(name: str, value: float, whole: bool = False) -> None:
 def _check_base(base: Any) -> None:
     if not isinstance(base, Retraining):
         raise TypeError(f"base must be the Retraining of the deployed network, got {base!r}")
-
-
-def _check_range(name: str, limits: Any, whole: bool) -> None:
-    if not isinstance(limits, (tuple, list)) or len(limits) != 2:
-        raise TypeError(f"{name} must be a range (low, high) above 0, got {limits!r}")
-    for limit in limits:
-        (check_whole if whole else check_number)(f"each end of {name}", limit)
-    if not 0 < limits[0] <= limits[1] < math.inf:
-        raise ValueError(f"{name} must be a range (low, high) above 0, got {limits}")
-
-
-def _check_list(name: str, values: Any, least: int | None = None) -> None:
-    if isinstance(values, str) or not isinstance(values, (Sequence, range)):
-        raise TypeError(f"{name} must be a list or range of whole numbers, got {values!r}")
-    if least is not None and not len(values):
-        raise ValueError(f"{name} must be a list or range of whole numbers, got none")
-    for value in values:
-        check_whole(f"each of {name}", value, least)

@@ -6,7 +6,6 @@ Loads without torch, so that `holdfast families list` answers at once.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -88,8 +87,8 @@ def default_store() -> Path:
     return (Path(chosen) if chosen else home).expanduser()
 
 
-def check_room(store: Path, needed: int) -> None:
-    """Raise unless so many bytes can be kept in a store: before the networks are trained, not after."""
+def check_store(store: Path) -> None:
+    """Raise unless a store can be written to: before the networks are trained, not after."""
     try:
         check_writable(store)
     except OSError as error:
@@ -97,34 +96,11 @@ def check_room(store: Path, needed: int) -> None:
             f"the store {store} cannot be written to ({error.strerror}); name a folder that can: store=..., or "
             "HOLDFAST_FAMILIES"
         ) from error
-    limit = size_limit()
-    if limit is not None and store_size(store) + needed > limit:
-        raise ValueError(
-            f"the store {store} holds {in_units(store_size(store))} and this family needs about {in_units(needed)}, "
-            f"but HOLDFAST_FAMILIES_LIMIT is {in_units(limit)}; raise it, or remove families that you no longer need: "
-            "holdfast families list"
-        )
-
-
-def size_limit() -> int | None:
-    """How many bytes a store may hold: ``HOLDFAST_FAMILIES_LIMIT``, such as 500MB or 20GB. None is no limit."""
-    chosen = os.environ.get("HOLDFAST_FAMILIES_LIMIT", "").strip()
-    if not chosen:
-        return None
-    said = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*(B|kB|MB|GB|TB)?", chosen, re.IGNORECASE)
-    if said is None:
-        raise ValueError(f"HOLDFAST_FAMILIES_LIMIT is {chosen!r}; give a size such as 500MB or 20GB")
-    unit = next(name for name in UNITS if name.lower() == (said[2] or "B").lower())
-    return int(float(said[1]) * UNITS[unit])
 
 
 def in_units(size: int) -> str:
     unit = max((name for name in UNITS if UNITS[name] <= max(size, 1)), key=UNITS.__getitem__)
     return f"{size / UNITS[unit]:.1f} {unit}" if size >= 1000 else f"{size} B"
-
-
-def store_size(store: Path) -> int:
-    return sum(entry.size() for entry in entries(store))
 
 
 def entries(store: str | Path) -> list[Entry]:

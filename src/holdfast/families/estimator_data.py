@@ -33,7 +33,7 @@ def own_labels(adapter: Adapter | None, encoding: Encoding) -> NDArray[Any]:
     """The estimator's own label of each of the schema's classes, in their order."""
     if adapter is None:
         return np.array(encoding.schema.classes)
-    return np.asarray(getattr(adapter.own, "classes_", adapter.output.classes))[list(adapter.output.places)]
+    return np.asarray(getattr(adapter.model, "classes_", adapter.output.classes))[list(adapter.output.places)]
 
 
 def rows_for(adapter: Adapter | None, table: pd.DataFrame, encoding: Encoding) -> Rows:

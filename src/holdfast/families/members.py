@@ -16,14 +16,13 @@ from holdfast.families.module import Architecture
 from holdfast.families.perceptron import Network, State
 from holdfast.families.recipe import Retraining
 from holdfast.models.abilities import parts_of
-from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.adapting import helped
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import read_into, read_layers
 from holdfast.models.model import Model, checked_logits, dtype_of, logits_from
 from holdfast.models.parts import Part
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.digests import digest
 
@@ -121,14 +120,14 @@ def _as_slice(places: Sequence[int]) -> slice | list[int]:
 class Models:
     """Models that are asked one after another; those of one encoding are asked about one table, decoded once."""
 
-    models: tuple[Any, ...]  # `Model`s; with an encoding, each is a `Deployed` of it
+    models: tuple[Any, ...]  # `Model`s; with an encoding, each is a `WrappedModel` of it
     encoding: Encoding | None = None
     refitted: bool = False  # by `refit`: known to be retrainings, and not copies of one another
 
     @classmethod
     def of(cls, models: Sequence[Model]) -> Models:
         """Those that are asked about tables of one encoding decode it once."""
-        tabular = [model for model in models if isinstance(model, Deployed)]
+        tabular = [model for model in models if isinstance(model, WrappedModel)]
         alike = len(tabular) == len(models) and len({encoding_digest(model.encoding) for model in tabular}) == 1
         return cls(tuple(models), tabular[0].encoding if alike else None)
 
@@ -137,7 +136,7 @@ class Models:
 
     @property
     def name(self) -> str:
-        kinds = () if self.encoding is None else dict.fromkeys(_last_name(model.own) for model in self.models)
+        kinds = () if self.encoding is None else dict.fromkeys(_last_name(model.wrapped) for model in self.models)
         return ", ".join(kinds) or "own models"
 
     @property
@@ -178,10 +177,10 @@ class Models:
         odd = ~x.isfinite().all(1)  # such a row is no table's: nobody has a class for it
         table = as_fitted(self.encoding.decode(x.masked_fill(odd[:, None], 0.0)), self.encoding)
         fed: dict[InputSpec, Any] = {}  # the table as members take it, made once for all that take it alike
-        for ask in (model.ask for model in self.models):
-            if isinstance(ask, Adapter) and ask.input not in fed:
-                fed[ask.input] = ask.rows(table)
-            logits = ask.logits(fed[ask.input]) if isinstance(ask, Adapter) else ask(table)
+        for adapter in (model.adapter for model in self.models):
+            if adapter.input not in fed:
+                fed[adapter.input] = adapter.rows(table)
+            logits = adapter.logits(fed[adapter.input])
             yield (
                 checked_logits(torch.from_numpy(logits), len(x)).to(x.device).masked_fill(odd[:, None], torch.nan)[None]
             )
@@ -200,8 +199,7 @@ Members = Stack | Models
 
 
 def _helped(member: Model) -> Model:
-    lean = isinstance(member, Deployed) and member.lean and isinstance(member.ask, Adapter)
-    return helped(member.ask) if lean else member  # type: ignore[attr-defined]
+    return helped(member.adapter) if isinstance(member, WrappedModel) and member.lean else member
 
 
 def encoding_digest(encoding: Encoding) -> str:

@@ -17,14 +17,14 @@ from holdfast.families.members import read_perceptron
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.resemblance import judged
 from holdfast.families.training import train
-from holdfast.models.adapters.adapter import Adapter, How
+from holdfast.models.adapters.adapter import How
 from holdfast.models.adapters.seen import held
 from holdfast.models.adapting import adapter_like, adapter_of, is_ours, same_framework, unhelped
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.networks import Layers
 from holdfast.models.files.reading import read_own, remember_file
 from holdfast.models.identity import identities, is_estimator
 from holdfast.models.model import Model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 
@@ -60,16 +60,16 @@ def read_like(model: Any, encoding: Encoding, deployed: Model) -> Model:
     """A model, or that of a file, as a `Model` of encoded rows: asked as the deployed one, where it is of its kind."""
     if isinstance(model, (str, Path)):
         return _of_file(model, encoding, deployed)
-    if isinstance(model, Deployed) or is_ours(model):
+    if isinstance(model, WrappedModel) or is_ours(model):
         return model  # type: ignore[no-any-return]
-    how, adapter = How(), deployed.ask if isinstance(deployed, Deployed) else None
-    if not isinstance(deployed, Deployed) and _is_in_torch(model):  # as the deployed model is, of encoded rows
+    how, adapter = How(), deployed.adapter if isinstance(deployed, WrappedModel) else None
+    if not isinstance(deployed, WrappedModel) and _is_in_torch(model):  # as the deployed model is, of encoded rows
         return model  # type: ignore[no-any-return]
-    if isinstance(deployed, Deployed) and isinstance(adapter, Adapter) and same_framework(model, deployed.own):
-        if not is_estimator(deployed.own) or not is_estimator(model):
+    if adapter is not None and same_framework(model, adapter.model):
+        if not is_estimator(adapter.model) or not is_estimator(model):
             how = adapter.how
-        elif _same_columns(deployed.own, model):
-            if type(model) is type(deployed.own):
+        elif _same_columns(adapter.model, model):
+            if type(model) is type(adapter.model):
                 return unhelped(adapter_like(adapter, model))
             how = How(takes=adapter.input.takes)  # another class may be asked for other outputs
     return unhelped(adapter_of(model, encoding, how))
@@ -86,7 +86,7 @@ def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
     if isinstance(own, Layers):
         return read_perceptron(path)
     read = read_like(own, encoding, deployed)
-    if isinstance(read, Deployed):
+    if isinstance(read, WrappedModel):
         remember_file(read, path)
     return read
 
@@ -157,9 +157,9 @@ def retrained_network(
     modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    own = deployed.own if isinstance(deployed, Deployed) else deployed
-    if isinstance(own, nn.Module) and isinstance(deployed, Deployed) and isinstance(deployed.ask, Adapter):
-        given, output = deployed.ask.input, deployed.ask.output
+    own = deployed.wrapped if isinstance(deployed, WrappedModel) else deployed
+    if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel):
+        given, output = deployed.adapter.input, deployed.adapter.output
         as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
         if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks
             raise ValueError(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.families.boosters import adapter_for, check_params, estimator_of
 from holdfast.families.collecting import Collected, Outcome, attempt
-from holdfast.families.entries import Entry, check_room
+from holdfast.families.entries import Entry, check_store
 from holdfast.families.estimator_data import (
     Rows,
     fingerprint_rows,
@@ -24,13 +24,12 @@ from holdfast.families.estimator_data import (
     own_labels,
     prepared,
     rows_for,
-    seed_names,
 )
 from holdfast.families.family import Family
 from holdfast.families.members import Models, encoding_digest
 from holdfast.families.packing import Packed, PackingError, packed, unpacked
 from holdfast.families.recipe import Retraining, checked_changes
-from holdfast.families.resemblance import judged, rather
+from holdfast.families.resemblance import judged
 from holdfast.families.store import (
     add_members,
     as_bytes,
@@ -44,9 +43,9 @@ from holdfast.families.store import (
 from holdfast.families.training_data import Pool, check_material, labels_of, needs_more, rows_of
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapting import adapter_like, adapter_of, helped, unhelped
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_whole
@@ -54,8 +53,8 @@ from holdfast.utils.settings import check_whole
 LOG = logging.getLogger(__name__)
 SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
 UNNOTICED = (
-    "this estimator does not notice such a change, as boosting without sampling or early stopping does not notice a "
-    "seed"
+    "this estimator does not notice such a change, as boosting without sampling or early stopping, or an estimator "
+    "without random_state, does not notice a seed"
 )
 
 
@@ -125,8 +124,7 @@ def refit(
         made = _Made(job, entry, progress)
         made.fit(workers)
         family = made.family()
-    unnoticed = UNNOTICED if seed_names(job.estimator) else ""  # else it has been said what seeds do
-    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=unnoticed)
+    family = judged(family, job.deployed, job.encoding, table, held_out, unnoticed=UNNOTICED)
     if made is not None:
         made.keep(family)
     return family
@@ -138,7 +136,7 @@ def refit(
 @dataclass(frozen=True, eq=False)
 class _Job:
     estimator: Any
-    deployed: Deployed | None  # None where the estimator has not been fitted
+    deployed: WrappedModel | None  # None where the estimator has not been fitted
     adapter: Adapter | None  # how a refit is asked, likewise
     encoding: Encoding
     retrainings: tuple[Retraining, ...]
@@ -176,7 +174,7 @@ def _job(
     model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any = None
 ) -> _Job:
     """All that fitting needs, if it can be done."""
-    own = model.own if isinstance(model, Deployed) else model
+    own = model.wrapped if isinstance(model, WrappedModel) else model
     encoding, deployed = _read(model, own, encoding)
     retrainings = checked_changes(changes)
     whole = _checked_table("table", table)
@@ -184,9 +182,7 @@ def _job(
         whole = pd.concat([table, _checked_table("new", new)], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, adapter, told = own, None if deployed is None else deployed.ask, ""
-    if adapter is not None and not isinstance(adapter, Adapter):
-        raise TypeError(f"{deployed} is no estimator; train it again with a function of your own, Family.from_training")
+    estimator, adapter, told = own, None if deployed is None else deployed.adapter, ""
     if is_booster(own) and adapter is not None:
         estimator, told = estimator_of(own, params)
         adapter = adapter_for(adapter, estimator)
@@ -195,9 +191,7 @@ def _job(
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
-    job = _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
-    _say_what_seeds_do(job)
-    return job
+    return _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
 
 
 def _checked_table(name: str, given: Any) -> pd.DataFrame:
@@ -206,14 +200,14 @@ def _checked_table(name: str, given: Any) -> pd.DataFrame:
     return given
 
 
-def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Deployed | None]:
+def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, WrappedModel | None]:
     if not is_estimator(own) and not is_booster(own):
         raise TypeError(
             f"refit clones and fits an estimator by scikit-learn's conventions, got {type(own).__name__}; train such "
             "a model again with a function of your own, Family.from_training, or bring models that exist, "
             "Family.from_models"
         )
-    if isinstance(model, Deployed):
+    if isinstance(model, WrappedModel):
         if encoding is not None and encoding_digest(encoding) != encoding_digest(model.encoding):
             raise ValueError(f"{model} was read with another encoding than the one given; leave encoding out")
         return model.encoding, model
@@ -256,18 +250,6 @@ def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
     check_material(change, pool)
 
 
-def _say_what_seeds_do(job: _Job) -> None:
-    same = [
-        change for change in job.retrainings if replace(change, init_seed=0, order_seed=0, kind="base") == Retraining()
-    ]
-    if same and not seed_names(job.estimator):
-        warnings.warn(
-            f"{type(job.estimator).__name__} has no random_state, so {len(same)} of {len(job.retrainings)} members, "
-            f"which differ in their seed alone, are the same model again; {rather(len(same))}",
-            stacklevel=4,
-        )
-
-
 # ---- fitting ----
 
 
@@ -300,7 +282,7 @@ def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: N
         return _Fit(estimator, warned, error)
 
 
-class _Made(Collected[Deployed]):
+class _Made(Collected[WrappedModel]):
     """Members as they come in, from the store or newly fitted."""
 
     def __init__(self, job: _Job, entry: Entry | None, progress: bool) -> None:
@@ -311,7 +293,7 @@ class _Made(Collected[Deployed]):
         self.unkept = ""  # why it is not put into the store
         known: Mapping[str, Any] = {}
         if entry is not None:
-            check_room(entry.folder.parent, 0)
+            check_store(entry.folder.parent)
             known = finished_members(entry)
         for place, name in enumerate(job.fingerprints):
             if name in known:
@@ -336,12 +318,10 @@ class _Made(Collected[Deployed]):
             self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fit.kept}"
             self.entry = None
         if self.entry is not None and place in self.models:
-            if not self.contents:
-                check_room(self.entry.folder.parent, 2 * len(fit.kept) * len(self.changes))
             self.contents[place] = fit.kept
             add_members(self.entry, [self.job.fingerprints[place]], {"skops": as_tensor(fit.kept)[None]})
 
-    def _asked(self, estimator: Any) -> Deployed:
+    def _asked(self, estimator: Any) -> WrappedModel:
         if self.adapter is None:  # what was not fitted is asked as its first refit can be
             self.adapter = adapter_of(estimator, self.job.encoding, How())
         return unhelped(adapter_like(self.adapter, estimator))

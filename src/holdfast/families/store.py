@@ -46,8 +46,8 @@ from holdfast.families.packing import Packed, PackingError, packed, unpacked, ve
 from holdfast.families.perceptron import Network, Perceptron, State, aligned
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.training_data import Pool
-from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapting import read_adapter, unhelped
+from holdfast.models.files.networks import with_tuples
 from holdfast.models.identity import OBJECT, remember_run
 from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
@@ -131,7 +131,7 @@ def _tensors(family: Family, stack: Members) -> State:
     if stack.encoding is None:
         raise ValueError(f"{family} holds models that were made elsewhere; save those where they were made")
     try:
-        return state_of(packed(model.own) for model in stack.models)
+        return state_of(packed(model.wrapped) for model in stack.models)
     except PackingError as error:
         raise ValueError(f"{family} cannot be kept: {error}; save its models where they were made") from error
 
@@ -211,7 +211,7 @@ def _read(
     folder: Path, architectures: Iterable[Architecture], like: Tensor | None, encoding: Encoding | None
 ) -> Family:
     LOG.info("reading the networks of %s", folder)
-    manifest = _untangled(read_manifest(folder))
+    manifest = with_tuples(read_manifest(folder))
     path = folder / manifest.get("file", "family.safetensors")
     contents = file_bytes(path)
     if hashlib.sha256(contents).hexdigest() != manifest["sha256"]:
@@ -219,20 +219,15 @@ def _read(
             f"{path} is not the file that its manifest describes (changed or cut short); copy the whole folder again, "
             "or save the family again"
         )
-    if "estimators" in manifest:  # format 1, which kept one way of asking for all
-        raise StoreError(
-            f"{folder} holds estimators as an older version kept them, and may answer otherwise than it did; make the "
-            "family again, and keep it with save_family, or remove it from its store with `holdfast families remove`"
-        )
     known = {architecture.description: architecture for architecture in architectures}
     try:
         states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
         for name, tensor in safetensors.torch.load(contents).items():
             place, _, own = name.partition("/")
             states[int(place)][own] = tensor if like is None else tensor.to(like.device)
-        abouts = iter(manifest.get("models", ()))
+        abouts = list(manifest.get("models", ()))
         stacks = tuple(
-            read_models(folder, next(abouts), state, encoding)
+            read_models(folder, abouts.pop(0), state, encoding)
             if description.startswith(MODELS)
             else Stack(_architecture(folder, description, known, state), state)
             for description, state in zip(manifest["networks"], states, strict=True)
@@ -360,13 +355,6 @@ def _settings(retraining: Retraining) -> dict[str, Any]:
     return {name: value for name, value in asdict(retraining).items() if value != base[name] or name == "kind"}
 
 
-def _untangled(value: Any) -> Any:
-    """JSON has lists where our values have tuples."""
-    if isinstance(value, dict):
-        return {name: _untangled(part) for name, part in value.items()}
-    return tuple(map(_untangled, value)) if isinstance(value, list) else value
-
-
 def _padded(family: Family) -> Sequence[str | None]:
     """Fingerprints, where they mean something in another process."""
     kept = [None if name.startswith(OBJECT) else name for name in family.fingerprints]
@@ -396,14 +384,11 @@ def files_of(state: State) -> list[Packed]:
 
 def described(stack: Models) -> dict[str, Any]:
     """What a manifest says of them: how each is asked, for which encoding, and by which versions they were fitted."""
-    for ask in (model.ask for model in stack.models):
-        if not isinstance(ask, Adapter):
-            raise PackingError(f"how a model is asked cannot be written down: {ask!r}")
     return {
-        "asked": [model.ask.written for model in stack.models],
+        "asked": [model.adapter.written for model in stack.models],
         "encoding": None if stack.encoding is None else encoding_digest(stack.encoding),
         "refitted": stack.refitted,
-        "versions": versions([model.own for model in stack.models]),
+        "versions": versions([model.wrapped for model in stack.models]),
     }
 
 
@@ -429,4 +414,4 @@ def remember_runs(family: Family) -> None:
     for member, fingerprint in enumerate(family.fingerprints):
         stack, place = family.found(family.places[member])
         if isinstance(stack, Models) and stack.encoding is not None:
-            remember_run(stack.models[place].own, fingerprint)
+            remember_run(stack.models[place].wrapped, fingerprint)

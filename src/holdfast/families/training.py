@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.families.entries import Entry, check_room
+from holdfast.families.entries import Entry, check_store
 from holdfast.families.family import Family
 from holdfast.families.members import Stack
 from holdfast.families.module import Architecture, TorchModule
@@ -112,7 +112,7 @@ def train(
             what = f"a family of {len(job.retrainings)} networks of {job.architecture(0).name}"
             check_memory(what, 2 * _bytes(job), "train fewer members at a time")
         if entry is not None:
-            check_room(entry.folder.parent, 2 * _bytes(job))  # its parts, and the whole beside them
+            check_store(entry.folder.parent)
         family = _all_members(job, fingerprints, entry, workers, progress)
     if held_out is not None:
         right = family.predict(held_out[0].to(x)) == held_out[1].to(x.device)
@@ -334,7 +334,7 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
         check_tensor(name, value, "use encoding.encode and encoding.labels")
     if x.ndim != 2 or y.shape != x.shape[:1] or not x.numel():
         raise ValueError(
-            f"expected x (n, d) and y (n,) with n of 1 or more, and d too, got {tuple(x.shape)} and {tuple(y.shape)}"
+            f"expected x (n, d) and y (n,) of one row and one column or more, got {tuple(x.shape)} and {tuple(y.shape)}"
         )
     if y.dtype != torch.int64 or x.dtype not in DTYPES:
         raise ValueError(

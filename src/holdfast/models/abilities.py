@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Abilities(Protocol):
-    """What `Deployed`, `Merged` and `LeastSure` say of themselves."""
+    """What `WrappedModel`, `Merged` and `WorstCaseEnsemble` say of themselves."""
 
     has_gradient: bool
     """Whether it can be searched by its gradient."""

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, get_args
 
-from holdfast.models import suspicions
+from holdfast.models import sanity_checks
 from holdfast.models.adapters.adapter import Adapter, How
 from holdfast.models.adapters.input_spec import InputSpec, Takes
 from holdfast.models.adapters.output_spec import Outputs, OutputSpec
-from holdfast.models.asked import Asked
-from holdfast.models.deployed import Deployed
+from holdfast.models.checked import CheckedModel
 from holdfast.models.frameworks import boosters, estimators, functions, keras_models, onnx_models, torch_modules
 from holdfast.models.merged import Merged
 from holdfast.models.model import is_network
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 # The first whose `knows(model)` is true reads the model.
@@ -28,7 +28,7 @@ def as_model(
     takes: Takes | None = None,
     outputs: Outputs | None = None,
     classes: tuple[Any, ...] | None = None,
-) -> Deployed:
+) -> WrappedModel:
     """The user's model as a `Model` of encoded rows, whatever framework it comes from.
 
     What is left out is found out from the model, and printing the result says it. A model of `as_model`, a network that
@@ -53,13 +53,13 @@ def as_model(
         >>> estimator = LogisticRegression().fit(table[["income"]], table["approved"])
         >>> model = hf.as_model(estimator, encoding)
         >>> model
-        Deployed(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
+        WrappedModel(LogisticRegression, asked for predict_proba of a table of 1 columns; searched by its gradient)
         >>> hf.predict(model, encoding.encode(table)).tolist()
         [0, 0, 1, 1]
     """
     if not isinstance(encoding, Encoding):
         raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if isinstance(model, Deployed) or is_ours(model):
+    if isinstance(model, WrappedModel) or is_ours(model):
         return model  # type: ignore[no-any-return]
     how = How(takes, outputs, classes)
     _check_how(how)
@@ -68,7 +68,7 @@ def as_model(
     others, reader = None, _reader(model)
     if hasattr(reader, "network_of") and (adapter.input.form == "tensor" or adapter.way != "onnx"):
         others = partial(reader.network_of(model).fed_otherwise, adapter, how)
-    suspicions.warn_of(read, others)
+    sanity_checks.warn_of(read, others)
     return read
 
 
@@ -78,15 +78,15 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return found
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search: its gradient, its trees."""
-    found: Deployed = _reader(adapter.own).helped(adapter)
+    found: WrappedModel = _reader(adapter.model).helped(adapter)
     return found
 
 
-def unhelped(adapter: Adapter) -> Deployed:
+def unhelped(adapter: Adapter) -> WrappedModel:
     """The model as it can be asked, and nothing more: what helps a search takes long to make."""
-    return Deployed.of(adapter, lean=True)
+    return WrappedModel(adapter, lean=True)
 
 
 def adapter_like(adapter: Adapter, model: Any) -> Adapter:
@@ -115,7 +115,7 @@ def same_framework(one: Any, other: Any) -> bool:
 
 def is_ours(model: Any) -> bool:
     """Whether it takes encoded rows already."""
-    return isinstance(model, (Merged, Asked)) or is_network(model)
+    return isinstance(model, (Merged, CheckedModel)) or is_network(model)
 
 
 def _reader(model: Any) -> Any:

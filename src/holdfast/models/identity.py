@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
+import inspect
 import itertools
 import types
 import weakref
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.models.deployed import Deployed
-from holdfast.models.least_sure import LeastSure, Rehearsals
 from holdfast.models.model import is_network
+from holdfast.models.worst_case import Rehearsals, WorstCaseEnsemble
+from holdfast.models.wrapped import WrappedModel
 
 DEEPEST = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
@@ -36,7 +36,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors are the same where they are one object or come from one training run: two that were fitted apart may answer
     alike, and are two.
     """
-    if isinstance(model, LeastSure):
+    if isinstance(model, WorstCaseEnsemble):
         return identities(model.deployed) | frozenset(cast(Rehearsals, model.members).fingerprints)
     held = list(_held(model, DEEPEST, set()))
     networks = [part for part in held if _is_network(part)]
@@ -49,7 +49,7 @@ def identities(model: Any) -> frozenset[str]:
     tensors = [part for part in held if isinstance(part, Tensor)]
     if tensors:
         return frozenset(names | {_digest(tensors, f"{_code(held)}{sorted(objects) or ''}")})
-    return frozenset(names | (objects or {_token(model.own if isinstance(model, Deployed) else model)}))
+    return frozenset(names | (objects or {_token(model.wrapped if isinstance(model, WrappedModel) else model)}))
 
 
 def identity(model: Any) -> str:
@@ -98,19 +98,17 @@ def _held(value: Any, depth: int, seen: set[int]) -> Iterator[Any]:
 
 def _parts(value: Any) -> Iterator[Any]:
     """An object's attributes, a function's closure, a partial's arguments."""
-    if isinstance(value, Deployed):
-        yield value.own
+    if isinstance(value, WrappedModel):
+        yield value.wrapped
     elif isinstance(value, (tuple, list)):
         yield from value
     elif isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, types.FunctionType):
-        for cell in value.__closure__ or ():
-            with suppress(ValueError):  # an empty cell
-                yield cell.cell_contents
         yield from value.__defaults__ or ()
-        named = (step.argval for step in dis.get_instructions(value) if step.opname == "LOAD_GLOBAL")
-        yield from (value.__globals__[name] for name in dict.fromkeys(named) if name in value.__globals__)
+        with suppress(ValueError):  # an empty cell
+            used = inspect.getclosurevars(value)
+            yield from (*used.nonlocals.values(), *used.globals.values())
     elif isinstance(value, functools.partial):
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, types.MethodType):

@@ -58,11 +58,10 @@ def _dataset_text(card: Card) -> Text:
     return text.append("\n")
 
 
-def family_list(entries: Sequence[Entry], limit: int | None) -> Group:
+def family_list(entries: Sequence[Entry]) -> Group:
     """Each family of a store on a line, and how much room they take together."""
     total = Text(f"{len(entries)} {'family' if len(entries) == 1 else 'families'}, ", style="dim")
     total.append(in_units(sum(entry.size() for entry in entries)))
-    total.append("" if limit is None else f" of at most {in_units(limit)} (HOLDFAST_FAMILIES_LIMIT)")
     return Group(*(family_line(entry) for entry in entries), total)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.asked import Asked, asked, itself, names_of
+from holdfast.models.checked import CheckedModel, checked_model, itself, names_of
 from holdfast.models.model import Model, answer, certain_classes_of, check_model, classes_of
 from holdfast.models.rows import check_floats, check_rows, check_target, check_tensor
 from holdfast.search.people import check_people, people_for
@@ -374,7 +374,7 @@ def assess(
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109), Section 2, Definition 1, asks for the class alone; to
     keep what people can change is as in [Ustun et al. 2019](https://arxiv.org/abs/1809.06514).
     """
-    if not isinstance(model, Asked):  # else a search asks, which has checked its question
+    if not isinstance(model, CheckedModel):  # else a search asks, which has checked its question
         check_rows(origin, "origin")
         check_space(space, origin)
         check_rows(point, "point", width=origin.shape[1], finite=False)
@@ -384,7 +384,7 @@ def assess(
     kept = ~space.violations(point, origin).any(1)
     # What the model itself says, whatever dtype a search has its answers in.
     logits, before = _answers(itself(model), point, origin)
-    if not isinstance(model, Asked):
+    if not isinstance(model, CheckedModel):
         check_target(target, len(origin), logits.shape[1])
         check_people(model, space, logits.shape[1])
     sure = logits.isfinite().all(1)  # a model that answers NaN has no class
@@ -403,7 +403,7 @@ def _answers(model: Model, point: Tensor, origin: Tensor) -> tuple[Tensor, Tenso
     return both[: len(point)], both[len(point) :]
 
 
-def counted(model: Asked, answer: Counterfactuals) -> Counterfactuals:
+def counted(model: CheckedModel, answer: Counterfactuals) -> Counterfactuals:
     """The answer with how many rows a black box was asked about.
 
     That is what the search asked for each person, the rows that it learned from once for all people, and those that
@@ -425,7 +425,7 @@ def _among(people: People, judged: Counterfactuals, valid: Tensor) -> Counterfac
 
 def checked_question(
     model: Model, x: Tensor, target: Tensor, space: Space, gradient: bool = True
-) -> tuple[Asked, Tensor, Tensor]:
+) -> tuple[CheckedModel, Tensor, Tensor]:
     """The model as a search asks it, the rows without their graph, the targets: if all belongs together.
 
     Logits may have another dtype than the rows, such as float64; the search has them in that of the rows. A search that
@@ -434,7 +434,7 @@ def checked_question(
     check_rows(x)
     check_tensor("target", target)
     check_space(space, x)
-    asks = asked(model)
+    asks = checked_model(model)
     classes = _checked_classes(asks, x, gradient)
     check_target(target, len(x), classes)
     check_people(asks, space, classes)
@@ -442,7 +442,7 @@ def checked_question(
     return asks, x.detach(), target.to(x.device)
 
 
-def _checked_classes(asks: Asked, x: Tensor, gradient: bool) -> int:
+def _checked_classes(asks: CheckedModel, x: Tensor, gradient: bool) -> int:
     """How many classes the model has, if it can be searched."""
     if able(asks.model).has_gradient:
         return check_model(asks.searched, x)

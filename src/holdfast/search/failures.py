@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.model import answer as answer_of
 from holdfast.models.rows import check_target
@@ -73,7 +73,7 @@ def why_not(
     check_space(space, answer.origin)
     check_whole("tries", tries, least=1)
     check_seed("seed", seed)
-    model = asked(model)
+    model = checked_model(model)
     check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
     _check_way(encoding, method, space)
     reasons: list[str | None] = [_unlike(answer, row) for row in range(len(answer))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holdfast.models.asked import leading
+from holdfast.models.checked import leading
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
 from holdfast.tabular.space import Space

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.models.asked import itself
-from holdfast.models.least_sure import LeastSure
+from holdfast.models.checked import itself
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
+from holdfast.models.worst_case import WorstCaseEnsemble
 from holdfast.tabular.people import People
 from holdfast.tabular.space import Space
 
@@ -15,14 +15,14 @@ def people_for(model: Model, space: Space) -> People | None:
     if space.people is None:
         return None
     own = itself(model)
-    own = own.deployed if isinstance(own, LeastSure) else own
+    own = own.deployed if isinstance(own, WorstCaseEnsemble) else own
     return space.people.merged(own.groups) if isinstance(own, Merged) else space.people
 
 
 def check_people(model: Model, space: Space, classes: int) -> None:
     """Raise where the classes of the model are not those of the people."""
     people = people_for(model, space)
-    classes -= isinstance(itself(model), LeastSure)  # which can be undecided
+    classes -= isinstance(itself(model), WorstCaseEnsemble)  # which can be undecided
     if people is not None and people.classes != classes:
         raise ValueError(
             f"the model has {classes} classes, but the people that answers must resemble have {people.classes}; join "

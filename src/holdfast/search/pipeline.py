@@ -7,7 +7,7 @@ from typing import Self
 
 from torch import Tensor
 
-from holdfast.models.asked import itself
+from holdfast.models.checked import itself
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, Stabiliser, check_gradient
 from holdfast.search.methods import METHODS

@@ -14,9 +14,9 @@ from grown_trees import ENCODING as TREES
 from grown_trees import deployed, grown
 from holdfast import Family, Recipe, Rehearsed, Space, other_class, seeds, train
 from holdfast.models.abilities import able
-from holdfast.models.least_sure import LeastSure
 from holdfast.models.parts import Dense, LevelTable
 from holdfast.models.scores import margin
+from holdfast.models.worst_case import WorstCaseEnsemble
 from holdfast.search.engine.board import board_of, persons_of
 from holdfast.search.engine.compiled import entry
 from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, propose_two, state_of
@@ -102,7 +102,7 @@ def test_a_score_is_what_the_models_say_together(family, rows, encoding, setting
     model, x = family[0], rows[0]
     space = encoding.space.without_people().to(x)
     target = other_class(model, x)
-    together = Rehearsed(family[1:], **settings).least_sure(model)
+    together = Rehearsed(family[1:], **settings).worst_case(model)
     found, full, _, _ = asked(together, space, x, target, seed=1, bound=-np.inf)
     torch.testing.assert_close(torch.from_numpy(found), full, atol=2e-4, rtol=2e-4)
     for bound in (-1.0, 0.0, 0.3, 1.0):  # what stops early decides the same
@@ -123,7 +123,7 @@ def test_trees_and_networks_together_say_what_each_of_them_says(settings, mixed)
         networks = train(x, TREES.labels(table), Recipe((5,), epochs=3), seeds(4))
         members = [networks[0], *members[:3], *(networks[place] for place in (1, 2, 3))]
     model, *others = members
-    together = Rehearsed(Family.from_models(others), **settings).least_sure(model)
+    together = Rehearsed(Family.from_models(others), **settings).worst_case(model)
     target = other_class(model, x)
     found, full, _, _ = asked(together, space.to(x), x, target, seed=5, bound=-np.inf)
     there = ~np.isnan(found)
@@ -151,7 +151,7 @@ def test_a_split_that_tells_only_missing_numbers_apart(split):
     )
     model = deployed(ensemble)
     x, space = TREES.encode(TREES.known), TREES.space.without_people()
-    together = Rehearsed(Family.from_models([deployed(grown(4, trees=9, used=6))])).least_sure(model)
+    together = Rehearsed(Family.from_models([deployed(grown(4, trees=9, used=6))])).worst_case(model)
     found, full, _, _ = asked(together, space.to(x), x, other_class(model, x), seed=5, bound=-np.inf)
     there = ~np.isnan(found)
     assert there.mean() > 0.8
@@ -162,7 +162,7 @@ def test_sweeps_of_a_feature_beside_another_say_what_the_trees_say():
     """Many values of one feature, one after another, while a second one has moved too."""
     x, space = TREES.encode(TREES.known)[:20], TREES.space.without_people()
     model, *others = (deployed(grown(seed, trees=9, used=6)) for seed in range(4))
-    together = Rehearsed(Family.from_models(others)).least_sure(model)
+    together = Rehearsed(Family.from_models(others)).worst_case(model)
     draw = np.random.default_rng(0)
     for row in range(len(x)):
         own, target = space.to(x), other_class(model, x)[row]
@@ -188,7 +188,7 @@ def test_sweeps_of_a_feature_beside_another_say_what_the_trees_say():
         torch.testing.assert_close(torch.from_numpy(found[there]), full, atol=1e-5, rtol=1e-5)
 
 
-def asked(together: LeastSure, space: Space, x: Tensor, target: Tensor, seed: int, bound: float, norm: int = 1):
+def asked(together: WorstCaseEnsemble, space: Space, x: Tensor, target: Tensor, seed: int, bound: float, norm: int = 1):
     board, rules = board_of(space, norm)
     models = models_of(able(together).parts, board, together.needed, together.margin, together.temperature)
     persons = persons_of(space, x, board)
@@ -213,7 +213,7 @@ def test_a_move_costs_what_the_space_says(family, rows, encoding, norm, weighted
         draw = torch.Generator().manual_seed(1)
         space = space._with(quantiles=torch.quantile(x, torch.linspace(0, 1, 101), dim=0))
     space = space.without_people().to(x)
-    together = Rehearsed(family[1:]).least_sure(family[0])
+    together = Rehearsed(family[1:]).worst_case(family[0])
     found, _, costs, point = asked(together, space, x, other_class(family[0], x), 3, -np.inf, norm)
     expected = (space.moved(point, x).double() ** norm).sum(1).numpy()
     there = ~np.isnan(found)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grown_trees import ENCODING, ROWS, SCHEMA, deployed, grown, least, question, table, used_by
 from holdfast import Encoding, Implies, Margin, MinCost, Space, Wish, other_class, predict
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.merged import merged
 from holdfast.models.scores import AtLeast, log_odds, margin
 from holdfast.search.engine.search import wanted_of
@@ -121,7 +121,7 @@ def test_as_sure_as_is_asked():
     point = asks.point()
     there = (point != asks.x).any(1)
     assert there.any()
-    assert (log_odds(asked(asks.model), point, asks.target)[there] >= 0.5).all()
+    assert (log_odds(checked_model(asks.model), point, asks.target)[there] >= 0.5).all()
     answer = Margin(level=0.7, search=MinCost(norm=1))(deployed(ensemble), asks.x, asks.target, asks.space)
     chance = deployed(ensemble)(answer.point).softmax(1).gather(1, asks.target[:, None])[:, 0]
     assert answer.found.any()

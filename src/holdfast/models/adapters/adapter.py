@@ -38,7 +38,7 @@ class How:
 class Adapter:
     """How a model is asked about tables in the user's units."""
 
-    own: Any  # the user's object
+    model: Any  # the user's object
     encoding: Encoding
     name: str  # of the object, for people
     way: str  # which of the object's methods is called, or what kind of object it is
@@ -68,7 +68,7 @@ class Adapter:
 
     def predicted(self, given: Any) -> NDArray[np.int64]:
         """The class that `predict` gives each row: (n,)."""
-        return self.output.labels(self.answered(self.own.predict, given, "predict"), len(given), self.name)
+        return self.output.labels(self.answered(self.model.predict, given, "predict"), len(given), self.name)
 
     def answered(self, call: Call, given: Any, way: str) -> Any:
         """What somebody else's code answers; an error of theirs says who raised it, and of what it was asked."""
@@ -82,9 +82,9 @@ class Adapter:
     def _given(self) -> str:
         return self.input.in_words(self.encoding)
 
-    def like(self, own: Any, call: Call) -> Adapter:
+    def like(self, model: Any, call: Call) -> Adapter:
         """Another model, asked in the same way. A threshold is this model's; `predict` of the other knows its own."""
-        return replace(self, own=own, call=call, output=replace(self.output, shift=0.0))
+        return replace(self, model=model, call=call, output=replace(self.output, shift=0.0))
 
     @property
     def how(self) -> How:

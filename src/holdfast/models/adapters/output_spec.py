@@ -36,7 +36,6 @@ class OutputSpec:
     note: str = ""  # where they are not the schema's classes themselves, how they were matched
     single: bool = False  # a network's one number for each row, of the second of two classes
     scale: float = 1.0  # that logits are multiplied by
-    pairs: bool = False  # logits of every two classes, where that cannot be told by their number
     decides: bool = False  # `predict` says otherwise than the largest score, so it is asked about every row
     settles: bool = False  # `predict` is asked where two scores are as good as equal
     shift: float = 0.0  # of two classes: the log-odds at which `predict` changes its mind
@@ -85,13 +84,7 @@ class OutputSpec:
         return logits[:, list(self.places)]
 
     def _from_scores(self, scores: Floats, name: str) -> Floats:
-        """A score of each class, of the second of two, or of each pair of classes."""
-        count = len(self.places)
-        by_width = scores.ndim == 2 and count > 3 and scores.shape[1] == count * (count - 1) // 2
-        if self.pairs or by_width:
-            from sklearn.utils.multiclass import _ovr_decision_function
-
-            scores = _ovr_decision_function(scores <= 0, -scores, count)  # votes, and less than one for how clear
+        """A score of each class, or of the second of two."""
         own = self._widened(scores, name, lambda z: np.stack([-z, z], axis=1) / 2)
         return np.nan_to_num(own, nan=np.nan)[:, list(self.places)]
 

@@ -151,14 +151,14 @@ def read_layers(path: str | Path) -> Layers:
             raise _no_layers(path, told)
     _check_numbers(path, tensors)
     weights = [weight.T.contiguous() for weight in weights]
-    return Layers(tuple(weights), tuple(biases), said.get("fingerprint"), _with_tuples(said.get("retraining")))
+    return Layers(tuple(weights), tuple(biases), said.get("fingerprint"), with_tuples(said.get("retraining")))
 
 
-def _with_tuples(value: Any) -> Any:
+def with_tuples(value: Any) -> Any:
     """JSON has lists where our values have tuples."""
     if isinstance(value, dict):
-        return {name: _with_tuples(one) for name, one in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+        return {name: with_tuples(one) for name, one in value.items()}
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 
 def read_into(path: str | Path, like: nn.Module) -> nn.Module:

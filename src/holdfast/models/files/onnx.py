@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.files.onnx_sizes import KNOWN, TooMuchError, Weighing, typed
+from holdfast.models.files.onnx_sizes import KNOWN, TooMuchError, weigh
 from holdfast.models.files.untrusted import RefusedError
 
-MOST_NODES = 50_000  # steps, once every function is written out where it is called
-DEEPEST_CALLS = 32  # functions that call functions
+MOST_NODES = 50_000  # steps
 PACKED = 4  # numbers in one byte at most: those of two bits
 
 INSTEAD = "If you trust the file, load it yourself, onnx.load(path), and pass the model to as_model"
@@ -59,57 +58,29 @@ def _check_tensor(path: Path, tensor: Any) -> None:
         )
 
 
-# ---- steps ----
-
-
 def _check_steps(path: Path, model: Any) -> None:
-    """Raise unless every step is known, and functions written out are few steps."""
-    own = {_called(function, function.name): function for function in model.functions}
-    for node in _nodes(model):
+    """Raise unless every step is known, and there are few of them."""
+    import onnx
+
+    if model.functions:  # which can call one another without end
+        raise RefusedError(
+            f"{path} defines functions; write them out where they are called, "
+            "onnx.inliner.inline_local_functions(model), and save it again"
+        )
+    nodes = [message for message in messages(model) if isinstance(message, onnx.NodeProto)]
+    for node in nodes:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if _called(node, node.op_type) not in own and (domain, node.op_type) not in KNOWN:
+        if (domain, node.op_type) not in KNOWN:
             raise RefusedError(
                 f"{path} has the step {node.op_type!r}{f' of {node.domain!r}' if node.domain else ''}, which is none "
                 f"that holdfast runs from a file. {INSTEAD}"
             )
-    steps: dict[Any, int] = {}
-    if _steps_of(path, model.graph, own, steps, 0) > MOST_NODES:
-        raise RefusedError(f"{path}: its graph has more than {MOST_NODES} steps when its functions are written out")
-
-
-def _called(message: Any, name: str) -> tuple[str, str, str]:
-    return message.domain, name, getattr(message, "overload", "")
-
-
-def _nodes(message: Any) -> Iterator[Any]:
-    import onnx
-
-    return (one for one in messages(message) if isinstance(one, onnx.NodeProto))
-
-
-def _steps_of(path: Path, message: Any, own: dict[Any, Any], steps: dict[Any, int], depth: int) -> int:
-    """The steps of a graph or function with those of what it calls; each function is counted once."""
-    if depth > DEEPEST_CALLS:  # also where one calls itself
-        raise RefusedError(f"{path}: its functions call one another more than {DEEPEST_CALLS} deep")
-    total = 0
-    for node in _nodes(message):
-        key = _called(node, node.op_type)
-        if key in own and key not in steps:
-            steps[key] = _steps_of(path, own[key], own, steps, depth + 1)
-        total += 1 + steps.get(key, 0)
-    return total
-
-
-# ---- sizes ----
+    if len(nodes) > MOST_NODES:
+        raise RefusedError(f"{path}: its graph has {len(nodes)} steps; a model has {MOST_NODES} at most")
 
 
 def _check_sizes(path: Path, model: Any) -> None:
-    from onnx import inliner
-
-    flat = inliner.inline_local_functions(model) if model.functions else model
     try:
-        Weighing(flat.opset_import, flat.ir_version).weigh(
-            flat.graph, {one.name: typed(one) for one in flat.graph.input}
-        )
+        weigh(model)
     except TooMuchError as error:
         raise RefusedError(f"{path}: {error}; a model of tables does not need that. {INSTEAD}") from None

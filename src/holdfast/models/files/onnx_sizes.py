@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 ROWS = 64  # that a batch is taken to have where the graph does not say
 MOST_VALUES = 50_000_000  # in all values of a graph together
 MOST_WORK = 10**10  # multiplications and values
 SMALL = 1024  # numbers of a tensor that may be a shape
-DEEPEST = 3  # loops inside loops
 
 # no more values than they are given
 NARROW = frozenset({
@@ -39,7 +37,7 @@ WIDE = frozenset({
     "Or", "Pow", "QLinearMatMul", "QuantizeLinear", "Sub", "Sum", "Where", "Xor",
 })  # fmt: skip
 # as many as a number among their arguments says, so that it must be known
-MADE = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Scan", "Tile"})
+MADE = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Tile"})
 LEARNED = frozenset({
     "ArrayFeatureExtractor", "Binarizer", "CategoryMapper", "FeatureVectorizer", "Imputer", "LabelEncoder",
     "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler",
@@ -57,81 +55,54 @@ Shape = tuple[int, ...]
 Shapes = dict[str, tuple[int, Shape]]  # of values: the type of their numbers, and their sizes
 
 
-@dataclass(frozen=True)
-class Weighing:
-    """Under one version of the operators."""
+def weigh(model: Any) -> None:
+    """Raise `TooMuchError` where a graph asks for more values, or more work, than a model of tables."""
+    nodes, known = _inferred(model)
+    counts = {name: _count(shape) for name, (_, shape) in known.items()}
+    values = work = 0
+    for node in nodes:
+        inputs = [counts.get(name, 1) for name in node.input if name]
+        for name in node.output:
+            counts[name] = counts[name] if name in known else _bound(node, inputs)
+            values += counts[name]
+        work += _work(node, inputs, [counts[name] for name in node.output], known)
+        if values > MOST_VALUES or work > MOST_WORK:
+            raise TooMuchError(f"the step {node.op_type} makes too many numbers of few")
 
-    opsets: Any
-    version: int  # of the format
 
-    def weigh(self, graph: Any, given: Shapes, depth: int = 0) -> tuple[int, int]:
-        """The values of a graph, and its work. Raises `TooMuchError` where it asks for more than a model of tables."""
-        if depth > DEEPEST:
-            raise TooMuchError("its loops are nested too deep")
-        nodes, known = self._inferred(graph, given)
-        counts = {name: _count(shape) for name, (_, shape) in known.items()}
-        values = work = 0
-        for node in nodes:
-            inputs = [counts.get(name, 1) for name in node.input if name]
-            for name in node.output:
-                counts[name] = counts[name] if name in known else _bound(node, inputs)
-                values += counts[name]
-            work += _work(node, inputs, [counts[name] for name in node.output], known)
-            if node.op_type == "Scan":
-                inner, repeated = self._weigh_loop(node, known, depth)
-                values, work = values + inner, work + repeated
-            if values > MOST_VALUES or work > MOST_WORK:
-                raise TooMuchError(f"the step {node.op_type} makes too many numbers of few")
-        return values, work
+def _inferred(model: Any) -> tuple[list[Any], Shapes]:
+    """The steps of the twin in their order, and the shapes that are known in full."""
+    import onnx
 
-    def _weigh_loop(self, node: Any, known: Shapes, depth: int) -> tuple[int, int]:
-        """One turn of a Scan, and its work as often as it turns. It goes along the first axis, or another one."""
-        body = next(one.g for one in node.attribute if one.name == "body")
-        scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
-        sizes = [known[name] for name in node.input if name in known]
-        if not len(sizes) == len(body.input) == len(node.input):
-            raise TooMuchError("nothing says how large a loop is")
-        start = len(sizes) - scanned
-        turns = max((size for _, shape in sizes[start:] for size in shape), default=1)
-        inner = dict(known)
-        for place, (declared, (kind, shape)) in enumerate(zip(body.input, sizes, strict=True)):
-            inner[declared.name] = kind, shape if place < start else shape[1:]
-        values, work = self.weigh(body, inner, depth + 1)
-        return values, work * turns
-
-    def _inferred(self, graph: Any, given: Shapes) -> tuple[list[Any], Shapes]:
-        """The steps of the twin in their order, and the shapes that are known in full."""
-        import onnx
-
-        twin, large = onnx.GraphProto(name="twin"), {}
-        for tensor in graph.initializer:
-            if math.prod(tensor.dims) <= SMALL:
-                twin.initializer.append(tensor)
-            else:
-                large[tensor.name] = tensor.data_type, tuple(tensor.dims)
-        for node in graph.node:
-            constant = next((one.t for one in node.attribute if one.name == "value"), None)
-            if node.op_type == "Constant" and constant is not None and math.prod(constant.dims) > SMALL:
-                large[node.output[0]] = constant.data_type, tuple(constant.dims)
-            else:
-                twin.node.extend(_twins(node))
-        small = {tensor.name: (tensor.data_type, tuple(tensor.dims)) for tensor in twin.initializer}
-        outside = {name: one for name, one in given.items() if name not in small} | large
-        for name, (kind, shape) in outside.items():
-            twin.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-        for name, sizes in ((FLAT, [-1]), (ONE_MORE, [0, 0, 1])):
-            twin.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(sizes)], sizes))
-        model = onnx.ModelProto(ir_version=self.version, opset_import=self.opsets, graph=twin)
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-        found = {one.name: typed(one) for one in inferred.value_info if _is_known(one)}
-        return list(inferred.node), found | outside | small
+    twin, large = onnx.GraphProto(name="twin"), {}
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= SMALL:
+            twin.initializer.append(tensor)
+        else:
+            large[tensor.name] = tensor.data_type, tuple(tensor.dims)
+    for node in model.graph.node:
+        constant = next((one.t for one in node.attribute if one.name == "value"), None)
+        if node.op_type == "Constant" and constant is not None and math.prod(constant.dims) > SMALL:
+            large[node.output[0]] = constant.data_type, tuple(constant.dims)
+        else:
+            twin.node.extend(_twins(node))
+    small = {tensor.name: (tensor.data_type, tuple(tensor.dims)) for tensor in twin.initializer}
+    outside = {one.name: _typed(one) for one in model.graph.input if one.name not in small} | large
+    for name, (kind, shape) in outside.items():
+        twin.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
+    for name, sizes in ((FLAT, [-1]), (ONE_MORE, [0, 0, 1])):
+        twin.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(sizes)], sizes))
+    small_model = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=twin)
+    inferred = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
+    found = {one.name: _typed(one) for one in inferred.value_info if _is_known(one)}
+    return list(inferred.node), found | outside | small
 
 
 class TooMuchError(Exception):
     pass
 
 
-def typed(value: Any) -> tuple[int, Shape]:
+def _typed(value: Any) -> tuple[int, Shape]:
     """The type and shape of an input; what it leaves open is a batch of rows."""
     tensor = value.type.tensor_type
     return tensor.elem_type or 1, tuple(size.dim_value or ROWS for size in tensor.shape.dim)

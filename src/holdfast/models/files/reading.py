@@ -17,7 +17,6 @@ from holdfast.models.adapters.adapter import How
 from holdfast.models.adapters.input_spec import Takes
 from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import adapter_of, as_model, helped
-from holdfast.models.deployed import Deployed
 from holdfast.models.files.lightgbm import checked_lightgbm
 from holdfast.models.files.lightgbm_settings import settings_in
 from holdfast.models.files.networks import Layers, read_into, read_layers
@@ -31,6 +30,7 @@ from holdfast.models.files.untrusted import (
 )
 from holdfast.models.files.xgboost import checked_xgboost
 from holdfast.models.identity import remember_run
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.files import as_path
 
@@ -45,7 +45,7 @@ def read_model(
     takes: Takes | None = None,
     outputs: Outputs | None = None,
     classes: tuple[Any, ...] | None = None,
-) -> Deployed:
+) -> WrappedModel:
     """The model of a file, as `as_model` makes one of an object.
 
     - .safetensors: a network of `save_model`; linear layers with max(0, z) between; weights of a module ``like`` this
@@ -101,7 +101,7 @@ def read_own(path: str | Path, like: nn.Module | None = None) -> Any:
     return FORMATS[suffix](path, start) if like is None else read_into(path, like)
 
 
-def remember_file(model: Deployed, path: str | Path) -> None:
+def remember_file(model: WrappedModel, path: str | Path) -> None:
     """Which file a model was read from, so that no file audits itself."""
     remember_run(model, f"file:{hashlib.sha256(Path(path).read_bytes()).hexdigest()}")
 

@@ -11,15 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
-from holdfast.models.adapters.input_spec import InputSpec
 from holdfast.models.adapters.output_spec import OutputSpec, matched_classes
-from holdfast.models.adapters.seen import columns_of, width_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import lightgbm_trees, xgboost_trees
-from holdfast.models.frameworks.estimators import by_position, inputs_of
+from holdfast.models.frameworks.estimators import inputs_of
 from holdfast.models.trees.reading import ensemble_of_model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
-from holdfast.utils.messages import some
 
 
 def knows(model: Any) -> bool:
@@ -36,15 +33,13 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
         )
     _, places, _ = matched_classes(range(len(classes)) if how.classes is None else how.classes, classes, name)
     output = OutputSpec("logits", tuple(range(len(places))), places, scale=scale)
-    given = _input(model, encoding, how, name)
+    given = next(inputs_of(model, encoding, how, name))  # the columns that it was trained on, in their order
     return Adapter(model, encoding, name, way, call_of(model, way), given, output)
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The booster with its trees, where they can be read."""
-    ensemble = ensemble_of_model(adapter)
-    trees = "a black box" if ensemble is None else f"{len(ensemble.roots)} trees"
-    return Deployed.of(adapter, f", searched as {trees}", ensemble=ensemble)
+    return WrappedModel(adapter, ensemble=ensemble_of_model(adapter))
 
 
 def call_of(model: Any, way: str) -> Call:
@@ -85,19 +80,3 @@ def _lightgbm(model: Any) -> tuple[str, int, float]:
         )
     outputs = model.num_model_per_iteration()
     return "raw scores", outputs, scale
-
-
-def _input(booster: Any, encoding: Encoding, how: How, name: str) -> InputSpec:
-    """The columns that it was trained on, in their order; by position where their names are others."""
-    features, names, width = encoding.schema.names, columns_of(booster), width_of(booster)
-    try:
-        return next(inputs_of(booster, encoding, how, name))
-    except ValueError as error:
-        if width in (len(features), encoding.width):
-            return next(by_position(width, encoding, how, name))
-        unknown = [one for one in names or () if one not in features]
-        raise ValueError(
-            f"the booster was trained on {width} columns, of which the schema does not have {some(unknown)}; the "
-            f"schema has {len(features)} features, {some(features)}. Train it on the table's columns (text as "
-            "categories), or on columns that are one-hot by name, such as pandas.get_dummies makes: 'housing_own'"
-        ) from error

@@ -23,10 +23,10 @@ from holdfast.models.adapters.output_spec import (
 )
 from holdfast.models.adapters.probing import sample, shuffled_apart
 from holdfast.models.adapters.seen import columns_of, held, names_in_schema, takes_categories, width_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.translation import exact_of
-from holdfast.models.suspicions import check_order
+from holdfast.models.sanity_checks import check_order
 from holdfast.models.trees.reading import ensemble_of_model
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
@@ -79,14 +79,11 @@ def first_that_answers(
     return adapter
 
 
-def helped(adapter: Adapter) -> Deployed:
+def helped(adapter: Adapter) -> WrappedModel:
     """The model with whatever helps a search."""
     exact = exact_of(adapter)
-    if exact is not None:
-        return Deployed.of(adapter, "; searched by its gradient", exact=exact)
-    ensemble = None if adapter.output.decides else ensemble_of_model(adapter)
-    told = "a black box" if ensemble is None else f"searched as {ensemble}"
-    return Deployed.of(adapter, f"; {told}", ensemble=ensemble)
+    trees = exact is None and not adapter.output.decides
+    return WrappedModel(adapter, exact, ensemble_of_model(adapter) if trees else None)
 
 
 def call_of(model: Any, way: str) -> Call:
@@ -113,10 +110,10 @@ def inputs_of(model: Any, encoding: Encoding, how: How, name: str) -> Iterator[I
     if names is not None:
         yield _named(names, encoding, how, name, takes_categories(model))
     else:
-        yield from by_position(width_of(model), encoding, how, name)
+        yield from _by_position(width_of(model), encoding, how, name)
 
 
-def by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
+def _by_position(count: int | None, encoding: Encoding, how: How, name: str) -> Iterator[InputSpec]:
     """What a model of so many columns without names may be given."""
     features, width = len(encoding.schema.names), encoding.width
     fits = [takes for takes, wide in (("table", features), ("encoded", width)) if count in (None, wide)]
@@ -178,6 +175,8 @@ def _answering(model: Any, encoding: Encoding, how: How, name: str, given: Input
     for outputs, way in ASKED.items():
         if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
+        if how.outputs is None and way == "decision_function" and _scores_pairs(model):
+            continue  # it is asked for labels
         settles = how.outputs is None and outputs != "labels" and hasattr(model, "predict")
         output = OutputSpec(outputs, *classes, settles=settles)
         try:
@@ -191,29 +190,28 @@ def _answering(model: Any, encoding: Encoding, how: How, name: str, given: Input
     raise failures[0]
 
 
+def _scores_pairs(model: Any) -> bool:
+    """Whether it scores every two classes rather than every class."""
+    last = held(model, "_final_estimator")
+    shape = held(model if last is None else last, "decision_function_shape")
+    return bool(shape == "ovo" and len(model.classes_) > 2)
+
+
 def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
     """The same, with what it takes for its answers to be those of `predict`."""
     if not adapter.output.settles:
         return adapter
     # Where features do not go together as in real rows, too: a search goes there.
     table = pd.concat([table.reset_index(drop=True), shuffled_apart(table)], ignore_index=True)
-    given, last = adapter.rows(table), held(adapter.own, "_final_estimator")
-    final = adapter.own if last is None else last
+    given, last = adapter.rows(table), held(adapter.model, "_final_estimator")
+    final = adapter.model if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
-    if adapter.output.kind == "logits" and logits.shape[1] == 3 and _is_pairwise(final):
-        adapter = replace(adapter, output=replace(adapter.output, pairs=True))
-        logits = adapter.scored(given)
     ordered = np.sort(logits, axis=1)
     apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
     if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
     return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
-
-
-def _is_pairwise(final: Any) -> bool:
-    """Whether a decision function of three numbers is of three pairs rather than of three classes."""
-    return bool(held(final, "decision_function_shape") == "ovo")
 
 
 def _two_minds(final: Any) -> bool:

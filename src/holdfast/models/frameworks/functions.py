@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.input_spec import InputSpec, table_input
 from holdfast.models.adapters.output_spec import SAME, Outputs, OutputSpec, bare, in_schema_order, matched_classes
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks import estimators
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import plain
 
@@ -38,8 +38,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     )
 
 
-def helped(adapter: Adapter) -> Deployed:
-    return Deployed.of(adapter, "; a black box")
+def helped(adapter: Adapter) -> WrappedModel:
+    return WrappedModel(adapter)
 
 
 def call_of(model: Any, way: str = "function") -> Call:

@@ -142,13 +142,10 @@ STEPS: dict[tuple[str, int], Step] = {
     ("Relu", 0): lambda how, x: x.relu(),
     ("Reshape", 0): _reshape,
     ("Scaler", 0): lambda how, x: (x - torch.tensor(how["offset"]).to(x)) * torch.tensor(how["scale"]).to(x),
-    ("Selu", 0): lambda how, x: nn.functional.selu(x),
     ("Sigmoid", 0): lambda how, x: torch.sigmoid(x),
     ("Softmax", 0): lambda how, x: torch.softmax(x, how.get("axis", -1)),
     ("Softplus", 0): lambda how, x: nn.functional.softplus(x),
-    ("Softsign", 0): lambda how, x: nn.functional.softsign(x),
     ("Sub", 0): lambda how, a, b: a - b,
-    ("Swish", 0): lambda how, x: x * torch.sigmoid(how.get("alpha", 1.0) * x),
     ("Tanh", 0): lambda how, x: x.tanh(),
 }
 

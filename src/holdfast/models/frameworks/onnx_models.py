@@ -14,12 +14,13 @@ from torch import Tensor
 
 from holdfast.models.adapters.adapter import Adapter, Call, How
 from holdfast.models.adapters.output_spec import matched_classes
+from holdfast.models.adapters.probing import rows_to_compare, says_the_same
 from holdfast.models.adapters.seen import See, is_of
-from holdfast.models.deployed import Deployed
 from holdfast.models.frameworks.onnx_graphs import prefix, translated, tree_node, trees_of
-from holdfast.models.frameworks.torch_modules import Network, with_translation
+from holdfast.models.frameworks.torch_modules import Network, exact_of
 from holdfast.models.trees.grown import Grown
 from holdfast.models.trees.reading import checked_ensemble
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 TYPES: dict[str, Any] = {
@@ -31,7 +32,7 @@ LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 
 
 def knows(model: Any) -> bool:
-    return is_of(model, "onnx", "ModelProto") or is_of(model, "onnxruntime", "InferenceSession")
+    return is_of(model, "onnx", "ModelProto")
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -42,11 +43,14 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return network_of(model, own).adapter(encoding, how, "ONNX model")
 
 
-def helped(adapter: Adapter) -> Deployed:
-    own = _opened(adapter.own)
-    read = with_translation(adapter, own.in_torch())
-    ensemble = None if read.exact is not None else checked_ensemble(adapter, lambda: _trees(own, adapter))
-    return read if ensemble is None else Deployed.of(adapter, f"; searched as {ensemble}", ensemble=ensemble)
+def helped(adapter: Adapter) -> WrappedModel:
+    """With the same network in torch, or with its trees."""
+    own = _opened(adapter.model)
+    network = own.in_torch()
+    exact = None if network is None else exact_of(adapter, network)
+    if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
+        return WrappedModel(adapter, exact)
+    return WrappedModel(adapter, ensemble=checked_ensemble(adapter, lambda: _trees(own, adapter)))
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:
@@ -59,8 +63,6 @@ def network_of(model: Any, opened: Opened | None = None) -> Network:
 
 
 def _opened(model: Any) -> Opened:
-    if not hasattr(model, "SerializeToString"):
-        return Opened(None, model, (), _answer(model))
     graph, labels = without_dictionaries(model)
     session = session_of(graph)
     return Opened(graph, session, labels, _answer(session))
@@ -70,7 +72,7 @@ def _opened(model: Any) -> Opened:
 class Opened:
     """A graph, the session that runs it, and which of its outputs is asked for."""
 
-    graph: Any  # None where the user gave a session
+    graph: Any
     session: Any
     labels: tuple[Any, ...]  # the classes in the order of the outputs, where the graph says
     output: str
@@ -112,9 +114,7 @@ class Opened:
 
     def in_torch(self) -> torch.nn.Module | None:
         """The same network in torch; None where it has other steps, or takes several inputs."""
-        if self.graph is None or len(self.inputs) > 1:
-            return None
-        return translated(self.graph, self.inputs[0].name, self.output)
+        return None if len(self.inputs) > 1 else translated(self.graph, self.inputs[0].name, self.output)
 
 
 def _column(column: pd.Series[Any], kind: str) -> NDArray[Any]:
@@ -175,12 +175,6 @@ def labels_of(graph: Any) -> tuple[Any, ...]:
 def _answer(session: Any) -> str:
     """The output to ask for: numbers rather than labels."""
     outputs = session.get_outputs()
-    odd = [one for one in outputs if one.type.startswith("seq")]
-    if odd:
-        raise ValueError(
-            f"the output {odd[0].name!r} of the ONNX session is a dictionary per row; pass the onnx.ModelProto itself, "
-            "or convert the model with zipmap=False"
-        )
     return str(next((one for one in outputs if one.type in NUMBERS), outputs[0]).name)
 
 
@@ -195,7 +189,7 @@ def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
 
 def _trees(own: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
     """The trees of the graph and what they see, whatever steps lie before them; None where there are none."""
-    node = None if own.graph is None else tree_node(own.graph)
+    node = tree_node(own.graph)
     if node is None:
         return None
     before = prefix(own.graph, node.input[0])

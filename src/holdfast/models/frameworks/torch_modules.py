@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from holdfast.models.adapters.adapter import Adapter, Ask, Call, How
 from holdfast.models.adapters.input_spec import Takes, how_to_fit, network_input
 from holdfast.models.adapters.output_spec import SUM_TO_ONE, Outputs, OutputSpec, Squashing, is_single
-from holdfast.models.adapters.probing import rows_to_compare, sample, says_the_same
-from holdfast.models.deployed import Deployed
+from holdfast.models.adapters.probing import sample
 from holdfast.models.model import Model, check_steady, first_weight, is_network
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 WAYS: tuple[Takes, ...] = ("encoded", "numbers", "table")  # the first that the module takes
@@ -35,8 +35,8 @@ def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
     return network_of(model).adapter(encoding, how, name)
 
 
-def helped(adapter: Adapter) -> Deployed:
-    return Deployed.of(adapter, exact=exact_of(adapter, adapter.own))
+def helped(adapter: Adapter) -> WrappedModel:
+    return WrappedModel(adapter, exact=exact_of(adapter, adapter.model))
 
 
 def call_of(model: Any, way: str = "torch") -> Call:
@@ -57,7 +57,7 @@ def network_of(model: Any) -> Network:
 class Network:
     """A network of any framework, before anybody knows what it takes and what its outputs mean."""
 
-    own: Any
+    model: Any
     way: str
     call: Call
     like: Tensor | None  # one of its weights
@@ -80,10 +80,10 @@ class Network:
                 continue
             squashed = self._squashes(rows)
             meaning = _read_outputs(output, encoding.schema.classes, how, labels, squashed)
-            return Adapter(self.own, encoding, name, self.way, self.call, given, meaning)
+            return Adapter(self.model, encoding, name, self.way, self.call, given, meaning)
         tried = "; ".join(f"takes={takes!r}: {str(one).splitlines()[0]}" for takes, one in said.items() if str(one))
         raise ValueError(
-            f"{type(self.own).__name__} takes {_numbers_taken(self.own)}neither encoded rows ({encoding.width} "
+            f"{type(self.model).__name__} takes {_numbers_taken(self.model)}neither encoded rows ({encoding.width} "
             f"numbers) nor the table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried "
             f"with {tried or list(said)}"
         ) from next(iter(said.values()))
@@ -123,14 +123,6 @@ def exact_of(adapter: Adapter, in_torch: Callable[[Any], Any]) -> Model | None:
         return adapter.output.in_torch(output, before).to(x)
 
     return logits
-
-
-def with_translation(adapter: Adapter, translation: nn.Module | None) -> Deployed:
-    """A network that is not in torch, and the same in torch, which is used if it says the same."""
-    exact = None if translation is None else exact_of(adapter, translation)
-    if exact is None or not says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
-        return Deployed.of(adapter, "; a black box")
-    return Deployed.of(adapter, "; searched as the same network in torch", exact=exact)
 
 
 # ---- what its outputs mean ----

@@ -38,7 +38,7 @@ def exact_of(adapter: Adapter) -> Model | None:
     encoding, output = adapter.encoding, adapter.output
     if output.decides or any(feature.missing for feature in encoding.schema.features):
         return None
-    see, final = seen(adapter.own, adapter.rows)
+    see, final = seen(adapter.model, adapter.rows)
     network = _network(final)
     if network is None:
         return None

@@ -18,7 +18,6 @@ import pandas as pd
 from holdfast.models.adapters.seen import Inputs, numbers, quietly
 from holdfast.models.trees.cuts import Bools, Compare, Cuts, Ints
 from holdfast.models.trees.ensemble import Ensemble, Floats, Link
-from holdfast.models.trees.unfolding import Rough, unfolded
 from holdfast.tabular.encoding import Encoding
 
 
@@ -111,39 +110,28 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
     inputs = Inputs.of(quietly(lambda table: grown.numbers(see(table))), encoding)
     if inputs is None:
         raise UnreadableError("a number that its trees see depends on several columns of the table")
-    features = encoding.schema.features
-    inner = grown.column >= 0
-    source = np.where(inner, inputs.source[grown.column], -1)
-    nodes = _Nodes.of(grown)
-    nodes.by_level(np.flatnonzero(inner & (source < 0)), inputs.transform(inputs.typical))  # columns that never change
-    for place, feature in enumerate(features):
+    nodes = _Nodes(grown, inputs)
+    nodes.read_fixed()
+    for place, feature in enumerate(encoding.schema.features):
         if not feature.is_numeric:
-            nodes.by_level(np.flatnonzero(inner & (source == place)), inputs.of_levels[place])
-    number = np.array([feature.is_numeric for feature in features])
-    own = np.flatnonzero(inner & (source >= 0) & number[source])
-    edges = nodes.by_number(own, inputs)
-    return nodes.ensemble(source, edges, encoding)
+            nodes.read_levels(place)
+    return nodes.ensemble(nodes.read_numbers())
 
 
-@dataclass(frozen=True, eq=False)
 class _Nodes:
     """Nodes on their way from columns to cells: filled in place, kind by kind."""
 
-    grown: Grown
-    split: Ints  # (m,)
-    missing_left: Bools  # (m,)
-    swapped: Bools  # (m,) those whose children change places
-    goes: Ints  # (m,) 1 where every value goes left, −1 where every one goes right, else 0
-    sets: list[Bools]  # rows of levels that go left
-    rough: dict[int, Rough]  # nodes of numbers that change sides several times
-
-    @classmethod
-    def of(cls, grown: Grown) -> _Nodes:
+    def __init__(self, grown: Grown, inputs: Inputs) -> None:
         count = len(grown.column)
-        no = np.zeros(count, dtype=bool)
-        return cls(grown, np.zeros(count, dtype=np.int64), no, no.copy(), np.zeros(count, dtype=np.int64), [], {})
+        self.grown, self.inputs, self.encoding = grown, inputs, inputs.encoding
+        self.inner = grown.column >= 0
+        self.feature = np.where(self.inner, inputs.source[grown.column], -1)
+        self.split, self.missing_left = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+        self.left, self.right = grown.left.copy(), grown.right.copy()
+        self.sets: list[Bools] = []  # rows of levels that go left
+        self.further: list[list[int]] = []  # nodes beside those of the library: see `_continue`
 
-    def left_of(self, nodes: Ints, values: Floats) -> Bools:
+    def goes_left(self, nodes: Ints, values: Floats) -> Bools:
         """Whether values (k, number of nodes) go left at nodes."""
         grown = self.grown
         with np.errstate(over="ignore", invalid="ignore"):
@@ -152,18 +140,23 @@ class _Nodes:
             left[:, place] = np.isin(values[:, place], grown.sets[int(nodes[place])]) == grown.sets_left
         return np.where(np.isnan(values), grown.missing_left[nodes], left)
 
-    def by_level(self, nodes: Ints, rows: Floats) -> None:
-        """Nodes of one feature of levels: rows (levels, m) are the columns for each."""
-        if not len(nodes):
-            return
-        some, which = self._alike(nodes)
-        left = self.left_of(some, rows[:, self.grown.column[some]])  # (levels, some)
-        self.goes[nodes] = np.where(left.all(axis=0), 1, np.where(left.any(axis=0), 0, -1))[which]
+    def read_fixed(self) -> None:
+        """Nodes of columns that never change: both children are the one where everybody goes."""
+        nodes = np.flatnonzero(self.inner & (self.feature < 0))
+        left = self.goes_left(nodes, self.inputs.transform(self.inputs.typical)[:, self.grown.column[nodes]])[0]
+        self.left[nodes] = self.right[nodes] = np.where(left, self.left[nodes], self.right[nodes])
+        self.feature[nodes] = 0
+
+    def read_levels(self, place: int) -> None:
+        """Nodes of one feature of levels."""
+        nodes = np.flatnonzero(self.inner & (self.inputs.source[self.grown.column] == place))
+        tests, which = self._tests(nodes)
+        left = self.goes_left(tests, self.inputs.of_levels[place][:, self.grown.column[tests]])  # (levels, tests)
         found, same = np.unique(left.T, axis=0, return_inverse=True)
         self.split[nodes] = len(self.sets) + same.reshape(-1)[which]
         self.sets.extend(found)
 
-    def _alike(self, nodes: Ints) -> tuple[Ints, Ints]:
+    def _tests(self, nodes: Ints) -> tuple[Ints, Ints]:
         """One node of each kind of test, and for every node which of them is like it."""
         grown = self.grown
         alone = np.where(np.isin(nodes, list(grown.sets)), nodes, -1)
@@ -171,83 +164,77 @@ class _Nodes:
         _, first, which = np.unique(np.stack(test, axis=1), axis=0, return_index=True, return_inverse=True)
         return nodes[first], which.reshape(-1)
 
-    def by_number(self, nodes: Ints, inputs: Inputs) -> tuple[Floats, ...]:
+    def read_numbers(self) -> tuple[Floats, ...]:
         """Nodes of all numeric features; gives the edges of every feature."""
-        if np.isin(nodes, list(self.grown.sets)).any():
+        features, grown = self.encoding.schema.features, self.grown
+        edges: list[Floats] = [np.zeros(0) for _ in features]
+        is_number = np.array([feature.is_numeric for feature in features])
+        source = self.inputs.source[grown.column]
+        nodes = np.flatnonzero(self.inner & (source >= 0) & is_number[source])
+        if np.isin(nodes, list(grown.sets)).any():
             raise UnreadableError(
                 "it splits a column of numbers by categories; make that column categorical in the schema"
             )
-        edges: list[Floats] = [np.zeros(0) for _ in inputs.encoding.schema.features]
         if not len(nodes):
             return tuple(edges)
-        some, which = self._alike(nodes)
-        grown = self.grown
-        cuts = Cuts(inputs, grown.below, grown.column[some], grown.threshold[some], grown.missing_left[some])
-        first, own, boundary = cuts.found()
+        tests, which = self._tests(nodes)
+        cuts = Cuts(self.inputs, grown.below, grown.column[tests], grown.threshold[tests], grown.missing_left[tests])
+        first, own, before = cuts.changes()
         cell = np.zeros(len(own), dtype=np.int64)
         for place in np.unique(cuts.source).tolist():
             these = cuts.source[own] == place
-            edges[place] = np.unique(boundary[these])
-            cell[these] = np.searchsorted(edges[place], boundary[these])
-        changes = np.bincount(own, minlength=len(some))
-        split = np.zeros(len(some), dtype=np.int64)
-        split[own] = cell
-        self._fill(nodes, first[which], changes[which], split[which], np.array([len(each) for each in edges]), inputs)
-        for node in nodes[changes[which] > 1].tolist():
-            this = which[np.searchsorted(nodes, node)]
-            self.rough[node] = bool(first[this]), cell[own == this]
+            edges[place] = np.unique(before[these])
+            cell[these] = np.searchsorted(edges[place], before[these])
+        never = np.setdiff1d(np.arange(len(tests)), own)  # these change sides behind the last cell, so to say
+        last = np.array([len(each) for each in edges])[cuts.source[never]]
+        own, cell = np.append(own, never), np.append(cell, last)
+        order = np.lexsort((cell, own))
+        changes = np.split(cell[order], np.searchsorted(own[order], np.arange(1, len(tests))))
+        self._split_numbers(nodes, first[which], [changes[test] for test in which.tolist()])
         return tuple(edges)
 
-    def _fill(self, nodes: Ints, first: Bools, changes: Ints, split: Ints, counts: Ints, inputs: Inputs) -> None:
-        """Nodes at which the smallest number goes left or not, and the side changes so many times, last at a split."""
-        column = self.grown.column[nodes]
-        source, same, swapped = inputs.source[column], changes == 0, ~first & (changes == 1)
-        may_miss = np.array([feature.missing for feature in inputs.encoding.schema.features])[source]
-        self.swapped[nodes] = swapped
-        self.missing_left[nodes] = may_miss & self.left_of(nodes, inputs.of_missing[None, column])[0] ^ swapped
-        self.split[nodes] = np.where(same, np.where(first, counts[source], -1), split)
-        fixed = same & (~may_miss | (self.missing_left[nodes] == first))
-        self.goes[nodes] = np.where(fixed, np.where(first, 1, -1), 0)
+    def _split_numbers(self, nodes: Ints, first: Bools, changes: list[Ints]) -> None:
+        """Nodes at which the smallest number goes left or not, and the side changes after each of some cells."""
+        left, right = self.left[nodes], self.right[nodes]
+        self.left[nodes], self.right[nodes] = np.where(first, left, right), np.where(first, right, left)
+        missing = self.inputs.of_missing[None, self.grown.column[nodes]]
+        self.missing_left[nodes] = self.goes_left(nodes, missing)[0] == first
+        self.split[nodes] = [cells[0] for cells in changes]
+        for node, cells in zip(nodes.tolist(), changes, strict=True):
+            if len(cells) > 1:
+                self._continue(node, cells[1:])
 
-    def ensemble(self, source: Ints, edges: tuple[Floats, ...], encoding: Encoding) -> Ensemble:
-        """Without the nodes at which every row goes the same way."""
-        grown = self.grown
-        left = np.where(self.swapped, grown.right, grown.left)
-        right = np.where(self.swapped, grown.left, grown.right)
-        onward = np.arange(len(left))
-        onward = np.where(self.goes > 0, grown.left, np.where(self.goes < 0, grown.right, onward))
-        while not (onward[onward] == onward).all():
-            onward = onward[onward]
-        roots = onward[grown.roots]
-        kept = _reached(roots, onward[left], onward[right], grown.column >= 0)
-        number = np.cumsum(kept) - 1
-        is_inner = (grown.column >= 0)[kept]
-        width = max((len(row) for row in self.sets), default=1)
-        sets = np.zeros((max(1, len(self.sets)), width), dtype=bool)
+    def _continue(self, node: int, cells: Ints) -> None:
+        """A node whose sides change again: further nodes follow to its right, with the same two children in turn."""
+        below, above = int(self.left[node]), int(self.right[node])
+        missing = below if self.missing_left[node] else above
+        count = len(self.left) + len(self.further)
+        self.right[node] = count
+        for place, cell in enumerate(cells.tolist()):
+            below, above = above, below
+            right = above if place == len(cells) - 1 else count + place + 1
+            self.further.append([int(self.feature[node]), cell, missing == below, below, right])
+
+    def ensemble(self, edges: tuple[Floats, ...]) -> Ensemble:
+        grown, features = self.grown, self.encoding.schema.features
+        further = np.array(self.further, dtype=np.int64).reshape(-1, 5).T
+        nodes = (self.feature, self.split, self.missing_left, self.left, self.right)
+        feature, split, missing_left, left, right = map(np.append, nodes, further)
+        sets = np.zeros((max(1, len(self.sets)), max(len(one.values) + 1 for one in features)), dtype=bool)
         for place, row in enumerate(self.sets):
             sets[place, : len(row)] = row
-        ensemble = Ensemble(
-            encoding=encoding,
+        value = np.where(self.inner[:, None], 0.0, grown.value)
+        return Ensemble(
+            encoding=self.encoding,
             edges=edges,
-            feature=np.where(is_inner, source[kept], -1).astype(np.int32),
-            split=self.split[kept].astype(np.int32),
-            missing_left=self.missing_left[kept],
-            left=np.where(is_inner, number[onward[left[kept]]], -1).astype(np.int32),
-            right=np.where(is_inner, number[onward[right[kept]]], -1).astype(np.int32),
-            value=np.where(is_inner[:, None], 0.0, grown.value[kept]),
-            roots=number[roots].astype(np.int32),
+            feature=feature.astype(np.int32),
+            split=split.astype(np.int32),
+            missing_left=missing_left.astype(bool),
+            left=np.where(feature >= 0, left, -1).astype(np.int32),
+            right=np.where(feature >= 0, right, -1).astype(np.int32),
+            value=np.concatenate([value, np.zeros((further.shape[1], value.shape[1]))]),
+            roots=grown.roots.astype(np.int32),
             sets=sets,
             base=grown.base,
             link=grown.link,
         )
-        return unfolded(ensemble, {int(number[node]): how for node, how in self.rough.items() if kept[node]})
-
-
-def _reached(roots: Ints, left: Ints, right: Ints, is_inner: Bools) -> Bools:
-    reached = np.zeros(len(left), dtype=bool)
-    front = roots
-    while len(front):
-        reached[front] = True
-        inner = front[is_inner[front]]
-        front = np.concatenate([left[inner], right[inner]])
-    return reached

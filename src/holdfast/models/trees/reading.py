@@ -31,7 +31,7 @@ def ensemble_of_model(adapter: Adapter) -> Ensemble | None:
 
 
 def _trees(adapter: Adapter) -> tuple[See, Grown] | None:
-    see, final = seen(adapter.own, adapter.rows)
+    see, final = seen(adapter.model, adapter.rows)
     library = next((library for library in LIBRARIES if library.reads(final)), None)
     return None if library is None else (see, library.grown_of(final))
 
@@ -108,12 +108,8 @@ def _compared(ensemble: Ensemble) -> pd.DataFrame:
 def _odd(feature: Feature, edges: Floats, known: NDArray[Any]) -> NDArray[Any]:
     """Values that put a reading to the test, a missing one among them where there may be one."""
     if not feature.is_numeric:
-        odd = list(feature.values)
-    elif feature.kind == "integer":
-        odd = [*edges, *(edges + 1)]
+        odd = np.array(feature.values, dtype=object)
     else:
-        there = known[~pd.isna(known)].astype(np.float64)
-        between = np.random.default_rng(0).uniform(there.min(), there.max(), 3 * len(edges))
-        odd = [*edges, *np.nextafter(edges, np.inf), *np.nextafter(edges, -np.inf), *between]
-    values = np.array([*odd, None, None], dtype=object)[: len(odd) + feature.missing]
-    return values if len(values) else known
+        after = edges + 1 if feature.kind == "integer" else np.nextafter(edges, np.inf)
+        odd = np.concatenate([edges, after, known])
+    return np.append(odd, [None] * feature.missing)

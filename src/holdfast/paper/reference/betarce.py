@@ -13,9 +13,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from holdfast.models.asked import itself
-from holdfast.models.least_sure import LeastSure, Rehearsals
+from holdfast.models.checked import itself
 from holdfast.models.model import Model, predict_or_none
+from holdfast.models.worst_case import Rehearsals, WorstCaseEnsemble
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.gradients import unit
 from holdfast.search.methods.min_cost import MinCost
@@ -91,10 +91,10 @@ class BetaRCE:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """A robust counterfactual near the one that ``method`` finds, for each row of x (n, d), in the space."""
         base = self.method(model, x, target, space)
-        least_sure = self._rehearsed.least_sure(model)
+        worst_case = self._rehearsed.worst_case(model)
         with one_thread(), torch.no_grad():
-            point, tried = self._moved(least_sure, base, space.to(base.point))
-            robust = base.found & (predict_or_none(least_sure, point) == base.target)
+            point, tried = self._moved(worst_case, base, space.to(base.point))
+            robust = base.found & (predict_or_none(worst_case, point) == base.target)
             judged = assess(itself(model), base.origin, point, base.target, space, also=robust)
         seen = judged.seen | base.seen | frozenset(self.family.fingerprints)
         return replace(judged, seen=seen, calls=None if base.calls is None else base.calls + tried)
@@ -111,7 +111,7 @@ class BetaRCE:
         """The same condition on a point, without a search: the deployed model and so many members agree."""
         return Rehearsed(self.family, share=self.needed / self.members, search=self.method)
 
-    def _moved(self, model: LeastSure, base: Counterfactuals, space: Space) -> tuple[Tensor, int]:
+    def _moved(self, model: WorstCaseEnsemble, base: Counterfactuals, space: Space) -> tuple[Tensor, int]:
         """The nearest robust sample of the first spheres with one, else the base point; and how many were tried."""
         point, tried = base.point.clone(), len(base)
         todo = torch.nonzero(base.found & (predict_or_none(model, point) != base.target)).flatten()
@@ -149,7 +149,7 @@ def _fewest(delta: float, confidence: float) -> int | str:
     return int(members[enough.argmax()]) if enough.any() else f"more than {MOST}"
 
 
-def _nearest(model: LeastSure, base: Counterfactuals, space: Space, away: Tensor) -> Tensor:
+def _nearest(model: WorstCaseEnsemble, base: Counterfactuals, space: Space, away: Tensor) -> Tensor:
     """Of the valid points at ``away`` (s, d) from each base point, the robust one nearest to it, or NaN: (n, d)."""
     count, people = len(away), people_for(model, space)
     person = torch.arange(len(base), device=away.device).repeat_interleave(count)

@@ -294,7 +294,8 @@ def _users(trees: Any, place_of: Integers, features: int) -> list[Integers]:
         inner = trees.feature[node] >= 0
         node, tree = node[inner], tree[inner]
         used[place_of[trees.feature[node]], tree] = True
-        node, tree = np.concatenate([trees.left[node], trees.right[node]]), np.tile(tree, 2)
+        node, first = np.unique(np.concatenate([trees.left[node], trees.right[node]]), return_index=True)
+        tree = np.tile(tree, 2)[first]  # of a child that several nodes share, once
     return [np.flatnonzero(own) for own in used]
 
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.asked import Asked, itself, leading
-from holdfast.models.least_sure import LeastSure
+from holdfast.models.checked import CheckedModel, itself, leading
 from holdfast.models.model import Model
 from holdfast.models.parts import Dense, Grown, Part
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
+from holdfast.models.worst_case import WorstCaseEnsemble
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.people import people_for
 from holdfast.search.task import Task
@@ -73,11 +73,11 @@ def wanted_of(model: Model, score: Score) -> Wanted | None:
     parts = able(own).parts
     if parts is None or least is None or not _alike(parts):
         return None
-    several = isinstance(own, LeastSure)
+    several = isinstance(own, WorstCaseEnsemble)
     odds = _is_odds(score) and (several or max(parts[0].classes) > 1)
     if odds and (several or isinstance(parts[0], Dense)):
         return None
-    if isinstance(own, LeastSure):
+    if isinstance(own, WorstCaseEnsemble):
         return Wanted(parts, own.needed, own.margin + least, own.temperature)
     return Wanted(parts, least=least, odds=odds)
 
@@ -266,7 +266,7 @@ class _Outside:
             if self.aim is not None:
                 fits &= score > LEAST_SCORE
                 score = self.aim(task.model, points[rows], target, origin)
-        if isinstance(task.model, Asked) and not able(itself(task.model)).has_gradient:
+        if isinstance(task.model, CheckedModel) and not able(itself(task.model)).has_gradient:
             task.model.tally.rows += len(rows)
         found[rows] = torch.where(fits, score, -torch.inf)
         return found

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.asked import itself
+from holdfast.models.checked import itself
 from holdfast.models.model import Model
 from holdfast.models.scores import AtLeast, Score, margin
 from holdfast.search.boxes import bought

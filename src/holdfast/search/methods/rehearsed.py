@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from holdfast.models.asked import itself
-from holdfast.models.least_sure import LeastSure, Rehearsals
+from holdfast.models.checked import itself
 from holdfast.models.merged import Merged
 from holdfast.models.model import Model
 from holdfast.models.scores import margin
+from holdfast.models.worst_case import Rehearsals, WorstCaseEnsemble
 from holdfast.search.counterfactuals import Counterfactuals, Method, assess, checked_question
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.methods.min_cost import MinCost
@@ -103,7 +103,7 @@ class Rehearsed:
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
         """The cheapest point found for each row of x (n, d) towards its target (n,), in the space."""
         model, x, target = checked_question(model, x, target, space, gradient=False)
-        together = self.least_sure(model)
+        together = self.worst_case(model)
         _check_classes(together, x)
         answer = self.search(together, x, target, space)
         judged = assess(model, x, answer.point, target, space, also=answer.found)
@@ -112,23 +112,23 @@ class Rehearsed:
     def holds(self, model: Model, answer: Counterfactuals) -> Tensor:
         """Which of the points found all of them agree on: (n,)."""
         with torch.no_grad():
-            return answer.found & (margin(self.least_sure(model), answer.point, answer.target) > LEAST_SCORE)
+            return answer.found & (margin(self.worst_case(model), answer.point, answer.target) > LEAST_SCORE)
 
-    def least_sure(self, model: Model) -> LeastSure:
+    def worst_case(self, model: Model) -> WorstCaseEnsemble:
         """What is searched: the deployed model and its rehearsals as one model, as sure as the least sure of them."""
         own = itself(model)
         family: Any = self.family
         if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
             family = family.merged(own.groups)
-        return LeastSure(own, family, self.share, self.margin, self.temperature)
+        return WorstCaseEnsemble(own, family, self.share, self.margin, self.temperature)
 
     def agreement(self, model: Model, answer: Counterfactuals) -> Tensor:
         """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
-        agree = replace(self.least_sure(model), margin=0.0).agreement(answer.point, answer.target)
+        agree = replace(self.worst_case(model), margin=0.0).agreement(answer.point, answer.target)
         return torch.where(answer.found, agree, torch.nan)
 
 
-def _check_classes(together: LeastSure, x: Tensor) -> None:
+def _check_classes(together: WorstCaseEnsemble, x: Tensor) -> None:
     with torch.no_grad():
         own = together.searched.deployed(x[:1]).shape[1]
         theirs = getattr(together.members, "classes", None) or together.members.logits(x[:1]).shape[2]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.rows import check_rows
 from holdfast.models.scores import Score
@@ -47,7 +47,7 @@ def ascend(
     ``radius`` is one for all rows or one per row.
     """
     check_answer(start)
-    model, sizes = asked(model), _sizes(radius, start)
+    model, sizes = checked_model(model), _sizes(radius, start)
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from holdfast.models.asked import asked
+from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.scores import Score
 from holdfast.search.counterfactuals import Counterfactuals
@@ -58,7 +58,7 @@ class Sparse:
 
     def __call__(self, model: Model, start: Counterfactuals, space: Space) -> Counterfactuals:
         """The same rows with those that were found changed in fewer features."""
-        model = asked(model)
+        model = checked_model(model)
 
         def search(space: Space, point: Tensor, origin: Tensor, target: Tensor) -> Tensor:
             task = Task(model, origin, target, space, self.norm)

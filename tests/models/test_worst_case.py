@@ -9,9 +9,9 @@ import torch
 
 from holdfast import Family, Recipe, Retraining, seeds, train
 from holdfast.models.identity import identities
-from holdfast.models.least_sure import LeastSure, margins
 from holdfast.models.merged import merged
 from holdfast.models.scores import margin
+from holdfast.models.worst_case import WorstCaseEnsemble, margins
 
 
 def networks(classes=2, members=7, dtype=torch.float32):
@@ -40,7 +40,7 @@ def by_hand(deployed, family, x, share):
 @pytest.mark.parametrize("wanted", [0.0, 0.3])
 def test_the_margin_of_every_class_is_what_the_share_of_members_reach(classes, share, wanted):
     deployed, family, x = networks(classes)
-    model = LeastSure(deployed, family, share, wanted)
+    model = WorstCaseEnsemble(deployed, family, share, wanted)
     expected = by_hand(deployed, family, x, share)
     for label in range(classes):
         target = torch.full((len(x),), label)
@@ -53,7 +53,7 @@ def test_the_margin_of_every_class_is_what_the_share_of_members_reach(classes, s
 @pytest.mark.parametrize("share", [1.0, 0.6])
 def test_the_gradient_is_that_of_the_member_which_decides(classes, share):
     deployed, family, x = networks(classes)
-    model, target = LeastSure(deployed, family, share, 0.1), torch.arange(len(x)) % classes
+    model, target = WorstCaseEnsemble(deployed, family, share, 0.1), torch.arange(len(x)) % classes
     x = x.requires_grad_()
     (found,) = torch.autograd.grad(margin(model, x, target).sum(), x)
     expected, decided = by_hand(deployed, family, x.detach(), share), set()
@@ -72,7 +72,7 @@ def test_the_gradient_is_that_of_the_member_which_decides(classes, share):
 def test_a_soft_minimum_is_below_the_hard_one_and_its_gradient_is_that_of_the_formula(share):
     deployed, family, x = networks()
     target = torch.ones(len(x), dtype=torch.int64)
-    hard, soft = (LeastSure(deployed, family, share, 0.0, temperature) for temperature in (0.0, 0.3))
+    hard, soft = (WorstCaseEnsemble(deployed, family, share, 0.0, temperature) for temperature in (0.0, 0.3))
     assert bool((margin(soft, x, target) <= margin(hard, x, target) + 1e-6).all())
     x = x.requires_grad_()
     own = torch.stack([margin(one, x, target) for one in (deployed, *(family[i] for i in range(len(family))))])
@@ -89,22 +89,22 @@ def test_a_soft_minimum_is_below_the_hard_one_and_its_gradient_is_that_of_the_fo
 
 def test_one_member_that_is_the_deployed_model_changes_nothing():
     deployed, _, x = networks()
-    model = LeastSure(deployed, Family.from_models([deployed]))
+    model = WorstCaseEnsemble(deployed, Family.from_models([deployed]))
     target = torch.ones(len(x), dtype=torch.int64)
     torch.testing.assert_close(margin(model, x, target), margin(deployed, x, target))
 
 
 def test_rows_are_asked_a_few_at_a_time_with_the_same_answers(monkeypatch):
     deployed, family, x = networks()
-    whole = LeastSure(deployed, family)(x)
-    monkeypatch.setattr("holdfast.models.least_sure.PAIRS_AT_ONCE", 21)
-    torch.testing.assert_close(LeastSure(deployed, family)(x), whole)
+    whole = WorstCaseEnsemble(deployed, family)(x)
+    monkeypatch.setattr("holdfast.models.worst_case.PAIRS_AT_ONCE", 21)
+    torch.testing.assert_close(WorstCaseEnsemble(deployed, family)(x), whole)
 
 
 def test_merged_classes_and_families():
     deployed, family, x = networks(4)
     groups = ((0, 2), (1, 3))
-    model = LeastSure(merged(deployed, groups), family.merged(groups))
+    model = WorstCaseEnsemble(merged(deployed, groups), family.merged(groups))
     assert model(x).shape == (len(x), 3)
     torch.testing.assert_close(
         model.agreement(x, torch.zeros(len(x), dtype=torch.int64)),
@@ -114,12 +114,12 @@ def test_merged_classes_and_families():
 
 def test_it_is_known_by_all_of_its_models():
     deployed, family, _ = networks()
-    assert identities(LeastSure(deployed, family)) == identities(deployed) | set(family.fingerprints)
+    assert identities(WorstCaseEnsemble(deployed, family)) == identities(deployed) | set(family.fingerprints)
 
 
 def test_rows_in_float64_and_members_in_float32():
     deployed, family, x = networks()
-    own = LeastSure(lambda rows: deployed(rows.float()).double(), family)
+    own = WorstCaseEnsemble(lambda rows: deployed(rows.float()).double(), family)
     x = x.double().requires_grad_()
     (slope,) = torch.autograd.grad(own(x).sum(), x)
     assert slope.dtype == own(x).dtype == torch.float64
@@ -128,7 +128,7 @@ def test_rows_in_float64_and_members_in_float32():
 def test_nothing_asked_nothing_answered():
     deployed, family, x = networks()
     empty = x[:0].requires_grad_()
-    assert LeastSure(deployed, family)(empty).shape == (0, 3)
+    assert WorstCaseEnsemble(deployed, family)(empty).shape == (0, 3)
 
 
 def test_margins_of_several_classes():
@@ -141,6 +141,6 @@ def test_margins_of_several_classes():
 def test_a_member_that_answers_nan_agrees_with_nothing():
     deployed, family, x = networks()
     broken = Family.from_models([family[0], lambda rows: family[1](rows) * torch.nan, family[2]])
-    assert bool((LeastSure(deployed, broken, 1.0)(x).argmax(1) == 2).all())
+    assert bool((WorstCaseEnsemble(deployed, broken, 1.0)(x).argmax(1) == 2).all())
     alone = Family.from_models([family[0], family[2]])
-    torch.testing.assert_close(LeastSure(deployed, broken, 2 / 3)(x), LeastSure(deployed, alone)(x))
+    torch.testing.assert_close(WorstCaseEnsemble(deployed, broken, 2 / 3)(x), WorstCaseEnsemble(deployed, alone)(x))

@@ -20,7 +20,7 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CheckedModel:
     """A model whose every answer is checked and has the dtype of the rows, and whose names are looked up once.
 
     Lives as long as one search: a model whose weights are changed in place is asked anew by the next. A model that
@@ -44,24 +44,24 @@ class Asked:
         return able(self.model).surrogate
 
 
-def asked(model: Model) -> Asked:
+def checked_model(model: Model) -> CheckedModel:
     """The model for one search; one that is asked already stays as it is."""
-    if isinstance(model, Asked):
+    if isinstance(model, CheckedModel):
         return model
     check_callable(model)
-    return Asked(model, identities(model))
+    return CheckedModel(model, identities(model))
 
 
 def itself(model: Model) -> Model:
     """The model that a search asks, or the model."""
-    return model.model if isinstance(model, Asked) else model
+    return model.model if isinstance(model, CheckedModel) else model
 
 
 def names_of(model: Model) -> frozenset[str]:
-    return model.names if isinstance(model, Asked) else identities(model)
+    return model.names if isinstance(model, CheckedModel) else identities(model)
 
 
 def leading(model: Model) -> Model:
     """The model that gradients are taken of: the model itself, or what stands in for one that has none."""
-    own = model.surrogate if isinstance(model, Asked) else able(model).surrogate
+    own = model.surrogate if isinstance(model, CheckedModel) else able(model).surrogate
     return model if own is None else own

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.models.abilities import able
-from holdfast.models.adapters.adapter import Adapter, Ask
+from holdfast.models.adapters.adapter import Adapter
 from holdfast.models.adapters.seen import as_fitted
 from holdfast.models.model import Model
 from holdfast.models.parts import Grown
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deployed:
+class WrappedModel:
     """A model that somebody else made, as a `Model` of encoded rows. `as_model` makes one.
 
     What it says is what the user's own object says of the decoded rows: that decides whether a counterfactual is found.
@@ -34,24 +34,32 @@ class Deployed:
         neither   a black box: the object itself is asked, and a surrogate says which moves to try first
     """
 
-    own: Any  # the user's object
-    encoding: Encoding
-    ask: Ask  # an `Adapter`
-    about: str  # what it is and how it is asked, in words
+    adapter: Adapter  # how the object is asked
     exact: Model | None = None
     ensemble: Ensemble | None = None
     lean: bool = False  # what helps a search has not been looked for yet
 
-    @classmethod
-    def of(cls, adapter: Adapter, told: str = "", **helps: Any) -> Deployed:
-        """The model of an adapter with what helps a search; ``told`` says in words what that is."""
-        return cls(adapter.own, adapter.encoding, adapter, f"{adapter.name}, {adapter}{told}", **helps)
+    @property
+    def wrapped(self) -> Any:
+        """The user's object."""
+        return self.adapter.model
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.adapter.encoding
+
+    @property
+    def about(self) -> str:
+        """What it is, how it is asked and how it is searched, in words."""
+        ensemble = "a black box" if self.ensemble is None else f"searched as {self.ensemble}"
+        searched = ensemble if self.exact is None else "searched by its gradient"
+        return f"{self.adapter.name}, {self.adapter}{'' if self.lean else f'; {searched}'}"
 
     def __call__(self, x: Tensor) -> Tensor:
         """What the object says of encoded rows: (n, c) logits in float64, in the order of the schema's classes."""
         if not len(x):
             return torch.zeros(0, len(self.encoding.schema.classes), dtype=torch.float64, device=x.device)
-        return torch.from_numpy(self.ask(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
+        return torch.from_numpy(self.adapter(as_fitted(self.encoding.decode(x), self.encoding))).to(x.device)
 
     # ---- `Abilities` ----
 
@@ -80,4 +88,4 @@ class Deployed:
         return None if self.has_gradient else surrogate_of(*self.learned)
 
     def __repr__(self) -> str:
-        return f"Deployed({self.about})"
+        return f"WrappedModel({self.about})"

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from holdfast.models.adapters.adapter import Adapter, Ask
 from holdfast.models.adapters.output_spec import BY_POSITION, shown
 from holdfast.models.adapters.probing import sample
-from holdfast.models.deployed import Deployed
 from holdfast.models.model import Model, predict_or_none
+from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
 ASKED = 1000  # rows of a table that are enough to see whether its classes are in order
@@ -36,10 +36,10 @@ class ClassOrderWarning(UserWarning):
     """The model's outputs seem to be for other classes than they are taken for."""
 
 
-def warn_of(deployed: Deployed, others: Others | None = None, stacklevel: int = 3) -> None:
+def warn_of(deployed: WrappedModel, others: Others | None = None, stacklevel: int = 3) -> None:
     """Warn of what looks wrong with a model on rows that the encoding knows."""
     try:
-        told = list(_suspicions(deployed, others))
+        told = list(_failed_checks(deployed, others))
     except Exception:  # a model that cannot be asked says so itself when it is
         return
     for one in told:
@@ -65,7 +65,7 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
 
     A model that names its classes has them in no wrong order, however bad it is.
     """
-    schema, named = encoding.schema, getattr(getattr(model, "own", None), "classes_", ())
+    schema, named = encoding.schema, getattr(getattr(model, "wrapped", None), "classes_", ())
     if schema.label not in table or len(table) < FEWEST or set(map(str, named)) == set(map(str, schema.classes)):
         return
     table = table.iloc[np.linspace(0, len(table) - 1, min(len(table), ASKED)).astype(int)]
@@ -81,18 +81,15 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
         )
 
 
-def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | Warning]:
+def _failed_checks(deployed: WrappedModel, others: Others | None) -> Iterable[str | Warning]:
     table, labels = sample(deployed.encoding)
     x = deployed.encoding.encode(table)
     yield from _flat(deployed, x)
     if labels is None or len(labels) < FEWEST:
         return
     classes, given = deployed.encoding.schema.classes, deployed(x).argmax(1).cpu().numpy()
-    right, balanced, commonest = (
-        _right(given, labels),
-        _balanced(given, labels),
-        np.bincount(labels).max() / len(labels),
-    )
+    right, balanced = _right(given, labels), _balanced(given, labels)
+    commonest = np.bincount(labels).max() / len(labels)
     better = _better_order(given, labels, classes)
     least = max(right + _much(labels), commonest, 0 if better is None else better.otherwise)  # the likeliest is told
     for told, ask in (others() if others is not None else {}).items():
@@ -117,7 +114,7 @@ def _suspicions(deployed: Deployed, others: Others | None) -> Iterable[str | War
         )
 
 
-def _flat(deployed: Deployed, x: torch.Tensor) -> Iterable[str]:
+def _flat(deployed: WrappedModel, x: torch.Tensor) -> Iterable[str]:
     """No gradient where a search starts: a probability that float32 cannot tell from 0 or 1."""
     if deployed.exact is None:
         return

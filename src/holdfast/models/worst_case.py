@@ -43,7 +43,7 @@ class Rehearsals(Members, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSure:
+class WorstCaseEnsemble:
     r"""The deployed model and rehearsed ones, as one `Model` with one more class: undecided.
 
     With m_i(x, t) = f_t(x) − max over the other classes, of the model i, and the smallest of them left out if
@@ -148,7 +148,7 @@ class LeastSure:
         return cast("Members", getattr(self.members, "searched", self.members))
 
     @cached_property
-    def searched(self) -> LeastSure:
+    def searched(self) -> WorstCaseEnsemble:
         """The same, with the deployed model asked in such a way too."""
         deployed, members = able(self.deployed).searched, self.heard
         same = deployed is self.deployed and members is self.members
