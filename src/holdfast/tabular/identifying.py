@@ -205,10 +205,10 @@ def _is_key(cells: pd.Series[Any], name: str, larger: pd.DataFrame | None = None
         return False
     if larger is not None and name in larger and _is_key(larger[name], name):
         return True
-    column = Column(name, cells, np.zeros(len(cells), dtype=np.int64))
+    column = Column(name, cells)
     if not pd.api.types.is_numeric_dtype(cells):
         return not is_date(column)
-    return called_key(name) or key_finding(column, is_number=True, whole=True) is not None
+    return called_key(name) or key_finding(column, whole=True) is not None
 
 
 def _could_be_labels(cells: pd.Series[Any]) -> bool:

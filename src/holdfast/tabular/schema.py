@@ -168,8 +168,8 @@ class Schema:
 
         Text and unordered categories become categorical, ordered categories ordinal, two-valued columns
         binary, whole numbers integer (also when kept as floats) and other numbers real. The classes are the label's
-        values in sorted order. Keys and dates are left out; constants, sampling weights and columns that give the
-        label away start out as mutable=False, everything else as mutable. `holdfast.inspect` says why.
+        values in sorted order. Keys and dates are left out; columns that give the label away start out
+        as mutable=False, everything else as mutable. `holdfast.inspect` says why.
         """
         from holdfast.tabular.inference import infer  # loads pandas, which a schema alone does not need
 
