@@ -86,21 +86,29 @@ def test_a_relation_reads_as_a_sentence(relation, says):
 @pytest.mark.parametrize(
     ("relation", "rows", "says"),
     [
-        (FIXES, "r", "education is 'BSc' but years is 9; education fixes it to 13"),
+        (FIXES, "r", "education is 'BSc' and years is 9; education fixes years to 13"),
         (
             Determines(("education",), "years", (("HS", 9), ("BSc", 13))), "rs",
-            "education is 'BSc' but years is 9; education fixes it to 13",
+            "education is 'BSc' and years is 9; education fixes years to 13",
         ),
         (
             Determines(("education", "marital"), "role", (("BSc", "Married", "Wife"),)), "prs",
-            "education is 'HS' and marital is 'Single', for which no row says what role is",
+            "education is 'HS', marital is 'Single' and role is 'Child'; education and marital fix role, and no row "
+            "lists 'HS', 'Single'",
         ),
-        (MARRIED, "r", "marital is 'Married' but role is 'Child'; role must be Husband or Wife"),
-        (YOUNG, "p", "age is 16 and education is 'HS' but delay is 1; delay must be 0 or 2"),
-        (ONE, "rs", "gain is 5 and loss is 7; at most one of them is above 0"),
-        (RISES, "q", "before is 'high' but after is 'middle'; before <= after"),
-        (WITHIN, "q", "gain is 200 but loss is 0; gain <= loss"),
-        (SUM, "r", "total is 12.5 but gain + loss is 5 + 7 = 12"),
+        (
+            MARRIED, "r",
+            "marital is 'Married' and role is 'Child'; if marital is Married, then role is Husband or Wife",
+        ),
+        (
+            YOUNG, "p",
+            "age is 16, education is 'HS', gain is 0 and delay is 1; if age is 0 to 17 and education is HS, then gain "
+            "is 0 to 100 and delay is 0 or 2",
+        ),
+        (ONE, "rs", "gain is 5 and loss is 7; at most one of gain and loss is above 0"),
+        (RISES, "q", "before is 'high' and after is 'middle'; before <= after"),
+        (WITHIN, "q", "gain is 200, loss is 0 and total is 200; gain <= loss <= total"),
+        (SUM, "r", "total is 12.5, gain is 5 and loss is 7; total = gain + loss"),
         (AGES, "", ""),
     ],
 )  # fmt: skip
@@ -130,13 +138,6 @@ def test_a_missing_value_breaks_nothing(relation):
         assert relation.holds(TABLE.assign(**{name: np.nan})).all()
     (holds,) = {relation.holds(TABLE.convert_dtypes()).tobytes(), relation.holds(TABLE).tobytes()}
     assert len(holds) == len(TABLE)
-
-
-def test_a_column_that_follows_moves_as_far_as_it_must():
-    after = TABLE.assign(education=["MSc", "BSc", "HS", "MSc"], age=[21, 33, 40, 50])
-    assert AGES.followed(after, TABLE).tolist() == [True, False, True, True]
-    assert AGES_BY_YEARS.followed(TABLE.assign(years=TABLE["years"] + 2, age=TABLE["age"] + 2), TABLE).all()
-    assert not AGES_BY_YEARS.followed(TABLE.assign(age=TABLE["age"] + 2), TABLE).any()
 
 
 def test_sums_and_orders_forgive_what_rounding_does_and_no_more():
@@ -248,21 +249,21 @@ def test_a_revision_that_a_relation_needs_otherwise_is_refused_by_its_name():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Determines("education", "years"), r"Determines: by is 'education'; give a tuple of names, such as"),
+        (lambda: Determines("education", "years"), r"Determines: by is 'education'; give a tuple"),
         (lambda: Determines((3,), "years"), "Determines: by must be the name of a column, got 3"),
         (lambda: Determines(("education",), 3), "Determines: column must be the name of a column, got 3"),
-        (lambda: Determines(("education",), "years", "HS"), "Determines: rows is 'HS'; give a tuple of rows"),
-        (lambda: Determines(("education",), "years", ("HS",)), "Determines: rows has 'HS'; each row is a tuple"),
+        (lambda: Determines(("education",), "years", "HS"), "Determines: rows is 'HS'; give a tuple"),
+        (lambda: Determines(("education",), "years", ("HS",)), "Determines: a row of rows is 'HS'; give a tuple"),
         (
             lambda: Determines(("education",), "years", (("HS", None),)),
             "Determines: rows has None; a level or class is",
         ),
         (lambda: Implies(("marital",), {}), r"Implies: when is \('marital',\); give a mapping, such as"),
-        (lambda: Implies({"marital": "Married"}, {}), r"for 'marital'; give a tuple of levels, such as \('Married',\)"),
+        (lambda: Implies({"marital": "Married"}, {}), r"'marital'.* is 'Married'; give a tuple .*\('Married',\)"),
         (lambda: Implies({3: ("a",)}, {}), "Implies: when must name columns, got 3"),
-        (lambda: Implies({"age": (np.nan, 3)}, {}), "Implies: when has nan for 'age'"),
-        (lambda: Exclusive("gain"), "Exclusive: columns is 'gain'; give a tuple of names"),
-        (lambda: Sums("total", {"a": 1}), "Sums: parts is {'a': 1}; give a tuple of names"),
+        (lambda: Implies({"age": (np.nan, 3)}, {}), "Implies: when.*'age'.* has nan"),
+        (lambda: Exclusive("gain"), "Exclusive: columns is 'gain'; give a tuple"),
+        (lambda: Sums("total", {"a": 1}), "Sums: parts is {'a': 1}; give a tuple"),
         (lambda: Sums("total", ("a", "b"), 3), "Sums: absorbs must be the name of a column, got 3"),
         (lambda: Follows("age", "education", by=3), "Follows: by is 3; give a mapping"),
         (
@@ -272,8 +273,8 @@ def test_a_revision_that_a_relation_needs_otherwise_is_refused_by_its_name():
         (lambda: Follows("age", "education", rate="1"), "Follows: rate is '1'; it must be a finite number, or None"),
         (lambda: Follows("age", "education", rate=np.inf), "Follows: rate is inf"),
         (lambda: schema("a <= b"), r"relation number 1 is 'a <= b' \(str\); expected one of Determines, Implies"),
-        (lambda: Schema(FEATURES, "y", (0, 1), ONE), r"relations is Exclusive\(.*give a tuple of relations"),
-        (lambda: Schema(FEATURES, "y", (0, 1), None), r"relations is None; give a tuple of relations"),
+        (lambda: Schema(FEATURES, "y", (0, 1), ONE), r"relations is Exclusive\(.*give a tuple"),
+        (lambda: Schema(FEATURES, "y", (0, 1), None), r"relations is None; give a tuple"),
     ],
 )
 def test_a_relation_is_made_of_the_right_types(make, says):
@@ -290,9 +291,9 @@ def test_a_relation_is_made_of_the_right_types(make, says):
         (lambda: Determines(("a",), "b", ((1, 2, 3),)), r"the row \(1, 2, 3\) has 3 values; expected 2"),
         (lambda: Determines(("a",), "b", ((1, 2), (1, 3))), "rows list 1 more than once"),
         (lambda: Implies({}, {"a": ("b",)}), "Implies: when is empty; name a column"),
-        (lambda: Implies({"a": ("b",)}, {"c": ()}), "Implies: then allows nothing for 'c'"),
+        (lambda: Implies({"a": ("b",)}, {"c": ()}), "Implies: then.*'c'.* allows nothing"),
         (lambda: Implies({"a": ("b",)}, {"a": ("c",)}), "'a' stands in when and in then"),
-        (lambda: Implies({"a": ("b", "b")}, {"c": ("c",)}), r"when has \['b'\] more than once for 'a'"),
+        (lambda: Implies({"a": ("b", "b")}, {"c": ("c",)}), r"when.*'a'.* has \['b'\] more than once"),
         (lambda: Ordered(("a",)), r"Ordered: columns needs two or more names, got \['a'\]"),
         (lambda: Sums("a", ("a", "b")), "Sums: 'a' cannot be a part of itself"),
         (
@@ -348,19 +349,19 @@ def test_columns_that_follow_one_another_in_a_circle_are_refused():
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("relations = 3", "'relations' is a int, expected a list"),
+        ("relations = 3", "'relations' is 3; give a tuple or a list"),
         ('relations = ["a <= b"]', "relation number 1: expected a table of settings, got 'a <= b'"),
-        ('relations = [{columns = ["gain", "loss"]}]', "relation number 1: 'kind' is missing; choose one of"),
+        ('relations = [{columns = ["gain", "loss"]}]', "relation number 1: kind is None; choose one of"),
         ('relations = [{kind = "exclusiv"}]', r"kind is 'exclusiv' \(did you mean 'exclusive'\?\)"),
         ('relations = [{kind = 3}]', "kind is 3; choose one of"),
-        ('relations = [{kind = "exclusive"}]', "'columns' is missing; a relation of kind 'exclusive' has columns"),
+        ('relations = [{kind = "exclusive"}]', "'columns' is missing; there are columns"),
         (
             'relations = [{kind = "sums", total = "total", parts = ["gain", "loss"], absorb = "gain"}]',
-            r"no setting 'absorb' \(did you mean 'absorbs'\?\); a relation of kind 'sums' has total, parts, absorbs",
+            r"no setting 'absorb' \(did you mean 'absorbs'\?\); there are total, parts, absorbs",
         ),
         (
             'relations = [{kind = "implies", when = {marital = ["Married"]}, then = {role = ["Wife"]}}]',
-            "'if' is missing; a relation of kind 'implies' has if, then",
+            "'if' is missing; there are if, then",
         ),
         ('relations = [{kind = "ordered", columns = "gain"}]', "relation number 1: Ordered: columns is 'gain'"),
         ('relations = [{kind = "ordered", columns = ["gain", "lss"]}]', r"no feature 'lss' \(did you mean 'loss'\?\)"),

@@ -17,6 +17,7 @@ from holdfast.models.model import Model, checked_logits, predict_or_none
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.relations import explain
 from holdfast.tabular.rules import FollowsRule, Rule
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import some
@@ -261,7 +262,7 @@ def _breach(rule: Rule, here: Tensor, home: Tensor, encoding: Encoding) -> str:
     """Why these values (m,) break a rule."""
     now, then = (_cells(rule, values, encoding) for values in (here, home))
     if not isinstance(rule, FollowsRule):
-        return rule.relation.explain(now)
+        return explain(rule.relation, now)
     column, of = rule.relation.columns
     needed = _cell(rule.features[0], float(rule.needed(here[None], home[None])), encoding)
     return (

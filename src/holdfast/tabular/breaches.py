@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tabular.checks import check_table
-from holdfast.tabular.relations import Determines, Relation
+from holdfast.tabular.relations import Determines, Relation, explain
 
 
 def breaches(table: pd.DataFrame, relations: tuple[Relation, ...]) -> pd.DataFrame:
@@ -18,7 +18,7 @@ def breaches(table: pd.DataFrame, relations: tuple[Relation, ...]) -> pd.DataFra
         places = np.flatnonzero(~known.holds(table))
         cells = table[list(known.columns)].iloc[places].to_dict("records")
         found += [
-            (place, number, table.index[place], str(known), known.explain({str(k): v for k, v in row.items()}))
+            (place, number, table.index[place], str(known), explain(known, row))
             for place, row in zip(places.tolist(), cells, strict=True)
         ]
     found.sort(key=lambda one: one[:2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from numbers import Real
@@ -273,6 +273,13 @@ def _is_pairs(value: object) -> bool:
         and all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in value)
         and all(_is_finite_number(end) for ends in value for end in ends)
     )
+
+
+def as_tuple(given: Any, name: str, example: str) -> tuple[Any, ...]:
+    """What was given as a list of values; a text or a mapping, whose parts are no values, is refused."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is {shown(given)}; give a tuple or a list, such as {example}")
+    return tuple(given)
 
 
 def is_level(value: object) -> bool:

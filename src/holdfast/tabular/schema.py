@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
+from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, as_tuple, is_level, shown
 from holdfast.tabular.phrases import phrases_to_dict
 from holdfast.tabular.relations import (
     Determines,
     Relation,
+    check_keys,
     check_relations,
     relation_from_dict,
     relation_to_dict,
@@ -195,11 +196,18 @@ class Schema:
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
         """The schema that `to_dict` described."""
         try:
-            _check_keys(values, _KEYS, (*_KEYS, "relations"))
-            features = tuple(_feature(item, place) for place, item in _numbered(values, "features"))
-            relations = tuple(relation_from_dict(item, place) for place, item in _numbered(values, "relations"))
-            return cls(features, values["label"], values["classes"], relations)
-        except (KeyError, TypeError) as error:
+            check_keys(values, _KEYS, (*_KEYS, "relations"))
+            features = as_tuple(values["features"], "'features'", "[{name = 'age', kind = 'integer'}]")
+            relations = as_tuple(
+                values.get("relations", ()), "'relations'", "[{kind = 'ordered', columns = ['a', 'b']}]"
+            )
+            return cls(
+                tuple(_feature(item, place) for place, item in enumerate(features, start=1)),
+                values["label"],
+                values["classes"],
+                tuple(relation_from_dict(item, place) for place, item in enumerate(relations, start=1)),
+            )
+        except TypeError as error:
             raise ValueError(
                 f"this is not a valid schema ({error}); it needs 'label', 'classes' and a list of 'features', "
                 f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}; it may have a list of 'relations'"
@@ -236,9 +244,7 @@ _KEYS = ("label", "classes", "features")
 
 
 def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"features is a {_kind(given)}; give a tuple of Feature(...)")
-    features = tuple(given)
+    features = as_tuple(given, "features", "(Feature('age', 'integer'),)")
     for place, feature in enumerate(features, start=1):
         if not isinstance(feature, Feature):
             raise TypeError(
@@ -248,9 +254,7 @@ def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
 
 
 def _classes(given: Iterable[Level]) -> tuple[Level, ...]:
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"classes is {shown(given)} ({_kind(given)}); give a tuple, such as ('no', 'yes')")
-    classes = tuple(map(plain, given))
+    classes = tuple(map(plain, as_tuple(given, "classes", "('no', 'yes')")))
     for value in classes:
         if not is_level(value):
             raise TypeError(f"classes has {shown(value)}; {LEVELS_ARE}")
@@ -261,29 +265,10 @@ def _feature(item: Any, place: int) -> Feature:
     """A feature as a file says it; what is wrong with it comes with its place and name."""
     called = f" {item['name']!r}" if isinstance(item, Mapping) and isinstance(item.get("name"), str) else ""
     try:
-        _check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
+        check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
     except TypeError as error:
         raise TypeError(f"feature number {place}{called}: {error}") from error
     return Feature(**item)
-
-
-def _numbered(values: Mapping[str, Any], key: str) -> Iterable[tuple[int, Any]]:
-    """The items of a list in a file, counted from 1."""
-    items = values.get(key, ())
-    if isinstance(items, (str, Mapping)) or not isinstance(items, Iterable):
-        raise TypeError(f"'{key}' is a {_kind(items)}, expected a list of them")
-    return enumerate(items, start=1)
-
-
-def _check_keys(values: Any, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
-    if not isinstance(values, Mapping):
-        raise TypeError(f"expected a table of settings, got {shown(values)} ({_kind(values)})")
-    missing = [key for key in needed if key not in values]
-    if missing:
-        raise TypeError(f"'{missing[0]}' is missing")
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise TypeError(f"no setting {shown(unknown[0])}{did_you_mean(unknown[0], known)}")
 
 
 def _kind(value: object) -> str:
