@@ -25,6 +25,7 @@ from holdfast.tabular.relations import (
     relation_from_dict,
     relation_to_dict,
 )
+from holdfast.utils import notebook
 from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean, plain, repeated
 
@@ -103,18 +104,19 @@ class Schema:
 
     def __str__(self) -> str:
         """One line per feature and per relation, to look over: without the words for letters."""
-        lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
-        for feature in self.features:
-            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind", "phrase")}
-            lines.append(
-                f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
-            )
-        return "\n  ".join([*lines, *(f"relation: {relation}" for relation in self.relations)])
+        features = [f"{feature.name} ({feature.kind}) {_settings_of(feature)}".rstrip() for feature in self.features]
+        relations = [f"relation: {relation}" for relation in self.relations]
+        return "\n  ".join([f"label {self.label}: {', '.join(map(str, self.classes))}", *features, *relations])
 
     def _repr_html_(self) -> str:
-        from holdfast.tabular.schema_shown import as_html
-
-        return as_html(self)
+        columns: dict[str, list[str]] = {
+            "feature": [feature.name for feature in self.features],
+            "kind": [feature.kind for feature in self.features],
+            "settings": [_settings_of(feature) for feature in self.features],
+        }
+        label = notebook.sentence(f"Label {self.label}: {', '.join(map(str, self.classes))}.")
+        relations = [notebook.sentence(f"Always true: {relation}.") for relation in self.relations]
+        return notebook.page(label, notebook.table(columns, of="features", words=True), *relations)
 
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
@@ -283,6 +285,12 @@ def _compact(feature: Feature) -> dict[str, Any]:
         if field.name in _OPTIONAL and value != field.default:
             item[field.name] = phrases_to_dict(value) if field.name == "phrase" else _as_lists(value)
     return item
+
+
+def _settings_of(feature: Feature) -> str:
+    """In words, without those for letters."""
+    settings = {key: value for key, value in _compact(feature).items() if key not in ("name", "kind", "phrase")}
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def _as_lists(value: Any) -> Any:
