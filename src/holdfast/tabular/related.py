@@ -17,7 +17,7 @@ from torch import Tensor
 
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.relations import Follows, Relation
-from holdfast.tabular.rules import Limits, Rule, compiled, mended_where
+from holdfast.tabular.rules import Limits, Rule, compiled, mended
 
 SLACK = 1e-6  # of a number's range: what float32 does to a number without a grid; a search would use any more
 ON_GRID = 1e-3  # of a step: what rounding does to a number on a grid
@@ -182,7 +182,7 @@ class Related:
 
         Features that are kept (n, m) stay as they are.
         """
-        return mended_where(self.rules, broken, values, home, kept, limits)
+        return mended(self.rules, broken, values, home, kept, limits)
 
     def kept(self, columns: Tensor) -> Tensor:
         """Encoded columns that must stay (n, d) as features that must: (n, m)."""

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -532,17 +531,6 @@ class Space:
         """Which level of which group each person may have (n, g, m), and which groups may be all off (n, g)."""
         return self.to(origin)._reachable(origin)
 
-    def segments(self, column: int) -> list[tuple[float, float]]:
-        """The parts of the line that a number of this column may move to, in order, gaps left out."""
-        own = [
-            (low, high)
-            for columns, lows, highs in self._gap_layers
-            for at, low, high in _listed(columns, lows, highs)
-            if at == column
-        ]
-        ends = [float(self.lower[column]), *(end for gap in sorted(own) for end in gap), float(self.upper[column])]
-        return [(low, high) for low, high in zip(ends[::2], ends[1::2], strict=True) if low <= high]
-
     # ---- numbers ----
 
     def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:
@@ -795,10 +783,6 @@ def _backwards(group: Group, after: Tensor, before: Tensor) -> Tensor:
     place = torch.arange(len(order), device=after.device)
     start, end = ((on[:, order] * (place + 1)).amax(1) for on in (before, after))  # 0 for none of them
     return (start > 0) & (end > 0) & ((end - start) * group.direction < 0)
-
-
-def _listed(*parts: Tensor) -> zip[tuple[Any, ...]]:
-    return zip(*(part.tolist() for part in parts), strict=True)
 
 
 def _noise(x: Tensor) -> Tensor:
