@@ -161,7 +161,10 @@ def test_a_feature_that_makes_no_sense_is_refused(settings, message):
     ("settings", "message"),
     [
         ({"kind": "real", "mutable": "no"}, "mutable is 'no'; it must be True or False"),
-        ({"kind": "categorical", "levels": "North"}, r"levels is 'North'; give a tuple, such as \('North',\)"),
+        (
+            {"kind": "categorical", "levels": "North"},
+            r"levels is 'North'; give a tuple or a list, such as \('North',\)",
+        ),
         ({"kind": "real", "lower": float("nan")}, "lower is nan; it must be a finite number"),
         ({"kind": "real", "step": "100"}, "step is '100'; it must be a finite number"),
         ({"kind": "real", "upper": True}, "upper is True"),
@@ -201,11 +204,9 @@ def test_ranges_difficulty_and_missing_go_through_a_file(tmp_path, name):
 
 
 def test_levels_come_in_an_order_only_where_somebody_lists_it():
-    said = r"list the levels in their order, revise\('job', kind='ordinal', levels=\(\.\.\.\)\)"
-    with pytest.raises(ValueError, match=f"feature 'job': {said}"):
+    with pytest.raises(ValueError, match=r"feature 'job': .* revise\('job', kind='ordinal', levels=\(\.\.\.\)\)"):
         EVERYTHING.revise("job", kind="ordinal")
-    ordered = r"list the levels in their order, revise\('job', direction='rise', levels=\(\.\.\.\)\)"
-    with pytest.raises(ValueError, match=f"categories have no direction by themselves; {ordered}"):
+    with pytest.raises(ValueError, match="feature 'job': categories have no order"):
         EVERYTHING.revise("job", direction="rise")
     listed = EVERYTHING.revise("job", kind="ordinal", levels=("none", "clerk", "nurse", "baker"), avoid=())
     assert listed["job"].levels == ("none", "clerk", "nurse", "baker")

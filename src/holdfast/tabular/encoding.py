@@ -619,17 +619,16 @@ def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair,
         if feature.is_numeric and lost[place].any():
             problems.append(
                 f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
-                f"infinite as float32; {_remedy(low, high, place)}"
+                "infinite as float32; divide or multiply it first, subtract its smallest number, or choose another "
+                "scaling"
             )
-        elif feature.is_numeric and out_of_reach[place].any() and _is_bounded(feature):
+        elif out_of_reach[place].any() and (
+            _is_bounded(feature) if feature.is_numeric else np.isfinite(scale[place]).all()
+        ):
+            what = f"bounds {lower[place][0]:g} to {upper[place][0]:g}" if feature.is_numeric else "its levels"
             problems.append(
-                f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} would become one number "
-                f"or infinite as float32 with scaling={scaling!r}; choose bounds nearer to the rows, {ends}"
-            )
-        elif not feature.is_numeric and out_of_reach[place].any() and np.isfinite(scale[place]).all():
-            problems.append(
-                f"feature '{feature.name}': beside numbers as large as in the other columns, its levels could not be "
-                f"told apart as float32 with scaling={scaling!r}; choose another scaling"
+                f"feature '{feature.name}': {what} could not be told apart as float32 with scaling={scaling!r}, where "
+                f"the rows go from {ends}; choose bounds nearer to the rows, or another scaling"
             )
     if problems:
         raise ValueError("\n".join(problems))
@@ -646,14 +645,3 @@ def _lost(ends: Pair, shift: Matrix, scale: Matrix, roundings: int | NDArray[Any
     rounding = np.finfo(np.float32).eps * np.maximum(abs(first), abs(last))
     same: NDArray[np.bool_] = (ends[0] < ends[1]) & (last - first <= roundings * rounding)
     return same | ~np.isfinite(first) | ~np.isfinite(last)
-
-
-def _remedy(low: Matrix, high: Matrix, place: slice) -> str:
-    """What to do to a column that cannot be encoded."""
-    largest = max(abs(low[place]).max(), abs(high[place]).max())
-    power = int(np.floor(np.log10(largest))) if largest > 0 else 0
-    if power > 30:
-        return f"divide it first, for example by 1e{power}"
-    if power < -30:
-        return f"multiply it first, for example by 1e{min(-power, 300)}"
-    return "subtract its smallest number first, or choose another scaling"
