@@ -1597,7 +1597,11 @@ def _tables() -> Iterator[Misuse]:
         {
             "one name": (lambda: hf.Exclusive("age"), TypeError, "columns is 'age'; give a tuple"),
             "levels": (lambda: m().schema.relate(hf.Exclusive(("age", "job"))), ValueError, "expected a number"),
-            "an array": (lambda: hf.Exclusive(("age", "income")).holds(m().x), TypeError, "DataFrame"),
+            "an array": (
+                lambda: m().schema.relate(hf.Exclusive(("age", "income"))).broken(m().x),
+                TypeError,
+                "DataFrame",
+            ),
         },
     )
     yield from calls(

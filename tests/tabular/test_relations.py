@@ -132,18 +132,16 @@ def test_rows_that_differ_from_the_most_are_found_without_a_table_of_values():
 
 @pytest.mark.parametrize("relation", [FIXES, MARRIED, YOUNG, ONE, RISES, WITHIN, SUM, AGES])
 def test_a_missing_value_breaks_nothing(relation):
-    (relation,) = schema(relation).relations
     for name in relation.columns:
-        assert relation.holds(TABLE.assign(**{name: None})).all()
-        assert relation.holds(TABLE.assign(**{name: np.nan})).all()
-    (holds,) = {relation.holds(TABLE.convert_dtypes()).tobytes(), relation.holds(TABLE).tobytes()}
-    assert len(holds) == len(TABLE)
+        assert schema(relation).broken(TABLE.assign(**{name: None})).empty
+        assert schema(relation).broken(TABLE.assign(**{name: np.nan})).empty
+    rows = schema(relation).broken(TABLE)["row"]
+    assert schema(relation).broken(TABLE.convert_dtypes())["row"].equals(rows)
 
 
-def test_sums_and_orders_forgive_what_rounding_does_and_no_more():
-    table = pd.DataFrame({"gain": [0.1, 100.0, 1e7], "loss": [0.2, 200.0, 1], "total": [0.3, 300.01, 1e7]})
-    assert SUM.holds(table).tolist() == [True, False, False]
-    assert Ordered(("total", "gain")).holds(pd.DataFrame({"total": [0.1 + 0.2], "gain": [0.3]})).all()
+def test_sums_forgive_what_rounding_does_and_no_more():
+    table = TABLE.assign(gain=[0, 1, 2, 3], loss=[0, 1, 2, 3], total=[0.0, 2 + 1e-9, 4.01, 6.0])
+    assert list(schema(SUM).broken(table)["row"]) == ["r"]
 
 
 # ---- learning ----
@@ -168,8 +166,6 @@ def test_a_table_with_two_answers_is_refused_with_their_counts():
         schema(Determines(("education",), "years")).learned(TABLE)
     with pytest.raises(ValueError, match=r"lacks columns \['years'\]"):
         Determines(("education",), "years").learn(TABLE.drop(columns="years"))
-    with pytest.raises(ValueError, match=r"'education fixes years' has no rows yet; learn them with schema.learned"):
-        Determines(("education",), "years").holds(TABLE)
 
 
 # ---- in a schema ----
@@ -376,11 +372,11 @@ def test_a_relation_in_a_file_is_refused_in_a_sentence(tmp_path, written, says):
 
 
 def test_a_table_without_the_columns_is_refused():
-    for relation in schema(*ALL).relations:
+    for relation in ALL:
         with pytest.raises(ValueError, match="the table lacks columns"):
-            relation.holds(TABLE.drop(columns=relation.columns[-1]))
+            schema(relation).broken(TABLE.drop(columns=relation.columns[-1]))
     with pytest.raises(ValueError, match="column 'gain' should hold numbers but is"):
-        ONE.holds(TABLE.assign(gain="much"))
+        schema(ONE).broken(TABLE.assign(gain="much"))
     with pytest.raises(TypeError, match="expected a pandas DataFrame"):
         schema(ONE).broken([1])
 

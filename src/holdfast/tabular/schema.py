@@ -163,7 +163,7 @@ class Schema:
         """
         from holdfast.tabular.breaches import breaches  # loads pandas, which a schema alone does not need
 
-        return breaches(table, self.relations)
+        return breaches(table, {feature.name: feature for feature in self.features}, self.relations)
 
     @classmethod
     def infer(cls, table: pd.DataFrame, label: str) -> Schema:
