@@ -92,11 +92,7 @@ def _named(values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _word(value: Any) -> str:
-    return str(value) if isinstance(value, (str, bool)) else in_words(value) if _is_number(value) else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
+    return in_words(value) if isinstance(value, (int, float, np.number)) else str(value)
 
 
 def _bands(values: pd.Series[float]) -> pd.Series[Any]:

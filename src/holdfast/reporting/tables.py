@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.auditing.audit_files import FileAudit
@@ -26,23 +24,13 @@ def method_table(
     rows: Sequence[dict[str, Any]],
     paper: dict[tuple[str, str], float] | None = None,
     title: str = "Invalidation rate: how often a retrained model invalidates a counterfactual",
-) -> Table:
+) -> FittedTable:
     """One row per method and kind of change, beside the paper's invalidation rates where they are given."""
-    needed = ("method", "change", "found", "rows", "rate", "low", "high", "cost_l1", "cost_l2")
-    if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
-        raise TypeError(f"expected rows as Audit.rows gives them, a list of dictionaries, got {type(rows).__name__}")
-    missing = [name for name in needed if any(name not in row for row in rows)]
-    if missing:
-        raise ValueError(f"the rows lack {', '.join(missing)}; give those of Audit.rows")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
-    for name in ("method", "change"):
-        table.add_column(name, no_wrap=True)
-    for name in ("found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            Text(row["method"]),
-            Text(row["change"]),
+    columns = ("method", "change", "found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2")
+    cells = [
+        (
+            row["method"],
+            row["change"],
             f"{row['found']}/{row['rows']}",
             _percent(row["rate"]),
             f"{_percent(row['low'])} - {_percent(row['high'])}",
@@ -50,7 +38,9 @@ def method_table(
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
         )
-    return table
+        for row in rows
+    ]
+    return FittedTable(title, columns, cells, names=2)
 
 
 def file_audit_text(result: FileAudit, most: int = 5) -> Group:
