@@ -551,22 +551,18 @@ def _percentiles(table: pd.DataFrame, schema: Schema) -> Matrix:
 def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, scale: Matrix) -> Matrix:
     """What the missing numbers of each column are encoded as; NaN where there are none to be."""
     fill = np.full(schema.width, np.nan)
-    problems = []
     for feature, place in _places(schema):
         if feature.missing and feature.kind != "categorical":
             column = place.start
-            own = float(mean[column]), float(shift[column]), float(scale[column])
+            scaled_by = float(mean[column]), float(shift[column]), float(scale[column])
             with np.errstate(over="ignore"):
-                found = _unused_number(_raw(table[feature.name], feature), feature.grid, *own)
+                found = _unused_number(_raw(table[feature.name], feature), feature.grid, *scaled_by)
             if found is None:
-                problems.append(
+                raise ValueError(
                     f"column '{feature.name}': no number near its mean is left to encode missing values as float32; "
                     "choose another scaling, or fill the missing values"
                 )
-            else:
-                fill[column] = found
-    if problems:
-        raise ValueError("\n".join(problems))
+            fill[column] = found
     return fill
 
 

@@ -6,7 +6,7 @@ Relations speak of values: numbers and levels. Here encoded rows are read as val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,12 +85,8 @@ class Related:
     @cached_property
     def follows(self) -> Tensor:
         """Which encoded columns move with others only: (d,) bool."""
-        moving = torch.zeros_like(self.shift, dtype=torch.bool)
-        for rule in self.rules:
-            if isinstance(rule.relation, Follows):
-                names = [feature.name for feature in rule.features]
-                moving[list(self.columns[rule.places[names.index(rule.relation.column)]])] = True
-        return moving
+        following = [{rule.places[0]} for rule in self.rules if isinstance(rule.relation, Follows)]
+        return self._columns_of(following).any(0)
 
     @cached_property
     def parts(self) -> Tensor:
@@ -99,17 +95,18 @@ class Related:
         for rule in self.rules:
             own = set(rule.places).union(*(part for part in joined if part & set(rule.places)))
             joined = [part for part in joined if not part & own] + [own]
-        masks = torch.zeros(len(joined), len(self.shift), dtype=torch.bool, device=self.shift.device)
-        for row, part in enumerate(joined):
-            masks[row, [column for place in part for column in self.columns[place]]] = True
-        return masks
+        return self._columns_of(joined)
 
     @cached_property
     def _columns_of_rules(self) -> Tensor:
         """(r, d) bool"""
-        masks = torch.zeros(len(self.rules), len(self.shift), dtype=torch.bool, device=self.shift.device)
-        for row, rule in enumerate(self.rules):
-            masks[row, [column for place in rule.places for column in self.columns[place]]] = True
+        return self._columns_of([rule.places for rule in self.rules])
+
+    def _columns_of(self, parts: Sequence[Collection[int]]) -> Tensor:
+        """The encoded columns of sets of features, one row each: (len(parts), d) bool."""
+        masks = torch.zeros(len(parts), len(self.shift), dtype=torch.bool, device=self.shift.device)
+        for row, part in enumerate(parts):
+            masks[row, [column for place in part for column in self.columns[place]]] = True
         return masks
 
     @cached_property
