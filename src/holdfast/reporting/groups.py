@@ -108,21 +108,21 @@ def _with_unknown(names: pd.Series[Any]) -> pd.Series[Any]:
     return names.cat.add_categories([UNKNOWN]).fillna(UNKNOWN) if names.isna().any() else names
 
 
-def _group(advice: Advice, name: str, own: NDArray[np.bool_]) -> Group:
-    status = advice.status.to_numpy()[own]
+def _group(advice: Advice, name: str, is_member: NDArray[np.bool_]) -> Group:
+    status = advice.status.to_numpy()[is_member]
     refused, planned = int((status != ALREADY).sum()), int((status == GIVEN).sum())
     answers = advice.given.answers
-    mine = own[answers.place]  # (m,) which plans are theirs
-    first = mine & (answers.plan == 1)
+    is_theirs = is_member[answers.place]  # (m,) which plans are theirs
+    first = is_theirs & (answers.plan == 1)
     costs = advice.counterfactuals.cost(advice.norm).double().cpu().numpy()[first]
-    inside, outside = (_part(advice.audit, rows) for rows in (mine, ~mine))
+    inside, outside = (_part(advice.audit, rows) for rows in (is_theirs, ~is_theirs))
     return Group(
         name,
-        int(own.sum()),
+        int(is_member.sum()),
         refused,
-        _share(refused, int(own.sum())) or (0.0, 0.0, 1.0),
+        _share(refused, int(is_member.sum())) or (0.0, 0.0, 1.0),
         planned,
-        int(mine.sum()),
+        int(is_theirs.sum()),
         _share(planned, refused),
         float(np.median(costs)) if len(costs) else None,
         None if inside is None else (inside.rate, *inside.interval()),
@@ -144,6 +144,6 @@ def _share(part: int, whole: int) -> Limits | None:
 def _difference(one: Audit, other: Audit) -> Limits:
     """By how much the one's rate exceeds the other's. Models are paired, as in `Comparison.differences`: a model that
     is hard on everybody is hard on both."""
-    apart = one.per_member - other.per_member
-    low, high = (2 * limit - 1 for limit in rate_interval((apart + 1) / 2, one.kinds))
-    return float(apart.mean()), low, high
+    differences = one.per_member - other.per_member
+    low, high = (2 * limit - 1 for limit in rate_interval((differences + 1) / 2, one.kinds))
+    return float(differences.mean()), low, high

@@ -49,8 +49,8 @@ def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Enc
     counterfactuals = audit.counterfactuals
     if not counterfactuals.found[row]:
         raise ValueError(f"method '{method}' found nothing for row {row}; there is no story to tell")
-    told = counterfactuals[torch.tensor([row])].changes(encoding)
-    changes = list(told.drop(columns="row").itertuples(index=False, name=None))
+    table = counterfactuals[torch.tensor([row])].changes(encoding)
+    changes = list(table.drop(columns="row").itertuples(index=False, name=None))
     held = int((audit.predictions[:, row] == counterfactuals.target[row]).sum())
     usual = 1 - float(audit.per_row[alike].mean())
     advised = changes_of(changes, encoding.schema.relations)

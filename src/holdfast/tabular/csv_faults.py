@@ -72,29 +72,29 @@ def check_decimals(path: Path, table: pd.DataFrame) -> None:
 
 def parse_error(path: Path, error: Exception) -> ValueError:
     """What pandas said, in the words of a person who has the file before them."""
-    said = str(error).strip()
-    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said)
+    message = str(error).strip()
+    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if ragged:
         names, line, cells = ragged.groups()
         return ValueError(
             f"{path}: line {line} has {cells} cells, but the lines before it have {names}; put text that holds a comma "
             "in quotation marks, or delete what is too much"
         )
-    opened = re.search(r"EOF inside string starting at row (\d+)", said)
+    opened = re.search(r"EOF inside string starting at row (\d+)", message)
     if opened:
         return ValueError(
             f"{path}: a quotation mark in about line {int(opened[1]) + 1} is never closed; close it, or write two of "
             "them where one is meant"
         )
-    if "No columns to parse" in said:
+    if "No columns to parse" in message:
         return ValueError(f"{path} is empty; it needs a first line with the names of the columns, and a line per row")
-    return ValueError(f"{path} is not a valid CSV file: {said}")
+    return ValueError(f"{path} is not a valid CSV file: {message}")
 
 
 def _check_start(path: Path, first: bytes) -> None:
-    for start, told in _STARTS.items():
+    for start, what_it_is in _STARTS.items():
         if first.startswith(start):
-            raise ValueError(f"{path} is not a valid CSV file but {told}")
+            raise ValueError(f"{path} is not a valid CSV file but {what_it_is}")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(f"{path} is text in UTF-16, not in UTF-8; {_SAVE_AS_UTF8}")
 

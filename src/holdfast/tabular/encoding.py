@@ -460,12 +460,12 @@ def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Ma
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):  # `_check_encodable` says what went wrong
         for _, numbers in _blocks(table, schema):
-            own = [numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)]
-            for column in np.flatnonzero(np.isnan(own[0])).tolist():
+            of_block = [numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)]
+            for column in np.flatnonzero(np.isnan(of_block[0])).tolist():
                 known = numbers[~np.isnan(numbers[:, column]), column]
-                for part, value in zip(own, (known.min(), known.max(), known.mean(), known.std()), strict=True):
+                for part, value in zip(of_block, (known.min(), known.max(), known.mean(), known.std()), strict=True):
                     part[column] = value
-            parts.append(own)
+            parts.append(of_block)
     low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
     return low, high, mean, spread
 
@@ -589,9 +589,9 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
 def _bounds(schema: Schema, ranges: tuple[Ranges, ...]) -> tuple[Matrix, Matrix]:
     """The ends of the ranges, and all the levels there are."""
     lower, upper = np.zeros(schema.width), np.ones(schema.width)
-    for (feature, place), own in zip(_places(schema), ranges, strict=True):
+    for (feature, place), feature_ranges in zip(_places(schema), ranges, strict=True):
         if feature.is_numeric:
-            lower[place], upper[place] = own[0][0], own[-1][1]
+            lower[place], upper[place] = feature_ranges[0][0], feature_ranges[-1][1]
         elif feature.kind != "categorical":
             upper[place] = max(1, len(feature.levels) - 1)
     return lower, upper

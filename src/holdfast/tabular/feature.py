@@ -240,7 +240,7 @@ class Feature:
         return None if self.kind == "categorical" else float(self.step or 1)
 
 
-_DEFAULTS = {own.name: own.default for own in fields(Feature)}
+_DEFAULTS = {setting.name: setting.default for setting in fields(Feature)}
 
 
 def _within(

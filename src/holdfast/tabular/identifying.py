@@ -218,24 +218,24 @@ def _with_index(table: pd.DataFrame) -> pd.DataFrame:
 
 def _agree(people: pd.DataFrame, points: pd.DataFrame, key: str) -> bool:
     """Whether the indexes match the same rows as a column does."""
-    mine, theirs = (pd.Index(_with_index(table)[key]) for table in (people, points))
-    return np.array_equal(people.index.get_indexer(points.index), mine.get_indexer(theirs))
+    of_people, of_points = (pd.Index(_with_index(table)[key]) for table in (people, points))
+    return np.array_equal(people.index.get_indexer(points.index), of_people.get_indexer(of_points))
 
 
 def _check_none_is_lost(
     people: pd.DataFrame, points: pd.DataFrame, features: Collection[str], names: tuple[str, str]
 ) -> None:
     """Raise where the points say whose they are, and the people do not know it."""
-    known, told = _with_index(people), _with_index(points)
-    called = [name for name in told if isinstance(name, str) and called_key(name) and name not in set(features)]
+    known, claimed = _with_index(people), _with_index(points)
+    called = [name for name in claimed if isinstance(name, str) and called_key(name) and name not in set(features)]
     for name in called:
         if name not in known:
             if not called_key(name, surely=True):
                 continue
             why = f"{names[0]} have none"
-        elif not told[name].isin(known[name]).all():
-            strange = told[name][~told[name].isin(known[name])].unique()
-            why = f"{names[0]} do not have its values {some(strange)} ({told[name].dtype} and {known[name].dtype})"
+        elif not claimed[name].isin(known[name]).all():
+            strange = claimed[name][~claimed[name].isin(known[name])].unique()
+            why = f"{names[0]} do not have its values {some(strange)} ({claimed[name].dtype} and {known[name].dtype})"
         else:
             why = f"it repeats or is empty in some rows of {names[0]}"
         raise ValueError(

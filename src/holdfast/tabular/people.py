@@ -232,8 +232,8 @@ class People:
                 if not bool(threshold.isfinite()):
                     found[chosen] = True
                     continue
-                rest = chosen[~found[chosen]]
-                found[rest] = self.within(x[rest], member, limit[rest] * threshold)
+                undecided = chosen[~found[chosen]]
+                found[undecided] = self.within(x[undecided], member, limit[undecided] * threshold)
         return found
 
     def within(self, x: Tensor, target: Tensor | int, limit: Tensor) -> Tensor:
@@ -376,8 +376,8 @@ def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: 
         LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
         return float("inf")
     distances, who = _nearest(people, people, nearest + 1)
-    own = who == torch.arange(len(people), device=who.device)[:, None]
-    alone = torch.where(own, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
+    is_oneself = who == torch.arange(len(people), device=who.device)[:, None]
+    alone = torch.where(is_oneself, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
     reached = torch.where(inside.to(alone.device), alone, torch.inf).sort().values
     place = min(int(np.ceil(share * (len(people) + 1) - 1e-9)), len(people)) - 1
     if bool(reached[place].isfinite()):

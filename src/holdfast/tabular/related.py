@@ -53,17 +53,17 @@ class Related:
     ) -> Related | None:
         """From what an `Encoding` knows; ``width`` (d,) is how far the bounds of a raw number are apart."""
         names = {name for relation in relations for name in relation.columns}
-        own = [(feature, place) for feature, place in places if feature.name in names]
-        if not own:
+        named = [(feature, place) for feature, place in places if feature.name in names]
+        if not named:
             return None
-        features, first = tuple(feature for feature, _ in own), [place.start for _, place in own]
+        features, first = tuple(feature for feature, _ in named), [place.start for _, place in named]
         grouped = tuple(feature.kind == "categorical" for feature in features)
         step = torch.tensor([feature.grid or 0.0 for feature in features], dtype=torch.float64)
         slack = torch.where(step > 0, ON_GRID * step, SLACK * torch.from_numpy(width[first]))
         return cls(
             relations=relations,
             rules=compiled(relations, features, slack.tolist()),
-            columns=tuple(tuple(range(place.start, place.stop)) for _, place in own),
+            columns=tuple(tuple(range(place.start, place.stop)) for _, place in named),
             grouped=grouped,
             shift=torch.from_numpy(shift),
             scale=torch.from_numpy(scale),
@@ -93,8 +93,8 @@ class Related:
         """The columns that relations join, directly or through others, one row for each such part: (c, d) bool."""
         joined: list[set[int]] = []
         for rule in self.rules:
-            own = set(rule.places).union(*(part for part in joined if part & set(rule.places)))
-            joined = [part for part in joined if not part & own] + [own]
+            connected = set(rule.places).union(*(part for part in joined if part & set(rule.places)))
+            joined = [part for part in joined if not part & connected] + [connected]
         return self._columns_of(joined)
 
     @cached_property
@@ -126,7 +126,7 @@ class Related:
     @cached_property
     def _first(self) -> Tensor:
         """The first column of every feature: (m,)."""
-        return torch.tensor([own[0] for own in self.columns], device=self.shift.device)
+        return torch.tensor([columns[0] for columns in self.columns], device=self.shift.device)
 
     def values(self, x: Tensor, middle: Tensor) -> Tensor:
         """What encoded rows (n, d) say, as rules have it: (n, m). Columns of groups are on above ``middle`` (d,)."""
@@ -140,9 +140,9 @@ class Related:
         number = torch.where(on_grid, place * grain, number)
         missing = x[:, columns] == self._encoded(self.fill[features], columns).to(x.dtype)
         found[:, features] = torch.where(missing, torch.nan, number)
-        for feature, own in self._groups:
-            on = x[:, own] > middle[own]
-            level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(own)).double()
+        for feature, group in self._groups:
+            on = x[:, group] > middle[group]
+            level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(group)).double()
             found[:, feature] = torch.where(on.any(1) | (feature not in self.missing), level, torch.nan)
         return found
 
@@ -153,10 +153,10 @@ class Related:
         features, columns = self._numbers
         encoded = self._encoded(after[:, features], columns).to(x.dtype)
         x[:, columns] = torch.where(changed[:, features], encoded, x[:, columns])
-        for feature, own in self._groups:
-            chosen = torch.arange(len(own), device=x.device) == after[:, feature, None]
-            levels = torch.where(chosen, on[own], off[own])
-            x[:, own] = torch.where(changed[:, feature, None], levels, x[:, own])
+        for feature, group in self._groups:
+            chosen = torch.arange(len(group), device=x.device) == after[:, feature, None]
+            levels = torch.where(chosen, on[group], off[group])
+            x[:, group] = torch.where(changed[:, feature, None], levels, x[:, group])
         return x
 
     def _encoded(self, number: Tensor, columns: Tensor) -> Tensor:
@@ -166,8 +166,8 @@ class Related:
         """Where each person may go, from bounds of encoded columns and which may change (n, d)."""
         first = self._first
         ends = [bound[:, first].double() * self.scale[first] + self.shift[first] for bound in (low, high)]
-        for feature, own in self._groups:
-            ends[0][:, feature], ends[1][:, feature] = 0, len(own)
+        for feature, group in self._groups:
+            ends[0][:, feature], ends[1][:, feature] = 0, len(group)
         # What rounding has taken from a bound on the grid must not exclude it.
         room = torch.where(self.step > 0, ON_GRID * self.step, 0)
         return Limits(ends[0] - room, ends[1] + room, movable[:, first], self.step, self.slack)

@@ -264,12 +264,12 @@ class Ordered:
 
     def check(self, features: Mapping[str, Feature]) -> Ordered:
         """Raise a ValueError that says what does not fit these features, or return the relation as they read it."""
-        first, *rest = (_feature(self, name, features) for name in self.columns)
+        first, *others = (_feature(self, name, features) for name in self.columns)
         if first.kind != "ordinal":
-            for feature in (first, *rest):
+            for feature in (first, *others):
                 _number(self, feature)
             return self
-        for feature in rest:
+        for feature in others:
             if feature.kind != "ordinal" or feature.levels != first.levels:
                 raise ValueError(
                     f"relation '{self}': '{first.name}' is ordinal, so '{feature.name}' must be ordinal with the same "
@@ -464,12 +464,12 @@ def _check_followers(relations: tuple[Relation, ...]) -> None:
 def explain(relation: Relation, row: Mapping[Any, Any]) -> str:
     """What a row says of a relation that it breaks, and what must be."""
     values = [plain(row[name]) for name in relation.columns]
-    told = f"{_are(relation.columns, values)}; {relation}"
+    broken = f"{_are(relation.columns, values)}; {relation}"
     if not isinstance(relation, Determines):
-        return told
+        return broken
     fixed = {listed[:-1]: listed[-1] for listed in relation.rows}
     key = tuple(values[:-1])
-    return f"{told} to {_value(fixed[key])}" if key in fixed else f"{told}, and no row lists {_values(key)}"
+    return f"{broken} to {_value(fixed[key])}" if key in fixed else f"{broken}, and no row lists {_values(key)}"
 
 
 # ---- in a file ----
@@ -495,7 +495,7 @@ def _in_a_file(value: Any) -> Any:
 
 def _settings(kind: type[Relation]) -> dict[str, Field[Any]]:
     """The settings of a relation by their names in a file."""
-    return {"if" if own.name == "when" else own.name: own for own in fields(kind) if own.compare}
+    return {"if" if setting.name == "when" else setting.name: setting for setting in fields(kind) if setting.compare}
 
 
 def relation_from_dict(item: Any, place: int = 1) -> Relation:
@@ -506,7 +506,7 @@ def relation_from_dict(item: Any, place: int = 1) -> Relation:
         if not isinstance(kind, str) or kind not in KINDS:
             raise TypeError(f"kind is {shown(kind)}{did_you_mean(kind, KINDS)}; choose one of {', '.join(KINDS)}")
         settings = _settings(KINDS[kind])
-        needed = [name for name, own in settings.items() if own.default is own.default_factory is MISSING]
+        needed = [name for name, setting in settings.items() if setting.default is setting.default_factory is MISSING]
         given = {name: value for name, value in item.items() if name != "kind"}
         check_keys(given, needed, settings)
         return KINDS[kind](**{settings[name].name: value for name, value in given.items()})
@@ -651,8 +651,8 @@ def _value(value: Any) -> str:
 
 
 def _values(values: Iterable[Any], most: int = _MOST_LISTED) -> str:
-    told = [_value(value) for value in values]
-    return ", ".join(told[:most]) + (f", ... ({len(told)} in all)" if len(told) > most else "")
+    words = [_value(value) for value in values]
+    return ", ".join(words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "")
 
 
 def _are(names: Iterable[str], values: Iterable[Any]) -> str:

@@ -212,9 +212,9 @@ def compiled(
     rules = []
     for relation in relations:
         places = tuple(place[name] for name in relation.columns)
-        mine = tuple(features[number] for number in places)
+        named = tuple(features[number] for number in places)
         loose = max((slack[number] for number in places), default=0.0) if slack else 0.0
-        rules.append(_rule(relation, mine, places, float(loose)))
+        rules.append(_rule(relation, named, places, float(loose)))
     return tuple(rules)
 
 
@@ -370,9 +370,9 @@ class DeterminesRule(Rule):
         wanted = table[row.clamp_min(0), -1]
         simple = (row >= 0) & cells.may_hold(x.shape[1] - 1, wanted[:, None])[:, 0]
         x[:, -1] = torch.where(simple, wanted, x[:, -1])
-        rest = torch.nonzero(~simple).flatten()
-        for some in torch.split(rest, max(1, BLOCK // len(table))):
-            x[some] = self._nearest_row(cells.of(some), table)
+        others = torch.nonzero(~simple).flatten()
+        for part in torch.split(others, max(1, BLOCK // len(table))):
+            x[part] = self._nearest_row(cells.of(part), table)
         return x
 
     @cached_property

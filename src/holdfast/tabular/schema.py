@@ -144,8 +144,10 @@ class Schema:
     def without(self, relation: Relation) -> Schema:
         """The same schema less one of its relations."""
         if relation not in self.relations:
-            told = ", ".join(f"'{known}'" for known in self.relations) or "none"
-            raise ValueError(f"the schema has no relation '{relation}' with these settings; its relations are {told}")
+            there_are = ", ".join(f"'{known}'" for known in self.relations) or "none"
+            raise ValueError(
+                f"the schema has no relation '{relation}' with these settings; its relations are {there_are}"
+            )
         return dataclasses.replace(self, relations=tuple(known for known in self.relations if known != relation))
 
     def learned(self, table: pd.DataFrame) -> Schema:

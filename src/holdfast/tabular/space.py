@@ -321,16 +321,16 @@ class Space:
         A group is kept whole where one of its columns is. What people may do already is narrowed, never widened.
         """
         if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.ndim != 2 or kept.shape[1] != self.width:
-            told = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
-            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {told}")
+            what_came = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
+            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {what_came}")
         if self.personal is not None and len(self.personal) != len(kept):
             raise ValueError(f"this space is for {len(self.personal)} people, but kept has {len(kept)} rows")
-        own = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
+        personal = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
         whole = kept.to(self.lower.device, copy=True)
         for group in self.groups:
             columns = list(group.columns)
             whole[:, columns] = whole[:, columns].any(1, keepdim=True)
-        return self._with(personal=replace(own, mutable=own.mutable & ~whole))
+        return self._with(personal=replace(personal, mutable=personal.mutable & ~whole))
 
     @property
     def weights(self) -> Tensor | None:
@@ -396,8 +396,8 @@ class Space:
 
     def violations(self, x: Tensor, origin: Tensor) -> Tensor:
         """Which columns of x are not valid for a person at origin: (n, d) bool."""
-        apart = self.violations_apart(x, origin)
-        return apart if self.related is None else apart | self.to(x)._breaches(x, origin)
+        by_themselves = self.violations_apart(x, origin)
+        return by_themselves if self.related is None else by_themselves | self.to(x)._breaches(x, origin)
 
     def violations_apart(self, x: Tensor, origin: Tensor) -> Tensor:
         """The same for every column by itself, as if there were no relations."""
@@ -433,12 +433,12 @@ class Space:
         rows = torch.nonzero(broken.any(1)).flatten()
         if not len(rows):
             return point, valid
-        space, before, own = self.of(rows), values[rows], origin[rows]
-        limits = self.related.limits(*space.limits(own), space.changeable.expand(len(rows), self.width))
+        space, before, home_rows = self.of(rows), values[rows], origin[rows]
+        limits = self.related.limits(*space.limits(home_rows), space.changeable.expand(len(rows), self.width))
         after, ok = self.related.completed(broken[rows], before, home[rows], self.related.kept(kept[rows]), limits)
         written = self.related.written(point[rows], before, after, self.lower, self.upper)
         point = point.clone()
-        point[rows], valid[rows] = written, ok & ~space.violations_apart(written, own).any(1)
+        point[rows], valid[rows] = written, ok & ~space.violations_apart(written, home_rows).any(1)
         return point, valid
 
     def values(self, x: Tensor) -> Tensor:
@@ -451,15 +451,19 @@ class Space:
         assert self.related is not None
         nothing = torch.zeros_like(point, dtype=torch.bool)
         whole, valid = self.completed(point, origin, nothing)
-        rest = torch.nonzero(~valid).flatten()
-        if not len(rest):
+        invalid = torch.nonzero(~valid).flatten()
+        if not len(invalid):
             return whole
         # One part after the other, so that what is wrong with one does not undo another.
-        space, home, trial = self.of(rest), origin[rest], torch.where(self.related.parts.any(0), origin, point)[rest]
+        space, home, trial = (
+            self.of(invalid),
+            origin[invalid],
+            torch.where(self.related.parts.any(0), origin, point)[invalid],
+        )
         for part in self.related.parts:
-            tried, fits = space.completed(torch.where(part, point[rest], trial), home, nothing[rest])
+            tried, fits = space.completed(torch.where(part, point[invalid], trial), home, nothing[invalid])
             trial = torch.where(fits[:, None], tried, trial)
-        whole[rest] = trial
+        whole[invalid] = trial
         return whole
 
     def _breaches(self, x: Tensor, origin: Tensor) -> Tensor:
@@ -481,10 +485,10 @@ class Space:
         Without relations, what is valid for one feature does not depend on another, so two valid points can be mixed
         feature by feature; with relations, a mixture must be `completed`.
         """
-        own = [[column] for column in range(self.width) if not self._in_group[column]]
-        own += [list(group.columns) for group in self.groups]
-        masks = torch.zeros(len(own), self.width, dtype=torch.bool, device=self.lower.device)
-        for row, columns in enumerate(own):
+        columns_of_each = [[column] for column in range(self.width) if not self._in_group[column]]
+        columns_of_each += [list(group.columns) for group in self.groups]
+        masks = torch.zeros(len(columns_of_each), self.width, dtype=torch.bool, device=self.lower.device)
+        for row, columns in enumerate(columns_of_each):
             masks[row, columns] = self.mutable[columns]
         return masks[masks.any(1)]
 

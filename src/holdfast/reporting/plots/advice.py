@@ -50,9 +50,9 @@ def _groups(advice: Advice) -> Iterator[CostGroup]:
     cost = _costs(advice)
     parts = min(max(len(cost) // FEWEST, 1), GROUPS)
     for rows in np.array_split(np.argsort(cost, kind="stable"), parts):
-        part, own = advice.audit.of_rows(torch.from_numpy(rows)), cost[rows]
+        part, costs = advice.audit.of_rows(torch.from_numpy(rows)), cost[rows]
         low, high = part.interval()
-        yield CostGroup(len(rows), float(own.mean()), float(own.min()), float(own.max()), part.rate, low, high)
+        yield CostGroup(len(rows), float(costs.mean()), float(costs.min()), float(costs.max()), part.rate, low, high)
 
 
 def draw_advice(axes: Axes, advice: Advice) -> None:
