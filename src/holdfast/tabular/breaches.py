@@ -22,7 +22,11 @@ def breaches(table: pd.DataFrame, features: Mapping[str, Feature], relations: tu
     found = []
     for number, relation in enumerate(relations):
         check_columns(table, relation.columns)
-        known = relation.commonest(table) if isinstance(relation, Determines) and not relation.rows else relation
+        known = (
+            relation.learn(table, commonest=True)
+            if isinstance(relation, Determines) and not relation.rows
+            else relation
+        )
         named = tuple(features[name] for name in known.columns)
         values = np.stack([_values(table[feature.name], feature) for feature in named], axis=1)
         (rule,) = compiled((known,), named)

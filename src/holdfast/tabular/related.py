@@ -7,8 +7,9 @@ Relations speak of values: numbers and levels. Here encoded rows are read as val
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,10 +78,8 @@ class Related:
         """On the device of another tensor; numbers stay in float64."""
         if self.shift.device == like.device:
             return self
-        moved = object.__new__(Related)
-        tensors = {name: part.to(like.device) for name, part in self.__dict__.items() if isinstance(part, Tensor)}
-        moved.__dict__.update({name: getattr(self, name) for name in self.__dataclass_fields__} | tensors)
-        return moved
+        parts: dict[str, Any] = {name: getattr(self, name) for name in ("shift", "scale", "step", "slack", "fill")}
+        return replace(self, **{name: part.to(like.device) for name, part in parts.items()})
 
     @cached_property
     def follows(self) -> Tensor:

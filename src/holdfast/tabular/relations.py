@@ -98,15 +98,19 @@ class Determines:
                 _check_value(self, feature, row[place])
         return self
 
-    def learn(self, table: pd.DataFrame) -> Determines:
+    def learn(self, table: pd.DataFrame, commonest: bool = False) -> Determines:
         """The same relation with the rows that a table shows; missing values are passed over.
 
-        Raises a ValueError that shows the values and their counts where the table has two answers for one question.
+        Where the table has two answers for one question, raises a ValueError that shows the values and their counts, or
+        takes the ``commonest``, to look for the others.
         """
-        counts = self._counts(table)
-        several = {key: found for key, found in counts.items() if len(found) > 1}
-        if several:
-            key, found = next(iter(several.items()))
+        rows = []
+        several = []
+        for key, found in self._counts(table).items():
+            rows.append((*key, found.most_common(1)[0][0]))
+            several += [(key, found)] if len(found) > 1 else []
+        if several and not commonest:
+            key, found = several[0]
             answers = [f"{_value(value)} ({_counted(count)})" for value, count in found.most_common(_MOST_LISTED)]
             more = f"; and {len(several) - 1} more of {_joined(self.by)}" if len(several) > 1 else ""
             raise ValueError(
@@ -114,11 +118,8 @@ class Determines:
                 f"{', '.join(answers)}{more}. Correct the table, or give the rows by hand with "
                 "Determines(by, column, rows=...)"
             )
-        return self._with(counts)
-
-    def commonest(self, table: pd.DataFrame) -> Determines:
-        """The same relation with the answer that most rows of a table give: to look for the others."""
-        return self._with(self._counts(table))
+        rows.sort(key=lambda row: [(isinstance(value, str), value) for value in reversed(row)])
+        return replace(self, rows=tuple(rows))
 
     def _counts(self, table: pd.DataFrame) -> dict[tuple[Level, ...], Counter[Level]]:
         from holdfast.tabular.checks import check_columns, check_table  # pandas, which relations alone do not need
@@ -130,11 +131,6 @@ class Determines:
         for (*key, value), count in Counter(complete.itertuples(index=False, name=None)).items():
             counts.setdefault(tuple(key), Counter())[value] += count
         return counts
-
-    def _with(self, counts: Mapping[tuple[Level, ...], Counter[Level]]) -> Determines:
-        rows = [(*key, found.most_common(1)[0][0]) for key, found in counts.items()]
-        rows.sort(key=lambda row: [(isinstance(value, str), value) for value in reversed(row)])
-        return replace(self, rows=tuple(rows))
 
 
 @dataclass(frozen=True)
