@@ -69,10 +69,11 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
     if feature.missing:
         column = present(column)
         if not len(column):
-            return None
+            return
     check_missing(column, feature.name, _offer(feature))
     if not feature.is_numeric:
-        return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
+        check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
+        return
     if not holds_numbers(column):
         raise ValueError(
             f"column '{feature.name}' should hold numbers but is {column.dtype}, {_no_numbers(column, feature.name)}; "

@@ -109,9 +109,8 @@ class Column:
 def is_date(column: Column) -> bool:
     """Times as such, or text that is an ISO date in every row: 2020-01-31, with or without a time."""
     known = column.known
-    if pd.api.types.is_datetime64_any_dtype(known) or isinstance(known.dtype, pd.PeriodDtype):
-        return True
-    if pd.api.types.is_timedelta64_dtype(known):
+    is_span = isinstance(known.dtype, pd.PeriodDtype) or pd.api.types.is_timedelta64_dtype(known)
+    if is_span or pd.api.types.is_datetime64_any_dtype(known):
         return True
     if pd.api.types.is_numeric_dtype(known) or isinstance(known.dtype, pd.CategoricalDtype):
         return False
