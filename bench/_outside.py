@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_wine
 
-from holdfast import Follows, Implies, Ordered, Schema, inspect
+from holdfast import Exclusive, Follows, Implies, Ordered, Schema, inspect
 from holdfast.tabular.reading import read_table
 
 Given = tuple[pd.DataFrame, Schema]
@@ -71,10 +71,11 @@ def adult(file: str) -> Given:
     """The census table of 1994 as the UCI repository has it: no header, "?" for what is missing."""
     table = pd.read_csv(file, header=None, names=ADULT, skipinitialspace=True, na_values="?")
     schema = inspect(table, "income").schema
-    schema = schema.revise("age", "sex", "race", "country", mutable=False)
+    schema = schema.revise("age", "fnlwgt", "sex", "race", "country", mutable=False)
     schema = schema.revise("education", levels=tuple(SCHOOLS), direction="rise")
     return table, _related(
         schema,
+        Exclusive(("capital_gain", "capital_loss")),
         Implies({"marital": MARRIED[:1]}, {"relationship": ("Husband", "Wife", "Other-relative", "Own-child")}),
         Implies({"relationship": ("Husband", "Wife")}, {"marital": MARRIED}),
         Implies({"relationship": ("Husband",)}, {"sex": ("Male",)}),
@@ -103,6 +104,6 @@ def given(tables: list[list[str]], adult_file: str | None, heart_file: str | Non
         yield Path(file).stem, (table, inspect(table, label).schema)
 
 
-def _related(schema: Schema, *relations: Ordered | Implies | Follows) -> Schema:
+def _related(schema: Schema, *relations: Exclusive | Ordered | Implies | Follows) -> Schema:
     """With the relations that the inspection has not found itself."""
     return schema.relate(*(relation for relation in relations if relation not in schema.relations))

@@ -1571,7 +1571,11 @@ def _tables() -> Iterator[Misuse]:
         {
             "one name": (lambda: hf.Exclusive("age"), TypeError, "columns is 'age'; give a tuple"),
             "levels": (lambda: m().schema.relate(hf.Exclusive(("age", "job"))), ValueError, "expected a number"),
-            "an array": (lambda: hf.Exclusive(("age", "income")).holds(m().x), TypeError, "DataFrame"),
+            "an array": (
+                lambda: m().schema.relate(hf.Exclusive(("age", "income"))).broken(m().x),
+                TypeError,
+                "DataFrame",
+            ),
         },
     )
     yield from calls(
@@ -1785,31 +1789,6 @@ def _reports() -> Iterator[Misuse]:
             "None": (lambda: comparison(None), TypeError, "DataFrame"),
             "a list": (lambda: comparison([1]), TypeError, "DataFrame"),
             "other columns": (lambda: comparison(pd.DataFrame({"a": [1]})), ValueError, "columns"),
-        },
-    )
-    table = lambda rows: part("reporting.tables").method_table(rows)  # noqa: E731
-    yield from calls(
-        "reporting.tables",
-        {
-            "None": (lambda: table(None), TypeError, "rows"),
-            "other rows": (lambda: table([{"a": 1}]), ValueError, "method"),
-        },
-    )
-
-    def tell(**other: Any) -> Any:
-        m = made()
-        right = {"audits": {"pgd": m.audit}, "row": int(m.found.found.nonzero()[0]), "alike": [0], "person": 1}
-        return part("reporting.story").tell(**{**right, "encoding": m.encoding, **other})
-
-    yield from each(
-        "reporting.story", "tell", tell, {"audits": ({}, None, {"pgd": 3}), "row": (0.5, None), "alike": ([],)}
-    )
-    yield from each("reporting.story", "tell", tell, {"encoding": (None, 3)}, says="Encoding")
-    yield from calls(
-        "reporting.story",
-        {
-            "a row that is not there": (lambda: tell(row=99), IndexError, "24 rows"),
-            "people who are not there": (lambda: tell(alike=[99]), IndexError, "24 rows"),
         },
     )
 

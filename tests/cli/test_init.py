@@ -18,15 +18,17 @@ ROWS = 300
 
 def people(**more):
     draw = np.random.default_rng(0)
+    approved = draw.choice(["no", "yes"], ROWS)
     return pd.DataFrame(
         {
             "customer_id": draw.permutation(10**6)[:ROWS],
             "age": draw.integers(18, 80, ROWS),
             "sex": draw.choice(["man", "woman"], ROWS),
             "income": draw.normal(3000, 500, ROWS).round(2),
-            "country": "here",
+            "region_code": draw.integers(1, 6, ROWS),
+            "told": np.where(approved == "yes", "welcome", "sorry"),
             "opened": pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d"),
-            "approved": draw.choice(["no", "yes"], ROWS),
+            "approved": approved,
             **more,
         }
     )
@@ -60,45 +62,19 @@ def test_the_file_is_the_schema_of_the_table_with_comments(folder):
     assert "'customer_id' is left out" in head
 
 
-def test_what_nobody_can_choose_is_proposed_and_not_decided(folder):
-    invoke("init", "people.csv", "--label", "approved", cwd=folder)
-    path = folder / "schema.toml"
-    text = path.read_text(encoding="utf-8")
-    schema = Schema.load(path)
-    assert schema["age"].direction == "any"
-    assert schema["sex"].mutable
-    assert "'age' has numbers from 18 to 79 and is called an age" in text
-    decided = text.replace('\n# direction = "rise"\n', '\ndirection = "rise"\n')
-    path.write_text(decided.replace("\n# mutable = false\n", "\nmutable = false\n"), encoding="utf-8")
-    assert Schema.load(path) == schema.revise("age", direction="rise").revise("sex", mutable=False)
-
-
-@pytest.mark.parametrize(
-    "name", ["Gender", "race_code", "birthYear", "place-of-birth", "native_country", "status_and_sex"]
-)
-def test_names_of_what_people_are_born_with(name):
-    draw = np.random.default_rng(1)
-    (proposed,) = inspect(people(**{name: draw.choice(["a", "b", "c"], ROWS)}), "approved").about(name)
-    assert (proposed.kind, proposed.proposal) == ("personal", "mutable = false")
-
-
-@pytest.mark.parametrize("name", ["wages", "mileage", "trace", "essex", "average", "homage"])
-def test_other_names_are_not(name):
-    draw = np.random.default_rng(1)
-    assert not inspect(people(**{name: draw.choice(["a", "b", "c"], ROWS)}), "approved").about(name)
-
-
 def test_the_summary_says_what_there_is_what_was_left_out_and_what_comes_next(folder):
     done = invoke("init", "people.csv", "--label", "approved", cwd=folder)
     counts = people()["approved"].value_counts()
-    assert "people.csv: 300 rows, 7 columns" in done.stdout
+    assert "people.csv: 300 rows, 8 columns" in done.stdout
     assert f"label 'approved': 'no' ({counts['no']} rows), 'yes' ({counts['yes']} rows)" in done.stdout
-    assert "4 features, of which 1 start as not changeable" in done.stdout
+    assert "5 features, of which 1 start as not changeable" in done.stdout
     left, fixed = done.stdout.split("Not changeable:")
     assert "'customer_id' is left out" in left
     assert "'opened' holds times" in left
-    assert "'country' is 'here' in all 300 rows" in fixed
-    assert "Wrote schema.toml. Look it over" in fixed
+    fixed, asked = fixed.split("For you to decide:")
+    assert "'told' alone gives the label" in fixed
+    assert "'region_code' has 5 different whole numbers" in asked
+    assert "Wrote schema.toml. Look it over" in asked
     words = shlex.split(done.stdout.splitlines()[-1])
     assert words[:6] == ["holdfast", "explain", "--data", "people.csv", "--schema", "schema.toml"]
     assert words[words.index("--want") + 1] == "yes"
@@ -107,15 +83,13 @@ def test_the_summary_says_what_there_is_what_was_left_out_and_what_comes_next(fo
 def test_the_summary_as_json(folder):
     done = invoke("init", "people.csv", "--label", "approved", "--json", cwd=folder)
     found = json.loads(done.stdout)
-    assert (found["rows"], found["columns"], found["label"]) == (300, 7, "approved")
+    assert (found["rows"], found["columns"], found["label"]) == (300, 8, "approved")
     assert [one["class"] for one in found["classes"]] == ["no", "yes"]
     assert sum(one["rows"] for one in found["classes"]) == 300
-    assert found["features"] == ["age", "sex", "income", "country"]
+    assert found["features"] == ["age", "sex", "income", "region_code", "told"]
     assert [one["column"] for one in found["left_out"]] == ["customer_id", "opened"]
-    assert [one["feature"] for one in found["fixed"]] == ["country"]
-    assert [(one["features"], one["proposal"]) for one in found["proposed"]] == [
-        (["age"], 'direction = "rise"'), (["sex"], "mutable = false"),
-    ]  # fmt: skip
+    assert [one["feature"] for one in found["fixed"]] == ["told"]
+    assert [one["feature"] for one in found["asked"]] == ["region_code"]
 
 
 def test_quiet_prints_nothing(folder):

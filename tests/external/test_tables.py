@@ -432,11 +432,11 @@ def test_a_broken_relation_is_told_in_its_own_words():
     imported = from_tables(data, points, encoding, model, space=encoding.space)
     assert imported.counterfactuals.found.tolist() == [False] * 7 + [True]
     assert details(imported, "violates the constraints") == {
-        "sum": "loan is 30 but paid + owed is 10 + 15 = 25",
-        "order": "loan is 30 but paid + owed is 31 + 0 = 31; paid is 31 but loan is 30; paid <= loan",
-        "both": "owed is 20 and savings is 5; at most one of them is above 0",
-        "table": "degree is 'bachelor' but years is 9; degree fixes it to 13",
-        "if": "degree is 'master' but job is 'baker'; job must be clerk",
+        "sum": "loan is 30, paid is 10 and owed is 15; loan = paid + owed",
+        "order": "loan is 30, paid is 31 and owed is 0; loan = paid + owed; paid is 31 and loan is 30; paid <= loan",
+        "both": "owed is 20 and savings is 5; at most one of owed and savings is above 0",
+        "table": "degree is 'bachelor' and years is 9; degree fixes years to 13",
+        "if": "degree is 'master' and job is 'baker'; if degree is master, then job is clerk",
         "age": "age goes from 30 to 30 and degree from school to bachelor; age rises with degree, so age must be 34",
         "older": "age goes from 30 to 31 and degree from school to school; age rises with degree, so age must be 30",
     }
@@ -455,7 +455,8 @@ def test_who_breaks_a_relation_already_may_go_on_and_a_feature_comes_before_a_re
     assert imported.counterfactuals.found.tolist() == [True, False]
     assert details(imported, "violates the constraints") == {
         "worse": "'degree' from 'master' to 'bachelor' (may only rise); "
-        "loan is 30 but paid + owed is 15 + 25 = 40; degree is 'bachelor' but years is 15; degree fixes it to 13"
+        "loan is 30, paid is 15 and owed is 25; loan = paid + owed; "
+        "degree is 'bachelor' and years is 15; degree fixes years to 13"
     }
 
 

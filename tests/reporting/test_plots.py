@@ -21,9 +21,9 @@ from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.guarantees.promises import Promise
 from holdfast.reporting.plots.advice import cost_groups, describe_advice, draw_advice
-from holdfast.reporting.plots.audits import describe_audit, draw_audit
-from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
-from holdfast.reporting.plots.holding import describe_holding, draw_holding
+from holdfast.reporting.plots.audits import draw_audit
+from holdfast.reporting.plots.comparisons import draw_comparison
+from holdfast.reporting.plots.holding import draw_holding
 from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
@@ -184,7 +184,6 @@ def test_an_audit_is_drawn_by_kind_with_every_model(two_kinds, axes):
         assert (np.abs(dot.get_ydata() - place) < 0.5).all()
     np.testing.assert_allclose(line(axes, "rows whose")[:, 0], [100 * part.baseline_flips for part in parts.values()])
     assert [text.get_text() for text in axes.get_yticklabels()] == ["bootstrap\n8 models", "leave-out\n8 models"]
-    assert "8 models of kind 'bootstrap'" in describe_audit(audit)
 
 
 def test_an_audit_of_nothing_says_so(two_kinds, axes):
@@ -192,7 +191,6 @@ def test_an_audit_of_nothing_says_so(two_kinds, axes):
     nothing = replace(two_kinds.audit, counterfactuals=replace(answer, found=torch.zeros_like(answer.found)))
     draw_audit(axes, nothing)
     assert "Nothing was found" in sentence(axes)
-    assert "Nothing is drawn" in describe_audit(nothing)
 
 
 def test_the_name_of_a_kind_is_no_mathematics(two_kinds, axes):
@@ -328,7 +326,6 @@ def test_the_price_of_holding_is_drawn_for_everybody_and_for_those_with_every_an
     np.testing.assert_allclose(line(axes, "mean of the 1 people")[:, 1], cost[0])
     np.testing.assert_allclose(line(axes, "row")[:, 1], cost[1])
     assert [text.get_text() for text in axes.get_xticklabels()] == ["50 %\n2 found", "100 %\n1 found"]
-    assert "100% of the models: found for 1 of 3 people, mean cost" in describe_holding(holding)
 
 
 def test_a_price_that_nobody_can_pay_is_told(holding, axes):
@@ -353,7 +350,6 @@ def test_methods_are_drawn_by_cost_and_rate(comparison, axes):
         np.testing.assert_allclose(up[0, :, 1], [100 * one["low"], 100 * one["high"]], atol=1e-9)
     front = comparison.table().query("front")
     np.testing.assert_allclose(line(axes, "the front"), np.stack([front["cost"], 100 * front["rate"]], 1))
-    assert "min-l1 costs" in describe_comparison(comparison)
 
 
 # ---- by one name ----
@@ -402,11 +398,10 @@ def test_words_have_the_colour_of_the_users_style(held):
 # ---- on a page ----
 
 
-def test_every_value_is_a_figure_of_a_page(values):
+def test_advice_and_promises_are_figures_of_a_page(held, promised):
     before = dict(matplotlib.rcParams)
-    for number, value in enumerate(values):
-        svg = svg_of(value, title="As a picture", name=f"figure-{number}")
-        assert svg == svg_of(value, title="As a picture", name=f"figure-{number}")
-        root = ElementTree.fromstring(svg)
-        assert root[1].text == PLOTS[type(value)].describe(value)
+    for value, description in ((held, describe_advice(held)), (promised, describe_promise(promised))):
+        svg = svg_of(value, title="As a picture", name="figure")
+        assert svg == svg_of(value, title="As a picture", name="figure")
+        assert ElementTree.fromstring(svg)[1].text == description
     assert dict(matplotlib.rcParams) == before

@@ -141,12 +141,10 @@ ENDS = (-1.7e308, 1.7e308, 0.0, 1.0)
 NEAR = (1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3)  # one number in float32
 
 
-DIVIDE = r"'money' goes from 1e\+200 to 5e\+200: with scaling=.* divide it first, for example by 1e200"
-MULTIPLY = "'money' goes from 1e-200 to 5e-200: with scaling=.* multiply it first, for example by 1e200"
-BOTH = r"'money' goes from -1\.7e\+308 to 1\.7e\+308: .* divide it first, for example by 1e308"
-SUBTRACT = (
-    r"'money' goes from 1000000000 to 1000000003: .* subtract its smallest number first, or choose another scaling"
-)
+DIVIDE = r"'money' goes from 1e\+200 to 5e\+200: with scaling=.* divide or multiply it first"
+MULTIPLY = "'money' goes from 1e-200 to 5e-200: with scaling=.* divide or multiply it first"
+BOTH = r"'money' goes from -1\.7e\+308 to 1\.7e\+308: .* divide or multiply it first"
+SUBTRACT = r"'money' goes from 1000000000 to 1000000003: .* subtract its smallest number, or choose another scaling"
 BESIDE = "'age' goes from 0 to 3: .*, or choose another scaling"
 
 
@@ -185,9 +183,9 @@ def test_only_the_columns_to_blame_are_named():
 
 def test_bounds_and_levels_stay_apart_too():
     table, schema = numbers(1.0, 2.0, 3.0, 4.0)
-    with pytest.raises(ValueError, match=r"'money': bounds 1 to 1e\+300 .* choose bounds nearer to the rows, 1 to 4"):
+    with pytest.raises(ValueError, match=r"'money': bounds 1 to 1e\+300 .* 1 to 4; choose bounds nearer to the rows"):
         Encoding.fit(table, schema.revise("money", upper=1e300))
-    with pytest.raises(ValueError, match="'job': beside numbers as large .* its levels could not be told apart"):
+    with pytest.raises(ValueError, match="'job': its levels could not be told apart"):
         Encoding.fit(
             everything().assign(income=[-1e9, 1e9] * 30), EVERYTHING.revise("income", lower=-1e9), "minmax-global"
         )

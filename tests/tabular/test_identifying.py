@@ -183,7 +183,7 @@ def test_a_feature_is_never_the_shared_column():
 
 def test_ids_that_nobody_has_stop_it_unless_the_column_is_named():
     known, points = people(id=[1, 2, 3]), people(id=[1, 2, 99])
-    with pytest.raises(ValueError, match=r"people do not have its values 99.*--index id"):
+    with pytest.raises(ValueError, match=r"people do not have its values 99.*--index"):
         matched(known, points, FEATURES)
     assert list(matched(known, points, FEATURES, "id")[1].index) == [1, 2, 99]
 
@@ -194,7 +194,7 @@ def test_ids_as_text_beside_ids_as_numbers_stop_it():
 
 
 def test_ids_that_repeat_among_the_people_stop_it():
-    with pytest.raises(ValueError, match="'id', which repeats or is empty in some rows of people"):
+    with pytest.raises(ValueError, match="'id', .* repeats or is empty in some rows of people"):
         matched(people(id=[1, 1, 3]), people(id=[1, 1, 3]), FEATURES)
 
 

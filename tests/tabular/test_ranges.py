@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Encoding, Feature, Schema
-from holdfast.tabular.ranges import gaps_of, ranges_of, spikes_of
+from holdfast.tabular.ranges import gaps_of, ranges_of
 
 
 def inside(values, ranges):
@@ -103,16 +103,6 @@ def test_people_who_were_not_seen_lie_in_the_ranges(loaded, name):
         if feature.is_numeric:
             kept &= inside(others[feature.name].to_numpy(float), ranges)
     assert kept.mean() >= 0.97
-
-
-def test_spikes_are_values_that_many_rows_share():
-    hours = np.concatenate([np.full(500, 40.0), np.random.default_rng(0).integers(1, 99, 500)])
-    (value, share), *others = spikes_of(hours)
-    assert value == 40
-    assert share >= 0.5
-    assert not others
-    assert spikes_of(np.repeat([0.0, 1, 2], 100)) == ()  # three values are three values
-    assert spikes_of(np.arange(100.0)) == ()
 
 
 # ---- in a schema and its encoding ----

@@ -1,9 +1,6 @@
 """Files of all kinds: read as they are, or refused with a sentence that names the file or the column."""
 
 import re
-import shlex
-import subprocess
-import sys
 
 import pytest
 from hypothesis import example, given, settings
@@ -114,21 +111,12 @@ def test_what_pandas_would_misread_is_refused(tmp_path, content, says):
         read_table(tmp_path / "odd.csv")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("a;b\n1;x\n2.5;y\n", "separated by semicolons; CSV here"),
-        ("\ufeffa;b\r\n1;x\r\n2,5;y\r\n", "separated by semicolons and its numbers have decimal commas"),
-        ("a\tb\n1\tx\n2.5\ty\n", "separated by tabs; CSV here"),
-        ("a|b\n1|x\n2.5|y\n", "separated by bars; CSV here"),
-    ],
-)
-@pytest.mark.parametrize("name", ["table.csv", 'it\'s $(echo) "my" table.csv'])
-def test_other_separators_are_refused_with_a_command_that_mends_the_file(tmp_path, content, says, name):
-    file = tmp_path / name
-    file.write_text(content, encoding="utf-8", newline="")
-    mended = run_advice(file, says)
-    assert mended.to_dict("list") == {"a": [1, 2.5], "b": ["x", "y"]}
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_other_separators_are_refused(tmp_path, mark, name):
+    file = tmp_path / "table.csv"
+    file.write_text(f"\ufeffa{mark}b\r\n1{mark}x\r\n2,5{mark}y\r\n", encoding="utf-8", newline="")
+    with pytest.raises(ValueError, match=f"separated by {name}"):
+        read_table(file)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +126,11 @@ def test_other_separators_are_refused_with_a_command_that_mends_the_file(tmp_pat
         ("utf-16", "is text in UTF-16, not in UTF-8; save it"),
     ],
 )
-def test_other_encodings_are_refused_with_a_command_that_mends_the_file(tmp_path, encoding, says):
+def test_other_encodings_are_refused(tmp_path, encoding, says):
     file = tmp_path / "names.csv"
     file.write_bytes("name,age\nAnn,30\nJosé,40\nZoë,50\n".encode(encoding))
-    assert run_advice(file, says)["name"].tolist() == ["Ann", "José", "Zoë"]
-
-
-def run_advice(file, says):
-    """The table of the file that the command in the message writes."""
-    with pytest.raises(ValueError, match=says) as error:
+    with pytest.raises(ValueError, match=says):
         read_table(file)
-    _, command = str(error.value).split("or run python -c ")
-    (program,) = shlex.split(command)
-    subprocess.run([sys.executable, "-c", program], check=True)
-    return read_table(file.with_name(f"{file.stem}-new.csv"))
 
 
 @pytest.mark.parametrize("broken", ["first", "edge", "last"])

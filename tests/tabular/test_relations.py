@@ -86,21 +86,29 @@ def test_a_relation_reads_as_a_sentence(relation, says):
 @pytest.mark.parametrize(
     ("relation", "rows", "says"),
     [
-        (FIXES, "r", "education is 'BSc' but years is 9; education fixes it to 13"),
+        (FIXES, "r", "education is 'BSc' and years is 9; education fixes years to 13"),
         (
             Determines(("education",), "years", (("HS", 9), ("BSc", 13))), "rs",
-            "education is 'BSc' but years is 9; education fixes it to 13",
+            "education is 'BSc' and years is 9; education fixes years to 13",
         ),
         (
             Determines(("education", "marital"), "role", (("BSc", "Married", "Wife"),)), "prs",
-            "education is 'HS' and marital is 'Single', for which no row says what role is",
+            "education is 'HS', marital is 'Single' and role is 'Child'; education and marital fix role, and no row "
+            "lists 'HS', 'Single'",
         ),
-        (MARRIED, "r", "marital is 'Married' but role is 'Child'; role must be Husband or Wife"),
-        (YOUNG, "p", "age is 16 and education is 'HS' but delay is 1; delay must be 0 or 2"),
-        (ONE, "rs", "gain is 5 and loss is 7; at most one of them is above 0"),
-        (RISES, "q", "before is 'high' but after is 'middle'; before <= after"),
-        (WITHIN, "q", "gain is 200 but loss is 0; gain <= loss"),
-        (SUM, "r", "total is 12.5 but gain + loss is 5 + 7 = 12"),
+        (
+            MARRIED, "r",
+            "marital is 'Married' and role is 'Child'; if marital is Married, then role is Husband or Wife",
+        ),
+        (
+            YOUNG, "p",
+            "age is 16, education is 'HS', gain is 0 and delay is 1; if age is 0 to 17 and education is HS, then gain "
+            "is 0 to 100 and delay is 0 or 2",
+        ),
+        (ONE, "rs", "gain is 5 and loss is 7; at most one of gain and loss is above 0"),
+        (RISES, "q", "before is 'high' and after is 'middle'; before <= after"),
+        (WITHIN, "q", "gain is 200, loss is 0 and total is 200; gain <= loss <= total"),
+        (SUM, "r", "total is 12.5, gain is 5 and loss is 7; total = gain + loss"),
         (AGES, "", ""),
     ],
 )  # fmt: skip
@@ -124,25 +132,16 @@ def test_rows_that_differ_from_the_most_are_found_without_a_table_of_values():
 
 @pytest.mark.parametrize("relation", [FIXES, MARRIED, YOUNG, ONE, RISES, WITHIN, SUM, AGES])
 def test_a_missing_value_breaks_nothing(relation):
-    (relation,) = schema(relation).relations
     for name in relation.columns:
-        assert relation.holds(TABLE.assign(**{name: None})).all()
-        assert relation.holds(TABLE.assign(**{name: np.nan})).all()
-    (holds,) = {relation.holds(TABLE.convert_dtypes()).tobytes(), relation.holds(TABLE).tobytes()}
-    assert len(holds) == len(TABLE)
+        assert schema(relation).broken(TABLE.assign(**{name: None})).empty
+        assert schema(relation).broken(TABLE.assign(**{name: np.nan})).empty
+    rows = schema(relation).broken(TABLE)["row"]
+    assert schema(relation).broken(TABLE.convert_dtypes())["row"].equals(rows)
 
 
-def test_a_column_that_follows_moves_as_far_as_it_must():
-    after = TABLE.assign(education=["MSc", "BSc", "HS", "MSc"], age=[21, 33, 40, 50])
-    assert AGES.followed(after, TABLE).tolist() == [True, False, True, True]
-    assert AGES_BY_YEARS.followed(TABLE.assign(years=TABLE["years"] + 2, age=TABLE["age"] + 2), TABLE).all()
-    assert not AGES_BY_YEARS.followed(TABLE.assign(age=TABLE["age"] + 2), TABLE).any()
-
-
-def test_sums_and_orders_forgive_what_rounding_does_and_no_more():
-    table = pd.DataFrame({"gain": [0.1, 100.0, 1e7], "loss": [0.2, 200.0, 1], "total": [0.3, 300.01, 1e7]})
-    assert SUM.holds(table).tolist() == [True, False, False]
-    assert Ordered(("total", "gain")).holds(pd.DataFrame({"total": [0.1 + 0.2], "gain": [0.3]})).all()
+def test_sums_forgive_what_rounding_does_and_no_more():
+    table = TABLE.assign(gain=[0, 1, 2, 3], loss=[0, 1, 2, 3], total=[0.0, 2 + 1e-9, 4.01, 6.0])
+    assert list(schema(SUM).broken(table)["row"]) == ["r"]
 
 
 # ---- learning ----
@@ -167,8 +166,6 @@ def test_a_table_with_two_answers_is_refused_with_their_counts():
         schema(Determines(("education",), "years")).learned(TABLE)
     with pytest.raises(ValueError, match=r"lacks columns \['years'\]"):
         Determines(("education",), "years").learn(TABLE.drop(columns="years"))
-    with pytest.raises(ValueError, match=r"'education fixes years' has no rows yet; learn them with schema.learned"):
-        Determines(("education",), "years").holds(TABLE)
 
 
 # ---- in a schema ----
@@ -248,21 +245,21 @@ def test_a_revision_that_a_relation_needs_otherwise_is_refused_by_its_name():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Determines("education", "years"), r"Determines: by is 'education'; give a tuple of names, such as"),
+        (lambda: Determines("education", "years"), r"Determines: by is 'education'; give a tuple"),
         (lambda: Determines((3,), "years"), "Determines: by must be the name of a column, got 3"),
         (lambda: Determines(("education",), 3), "Determines: column must be the name of a column, got 3"),
-        (lambda: Determines(("education",), "years", "HS"), "Determines: rows is 'HS'; give a tuple of rows"),
-        (lambda: Determines(("education",), "years", ("HS",)), "Determines: rows has 'HS'; each row is a tuple"),
+        (lambda: Determines(("education",), "years", "HS"), "Determines: rows is 'HS'; give a tuple"),
+        (lambda: Determines(("education",), "years", ("HS",)), "Determines: a row of rows is 'HS'; give a tuple"),
         (
             lambda: Determines(("education",), "years", (("HS", None),)),
             "Determines: rows has None; a level or class is",
         ),
         (lambda: Implies(("marital",), {}), r"Implies: when is \('marital',\); give a mapping, such as"),
-        (lambda: Implies({"marital": "Married"}, {}), r"for 'marital'; give a tuple of levels, such as \('Married',\)"),
+        (lambda: Implies({"marital": "Married"}, {}), r"'marital'.* is 'Married'; give a tuple .*\('Married',\)"),
         (lambda: Implies({3: ("a",)}, {}), "Implies: when must name columns, got 3"),
-        (lambda: Implies({"age": (np.nan, 3)}, {}), "Implies: when has nan for 'age'"),
-        (lambda: Exclusive("gain"), "Exclusive: columns is 'gain'; give a tuple of names"),
-        (lambda: Sums("total", {"a": 1}), "Sums: parts is {'a': 1}; give a tuple of names"),
+        (lambda: Implies({"age": (np.nan, 3)}, {}), "Implies: when.*'age'.* has nan"),
+        (lambda: Exclusive("gain"), "Exclusive: columns is 'gain'; give a tuple"),
+        (lambda: Sums("total", {"a": 1}), "Sums: parts is {'a': 1}; give a tuple"),
         (lambda: Sums("total", ("a", "b"), 3), "Sums: absorbs must be the name of a column, got 3"),
         (lambda: Follows("age", "education", by=3), "Follows: by is 3; give a mapping"),
         (
@@ -272,8 +269,8 @@ def test_a_revision_that_a_relation_needs_otherwise_is_refused_by_its_name():
         (lambda: Follows("age", "education", rate="1"), "Follows: rate is '1'; it must be a finite number, or None"),
         (lambda: Follows("age", "education", rate=np.inf), "Follows: rate is inf"),
         (lambda: schema("a <= b"), r"relation number 1 is 'a <= b' \(str\); expected one of Determines, Implies"),
-        (lambda: Schema(FEATURES, "y", (0, 1), ONE), r"relations is Exclusive\(.*give a tuple of relations"),
-        (lambda: Schema(FEATURES, "y", (0, 1), None), r"relations is None; give a tuple of relations"),
+        (lambda: Schema(FEATURES, "y", (0, 1), ONE), r"relations is Exclusive\(.*give a tuple"),
+        (lambda: Schema(FEATURES, "y", (0, 1), None), r"relations is None; give a tuple"),
     ],
 )
 def test_a_relation_is_made_of_the_right_types(make, says):
@@ -290,9 +287,9 @@ def test_a_relation_is_made_of_the_right_types(make, says):
         (lambda: Determines(("a",), "b", ((1, 2, 3),)), r"the row \(1, 2, 3\) has 3 values; expected 2"),
         (lambda: Determines(("a",), "b", ((1, 2), (1, 3))), "rows list 1 more than once"),
         (lambda: Implies({}, {"a": ("b",)}), "Implies: when is empty; name a column"),
-        (lambda: Implies({"a": ("b",)}, {"c": ()}), "Implies: then allows nothing for 'c'"),
+        (lambda: Implies({"a": ("b",)}, {"c": ()}), "Implies: then.*'c'.* allows nothing"),
         (lambda: Implies({"a": ("b",)}, {"a": ("c",)}), "'a' stands in when and in then"),
-        (lambda: Implies({"a": ("b", "b")}, {"c": ("c",)}), r"when has \['b'\] more than once for 'a'"),
+        (lambda: Implies({"a": ("b", "b")}, {"c": ("c",)}), r"when.*'a'.* has \['b'\] more than once"),
         (lambda: Ordered(("a",)), r"Ordered: columns needs two or more names, got \['a'\]"),
         (lambda: Sums("a", ("a", "b")), "Sums: 'a' cannot be a part of itself"),
         (
@@ -348,19 +345,19 @@ def test_columns_that_follow_one_another_in_a_circle_are_refused():
 @pytest.mark.parametrize(
     ("written", "says"),
     [
-        ("relations = 3", "'relations' is a int, expected a list"),
+        ("relations = 3", "'relations' is 3; give a tuple or a list"),
         ('relations = ["a <= b"]', "relation number 1: expected a table of settings, got 'a <= b'"),
-        ('relations = [{columns = ["gain", "loss"]}]', "relation number 1: 'kind' is missing; choose one of"),
+        ('relations = [{columns = ["gain", "loss"]}]', "relation number 1: kind is None; choose one of"),
         ('relations = [{kind = "exclusiv"}]', r"kind is 'exclusiv' \(did you mean 'exclusive'\?\)"),
         ('relations = [{kind = 3}]', "kind is 3; choose one of"),
-        ('relations = [{kind = "exclusive"}]', "'columns' is missing; a relation of kind 'exclusive' has columns"),
+        ('relations = [{kind = "exclusive"}]', "'columns' is missing; there are columns"),
         (
             'relations = [{kind = "sums", total = "total", parts = ["gain", "loss"], absorb = "gain"}]',
-            r"no setting 'absorb' \(did you mean 'absorbs'\?\); a relation of kind 'sums' has total, parts, absorbs",
+            r"no setting 'absorb' \(did you mean 'absorbs'\?\); there are total, parts, absorbs",
         ),
         (
             'relations = [{kind = "implies", when = {marital = ["Married"]}, then = {role = ["Wife"]}}]',
-            "'if' is missing; a relation of kind 'implies' has if, then",
+            "'if' is missing; there are if, then",
         ),
         ('relations = [{kind = "ordered", columns = "gain"}]', "relation number 1: Ordered: columns is 'gain'"),
         ('relations = [{kind = "ordered", columns = ["gain", "lss"]}]', r"no feature 'lss' \(did you mean 'loss'\?\)"),
@@ -375,11 +372,11 @@ def test_a_relation_in_a_file_is_refused_in_a_sentence(tmp_path, written, says):
 
 
 def test_a_table_without_the_columns_is_refused():
-    for relation in schema(*ALL).relations:
+    for relation in ALL:
         with pytest.raises(ValueError, match="the table lacks columns"):
-            relation.holds(TABLE.drop(columns=relation.columns[-1]))
+            schema(relation).broken(TABLE.drop(columns=relation.columns[-1]))
     with pytest.raises(ValueError, match="column 'gain' should hold numbers but is"):
-        ONE.holds(TABLE.assign(gain="much"))
+        schema(ONE).broken(TABLE.assign(gain="much"))
     with pytest.raises(TypeError, match="expected a pandas DataFrame"):
         schema(ONE).broken([1])
 

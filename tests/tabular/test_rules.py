@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Determines, Exclusive, Feature, Follows, Implies, Ordered, Schema, Sums
-from holdfast.tabular.rules import Limits, compiled, mended
+from holdfast.tabular import rules as tabular_rules
+from holdfast.tabular.rules import Limits, compiled
 
 FEATURES = (
     Feature("a", "integer"),
@@ -29,6 +30,11 @@ FEATURES = (
 NAMES = [feature.name for feature in FEATURES]
 NUMBERS, LEVELS = NAMES[:5], NAMES[5:9]
 BY_NAME = {feature.name: feature for feature in FEATURES}
+
+
+def mended(rules, v, origin, kept, limits):
+    broken = torch.stack([~rule.acceptable(v, origin) for rule in rules], dim=1)
+    return tabular_rules.mended(rules, broken, v, origin, kept, limits)
 
 
 def values_of(name: str) -> list:

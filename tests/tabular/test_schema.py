@@ -161,7 +161,10 @@ def test_a_feature_that_makes_no_sense_is_refused(settings, message):
     ("settings", "message"),
     [
         ({"kind": "real", "mutable": "no"}, "mutable is 'no'; it must be True or False"),
-        ({"kind": "categorical", "levels": "North"}, r"levels is 'North'; give a tuple, such as \('North',\)"),
+        (
+            {"kind": "categorical", "levels": "North"},
+            r"levels is 'North'; give a tuple or a list, such as \('North',\)",
+        ),
         ({"kind": "real", "lower": float("nan")}, "lower is nan; it must be a finite number"),
         ({"kind": "real", "step": "100"}, "step is '100'; it must be a finite number"),
         ({"kind": "real", "upper": True}, "upper is True"),
@@ -201,11 +204,9 @@ def test_ranges_difficulty_and_missing_go_through_a_file(tmp_path, name):
 
 
 def test_levels_come_in_an_order_only_where_somebody_lists_it():
-    said = r"list the levels in their order, revise\('job', kind='ordinal', levels=\(\.\.\.\)\)"
-    with pytest.raises(ValueError, match=f"feature 'job': {said}"):
+    with pytest.raises(ValueError, match=r"feature 'job': .* revise\('job', kind='ordinal', levels=\(\.\.\.\)\)"):
         EVERYTHING.revise("job", kind="ordinal")
-    ordered = r"list the levels in their order, revise\('job', direction='rise', levels=\(\.\.\.\)\)"
-    with pytest.raises(ValueError, match=f"categories have no direction by themselves; {ordered}"):
+    with pytest.raises(ValueError, match="feature 'job': categories have no order"):
         EVERYTHING.revise("job", direction="rise")
     listed = EVERYTHING.revise("job", kind="ordinal", levels=("none", "clerk", "nurse", "baker"), avoid=())
     assert listed["job"].levels == ("none", "clerk", "nurse", "baker")
@@ -247,8 +248,8 @@ F = Feature("f", "real")
         (lambda: Feature(3, "real"), "the name of a feature must be text, got 3 .int."),
         (lambda: Feature(None, "real"), "the name of a feature must be text, got None"),
         (lambda: Schema((F,), 3, (0, 1)), "label must be the name of a column, got 3 .int."),
-        (lambda: Schema((F,), "y", "ab"), "classes is 'ab' .str.; give a tuple, such as"),
-        (lambda: Schema((F,), "y", 2), "classes is 2 .int.; give a tuple"),
+        (lambda: Schema((F,), "y", "ab"), "classes is 'ab'; give a tuple"),
+        (lambda: Schema((F,), "y", 2), "classes is 2; give a tuple"),
         (lambda: Schema((F,), "y", (0, float("nan"))), "classes has nan; a level or class is text"),
         (lambda: Schema((F,), "y", ("no", "y\0es")), "a level or class is text without zero characters"),
         (lambda: Feature("a", "binary", levels=("u\0", "v")), "a level or class is text without zero characters"),
@@ -256,8 +257,8 @@ F = Feature("f", "real")
         (lambda: Schema((F,), "y", (0, [1])), r"classes has \[1\]"),
         (lambda: Schema(("age",), "y", (0, 1)), r"feature number 1 is 'age' .str.; expected Feature\(name, kind\)"),
         (lambda: Schema((F, {"name": "g"}), "y", (0, 1)), "feature number 2 is {'name': 'g'} .dict."),
-        (lambda: Schema(F, "y", (0, 1)), "features is a Feature; give a tuple"),
-        (lambda: Schema("age", "y", (0, 1)), "features is a str; give a tuple"),
+        (lambda: Schema(F, "y", (0, 1)), "features is Feature.*; give a tuple"),
+        (lambda: Schema("age", "y", (0, 1)), "features is 'age'; give a tuple"),
         (lambda: Feature("f", "categorical", levels=("a", float("nan"))), "feature 'f': levels has nan; a level"),
         (lambda: Feature("f", "categorical", levels=("a", np.float64("inf"))), "feature 'f': levels has inf"),
         (lambda: Feature("f", "categorical", levels=("a", None)), "feature 'f': levels has None"),
@@ -306,9 +307,9 @@ GOOD = 'label = "y"\nclasses = ["a", "b"]\n'
         ("classes.toml", b'label = "y"\nclasses = "ab"\n[[features]]\nname = "f"\nkind = "real"', "classes is 'ab'"),
         ("key.toml", (GOOD + "clases = 1\nfeatures = []").encode(), "no setting 'clases' .did you mean 'classes'"),
         ("none.toml", (GOOD + "features = []").encode(), "at least one feature"),
-        ("map.toml", (GOOD + '[features]\nname = "f"').encode(), "'features' is a dict, expected a list"),
-        ("text.toml", (GOOD + 'features = "f"').encode(), "'features' is a str, expected a list"),
-        ("int.toml", (GOOD + "features = 3").encode(), "'features' is a int, expected a list"),
+        ("map.toml", (GOOD + '[features]\nname = "f"').encode(), "'features' is .*; give a tuple or a list"),
+        ("text.toml", (GOOD + 'features = "f"').encode(), "'features' is 'f'; give"),
+        ("int.toml", (GOOD + "features = 3").encode(), "'features' is 3; give"),
         ("item.toml", (GOOD + 'features = ["f"]').encode(), "feature number 1: expected a table of settings, got 'f'"),
         ("bare.toml", (GOOD + 'features = [{name = "f"}]').encode(), "feature number 1 'f': 'kind' is missing"),
         (

@@ -112,14 +112,14 @@ def test_a_schema_has_a_row_for_each_feature_and_its_relations_in_words():
     shown = printable(HOSTILE)
     assert "<script" not in html
     assert cells(html) == [
-        ["feature", "kind", "people can change it", "range or levels"],
-        [shown, "categorical", "yes; never to c", f"{shown}, b, c"],
-        ["debt", "integer", "can only fall", "0 to 41,310 or 99,999; may be missing"],
-        ["limit", "real", "yes; in steps of 0.5; 2 times as hard as others", "0 or more"],
-        ["age", "integer", "no", "18 to 90"],
-        ["city", "categorical", "yes", "0, 1, 2, 3, 4, 5, 6, 7, ... (20 levels)"],
+        ["feature", "kind", "settings"],
+        [shown, "categorical", f"levels={[HOSTILE, 'b', 'c']}, avoid=['c']"],
+        ["debt", "integer", "direction=fall, ranges=[[0, 41310], [99999, 99999]], missing=True"],
+        ["limit", "real", "lower=0, step=0.5, difficulty=2"],
+        ["age", "integer", "mutable=False, lower=18, upper=90"],
+        ["city", "categorical", f"levels={list(map(str, range(20)))}"],
     ]
-    assert f"Label {shown}!: no, {shown}. 5 features, of which people cannot change 1." in words(html)
+    assert f"Label {shown}!: no, {shown}." in words(html)
     assert "Always true: debt <= limit." in words(html)
 
 

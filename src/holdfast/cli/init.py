@@ -84,11 +84,7 @@ def _summary(seen: Inspection, table: pd.DataFrame, file: Path, index: str | Non
         "features": list(schema.names),
         "fixed": [{"feature": finding.columns[0], "why": finding.sentence} for finding in seen.fixed],
         "left_out": [{"column": finding.columns[0], "why": finding.sentence} for finding in seen.left_out],
-        "asked": [{"features": list(finding.columns), "why": finding.sentence} for finding in seen.asked],
-        "proposed": [
-            {"features": list(finding.columns), "proposal": finding.proposal, "why": finding.sentence}
-            for finding in seen.proposed
-        ],
+        "asked": [{"feature": finding.columns[0], "why": finding.sentence} for finding in seen.asked],
         "next": _next(schema.classes[-1], file, index, out),
     }
 
@@ -110,7 +106,7 @@ def _text(found: dict[str, Any]) -> str:
         f"{len(found['features']):,} features, of which {len(fixed):,} start as not changeable",
         *_listed("Left out:", found["left_out"]),
         *_listed("Not changeable:", found["fixed"]),
-        *_listed("For you to decide:", [*found["proposed"], *found["asked"]]),
+        *_listed("For you to decide:", found["asked"]),
         f"Wrote {found['schema']}. Look it over: no table says what a person can change. Then, for example:",
         f"  {found['next']}",
     ]

@@ -18,6 +18,7 @@ from holdfast.models.model import Model, check_callable, checked_logits, predict
 from holdfast.search.counterfactuals import Counterfactuals, assess
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
+from holdfast.tabular.relations import explain
 from holdfast.tabular.rules import FollowsRule
 from holdfast.tabular.space import Space
 from holdfast.utils.messages import some
@@ -263,7 +264,7 @@ def _broken_relations(space: Space, point: Tensor, origin: Tensor, encoding: Enc
     for row, number in torch.nonzero(space.related.broken(values, values_before)).tolist():
         rule, (after, before) = space.related.rules[number], (_cells(part[row], encoding) for part in (point, origin))
         if not isinstance(rule, FollowsRule):
-            yield row, rule.relation.explain(after)
+            yield row, explain(rule.relation, after)
             continue
         column, of = rule.relation.columns
         encoded = point[row].clone()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -12,7 +11,6 @@ from holdfast.auditing.audit import Audit
 from holdfast.explaining.person import PersonPlan, changes_of
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Level
-from holdfast.utils.settings import check_whole
 
 
 @dataclass(frozen=True)
@@ -38,25 +36,10 @@ class Story:
 
 def tell(audits: dict[str, Audit], row: int, alike: list[int], person: Hashable, encoding: Encoding) -> Story:
     """The story of one row, one piece of advice for each method's audit, beside that of the rows alike."""
-    _check_story(audits, row, alike, encoding)
     first = next(iter(audits.values())).counterfactuals
     advice = tuple(_advice(method, audit, row, alike, encoding) for method, audit in audits.items())
     unlikeness = None if first.unlikeness is None else float(first.unlikeness[row, 0])
     return Story(person, encoding.schema.classes[int(first.target[row])], advice, len(alike), unlikeness)
-
-
-def _check_story(audits: Any, row: int, alike: list[int], encoding: Any) -> None:
-    if not isinstance(audits, dict) or not audits or not all(isinstance(audit, Audit) for audit in audits.values()):
-        raise TypeError(f"audits must be one Audit or more by the name of their method, got {audits!r}")
-    if not isinstance(encoding, Encoding):
-        raise TypeError(f"expected an Encoding, got {type(encoding).__name__}")
-    count = len(next(iter(audits.values())).counterfactuals)
-    if not len(alike):
-        raise ValueError("alike is empty; give the rows of people like this one, at least the row itself")
-    for name, place in (("row", row), *(("each row alike", place) for place in alike)):
-        check_whole(name, place)
-        if not -count <= place < count:
-            raise IndexError(f"{name} must be one of {count} rows, got {place}")
 
 
 def _advice(method: str, audit: Audit, row: int, alike: list[int], encoding: Encoding) -> MethodAdvice:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.auditing.audit_files import FileAudit
@@ -25,23 +23,13 @@ def method_table(
     rows: Sequence[dict[str, Any]],
     paper: dict[tuple[str, str], float] | None = None,
     title: str = "Invalidation rate: how often a retrained model invalidates a counterfactual",
-) -> Table:
+) -> FittedTable:
     """One row per method and kind of change, beside the paper's invalidation rates where they are given."""
-    needed = ("method", "change", "found", "rows", "rate", "low", "high", "cost_l1", "cost_l2")
-    if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
-        raise TypeError(f"expected rows as Audit.rows gives them, a list of dictionaries, got {type(rows).__name__}")
-    missing = [name for name in needed if any(name not in row for row in rows)]
-    if missing:
-        raise ValueError(f"the rows lack {', '.join(missing)}; give those of Audit.rows")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
-    for name in ("method", "change"):
-        table.add_column(name, no_wrap=True)
-    for name in ("found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            Text(row["method"]),
-            Text(row["change"]),
+    columns = ("method", "change", "found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2")
+    cells = [
+        (
+            row["method"],
+            row["change"],
             f"{row['found']}/{row['rows']}",
             _percent(row["rate"]),
             f"{_percent(row['low'])} - {_percent(row['high'])}",
@@ -49,7 +37,9 @@ def method_table(
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
         )
-    return table
+        for row in rows
+    ]
+    return FittedTable(title, columns, cells, names=2)
 
 
 def file_audit_text(result: FileAudit, most: int = 5) -> Group:
@@ -76,31 +66,31 @@ def _sources(model: str, retrained: str, labels: str) -> list[Text]:
 
 def _beside_promise(result: FileAudit) -> list[Text]:
     """The rate promised, and the rate realised, of each kind of change that the promise is for."""
-    own = result.promised
-    if own is None or own.rate is None or not result.audit.invalidated.size:
+    promise = result.promised
+    if promise is None or promise.rate is None or not result.audit.invalidated.size:
         return []
     return [
         Text(
-            f"{kind}: promised at most {own.rate:.1%} on average; realised {part.rate:.1%}, at most "
+            f"{kind}: promised at most {promise.rate:.1%} on average; realised {part.rate:.1%}, at most "
             f"{upper_limit(part.per_member):.1%} at 95 % confidence\n"
         )
         for kind, part in result.audit.by_kind.items()
-        if kind in own.kinds
+        if kind in promise.kinds
     ]
 
 
 def file_promise_text(result: FilePromise, most: int = 10) -> Group:
     """What is promised, how it was chosen, what models that chose nothing say, and whom nothing is promised."""
-    own = result.promise
+    promise = result.promise
     texts: list[Text | FittedTable] = [
         *_sources(result.model, result.retrained, result.labelled),
-        Text(f"\n{own.statement}\n", style="" if own.promised else "yellow"),
+        Text(f"\n{promise.statement}\n", style="" if promise.promised else "yellow"),
     ]
-    if own.steps:
-        texts.append(_curve_table(own))
-    if own.realised is not None:
-        texts.append(_realised_table(own))
-    if own.promised:
+    if promise.steps:
+        texts.append(_curve_table(promise))
+    if promise.realised is not None:
+        texts.append(_realised_table(promise))
+    if promise.promised:
         left = result.left
         more = f" and {len(left) - most} more" if len(left) > most else ""
         labels = f": {', '.join(map(str, left[:most]))}{more}" if len(left) else ""
@@ -110,29 +100,35 @@ def file_promise_text(result: FilePromise, most: int = 10) -> Group:
     return Group(*texts)
 
 
-def _curve_table(own: Promise) -> FittedTable:
-    name = knob_of(own.method)
+def _curve_table(promise: Promise) -> FittedTable:
+    name = knob_of(promise.method)
     rows = [
         (
             row["kind"],
             f"{row['knob']:g}",
-            f"{row['found']}/{len(own.promised_rows)}",
+            f"{row['found']}/{len(promise.promised_rows)}",
             _percent(row["loss"]),
             _percent(row["bound"]),
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
-            "chosen" if row["knob"] == own.knob else "",
+            "chosen" if row["knob"] == promise.knob else "",
         )
-        for row in own.curve.to_dict("records")
+        for row in promise.curve.to_dict("records")
     ]
     columns = ("change", name, "found", "invalidated %", "bound %", "l1", "l2", "")
     return FittedTable(f"What each {name} costs, and could promise", columns, rows)
 
 
-def _realised_table(own: Promise) -> FittedTable:
+def _realised_table(promise: Promise) -> FittedTable:
     rows = [
-        (kind, str(len(part.kinds)), _percent(own.rate), _percent(part.rate), _percent(own.realised_limit(kind)))
-        for kind, part in ({} if own.realised is None else own.realised.by_kind).items()
+        (
+            kind,
+            str(len(part.kinds)),
+            _percent(promise.rate),
+            _percent(part.rate),
+            _percent(promise.realised_limit(kind)),
+        )
+        for kind, part in ({} if promise.realised is None else promise.realised.by_kind).items()
     ]
     columns = ("change", "models", "promised %", "realised %", "95 % upper limit")
     return FittedTable("Promised, and realised by models that chose nothing", columns, rows)

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
 
-from holdfast.tabular.checks import check_table
-from holdfast.tabular.relations import Determines, Relation
+from holdfast.tabular.checks import check_columns, check_feature, check_table, present
+from holdfast.tabular.feature import Feature
+from holdfast.tabular.relations import Determines, Relation, explain
+from holdfast.tabular.rules import compiled
 
 
-def breaches(table: pd.DataFrame, relations: tuple[Relation, ...]) -> pd.DataFrame:
+def breaches(table: pd.DataFrame, features: Mapping[str, Feature], relations: tuple[Relation, ...]) -> pd.DataFrame:
     """row (its label in the table), relation and why, in the order of the rows; see `Schema.broken`."""
     check_table(table)
     found = []
     for number, relation in enumerate(relations):
-        known = relation.commonest(table) if isinstance(relation, Determines) and not relation.rows else relation
-        places = np.flatnonzero(~known.holds(table))
+        check_columns(table, relation.columns)
+        known = (
+            relation.learn(table, commonest=True)
+            if isinstance(relation, Determines) and not relation.rows
+            else relation
+        )
+        named = tuple(features[name] for name in known.columns)
+        values = np.stack([_values(table[feature.name], feature) for feature in named], axis=1)
+        (rule,) = compiled((known,), named)
+        places = np.flatnonzero(~rule.holds(torch.from_numpy(values)).numpy())
         cells = table[list(known.columns)].iloc[places].to_dict("records")
         found += [
-            (place, number, table.index[place], str(known), known.explain({str(k): v for k, v in row.items()}))
+            (place, number, table.index[place], str(known), explain(known, row))
             for place, row in zip(places.tolist(), cells, strict=True)
         ]
-    found.sort(key=lambda one: one[:2])
-    return pd.DataFrame([one[2:] for one in found], columns=["row", "relation", "why"])
+    found.sort(key=lambda breach: breach[:2])
+    return pd.DataFrame([breach[2:] for breach in found], columns=["row", "relation", "why"])
+
+
+def _values(column: pd.Series[Any], feature: Feature) -> NDArray[np.float64]:
+    """A number as it is, a level as its place, NaN where it is missing: as rules have it."""
+    values, known = np.full(len(column), np.nan), present(column)
+    if len(known):
+        check_feature(known, feature)
+        places = {level: place for place, level in enumerate(feature.values)}
+        numbers = known if feature.is_numeric else [places[level] for level in known.tolist()]
+        values[column.notna().to_numpy()] = np.asarray(numbers, dtype=np.float64)
+    return values

@@ -69,10 +69,11 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
     if feature.missing:
         column = present(column)
         if not len(column):
-            return None
+            return
     check_missing(column, feature.name, _offer(feature))
     if not feature.is_numeric:
-        return check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
+        check_levels(column, feature.name, feature.values, f'revise("{feature.name}", levels=...)')
+        return
     if not holds_numbers(column):
         raise ValueError(
             f"column '{feature.name}' should hold numbers but is {column.dtype}, {_no_numbers(column, feature.name)}; "
@@ -97,10 +98,10 @@ def check_feature(column: pd.Series[Any], feature: Feature) -> None:
 def _no_numbers(column: pd.Series[Any], name: str) -> str:
     """Which cells are no numbers, and where; those that only look like numbers where there are no others."""
     unique(column, name)  # refuses what cannot be compared
-    told = column[pd.to_numeric(column.astype(object), errors="coerce").isna()]
-    told = told if len(told) else column
-    shown = [f"{plain(value)!r} in row {plain(row)!r}" for row, value in told[:3].items()]
-    return ", ".join(shown) + (f", ... ({len(told)} in all)" if len(told) > 3 else "")
+    not_numbers = column[pd.to_numeric(column.astype(object), errors="coerce").isna()]
+    not_numbers = not_numbers if len(not_numbers) else column
+    shown = [f"{plain(value)!r} in row {plain(row)!r}" for row, value in not_numbers[:3].items()]
+    return ", ".join(shown) + (f", ... ({len(not_numbers)} in all)" if len(not_numbers) > 3 else "")
 
 
 def holds_numbers(column: pd.Series[Any]) -> bool:

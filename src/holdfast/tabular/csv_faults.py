@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ _STARTS = {
     b"PAR1": "a Parquet file; give it a name that ends in .parquet",
 }
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_SAVE_AS_UTF8 = "save it as CSV UTF-8 from a spreadsheet or an editor"
 _DECIMAL = re.compile(r"[+-]?\d+(?:[. ]\d{3})*,\d+")
 _WHOLE = re.compile(r"[+-]?\d+")
 
@@ -51,14 +50,10 @@ def check_separator(path: Path, names: Sequence[str]) -> None:
     mark = max(_MARKS, key=line.count)
     if line.count(mark) <= commas:
         return
-    decimal = ', decimal=","' if _has_decimal_commas(path, mark) else ""
-    numbers = " and its numbers have decimal commas" if decimal else ""
-    settings = f'sep={json.dumps(mark)}{decimal}, keep_default_na=False, na_values=[""]'
-    read = f"import pandas as pd; pd.read_csv({_named(path)}, {settings})"
     raise ValueError(
-        f"{path}: its columns are separated by {_MARKS[mark]}{numbers}; CSV here has commas between columns and points "
-        "in numbers: save it so from a spreadsheet that is set to English, or run "
-        + _command(f"{read}.to_csv({_beside(path)}, index=False)")
+        f"{path}: its columns are separated by {_MARKS[mark]}; CSV here has commas between columns and points in "
+        "numbers: save it so from a spreadsheet that is set to English, or read it with pandas, "
+        f"read_csv(sep={mark!r}, decimal=','), and write it with to_csv(index=False)"
     )
 
 
@@ -77,31 +72,31 @@ def check_decimals(path: Path, table: pd.DataFrame) -> None:
 
 def parse_error(path: Path, error: Exception) -> ValueError:
     """What pandas said, in the words of a person who has the file before them."""
-    said = str(error).strip()
-    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said)
+    message = str(error).strip()
+    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if ragged:
         names, line, cells = ragged.groups()
         return ValueError(
             f"{path}: line {line} has {cells} cells, but the lines before it have {names}; put text that holds a comma "
             "in quotation marks, or delete what is too much"
         )
-    opened = re.search(r"EOF inside string starting at row (\d+)", said)
+    opened = re.search(r"EOF inside string starting at row (\d+)", message)
     if opened:
         return ValueError(
             f"{path}: a quotation mark in about line {int(opened[1]) + 1} is never closed; close it, or write two of "
             "them where one is meant"
         )
-    if "No columns to parse" in said:
+    if "No columns to parse" in message:
         return ValueError(f"{path} is empty; it needs a first line with the names of the columns, and a line per row")
-    return ValueError(f"{path} is not a valid CSV file: {said}")
+    return ValueError(f"{path} is not a valid CSV file: {message}")
 
 
 def _check_start(path: Path, first: bytes) -> None:
-    for start, told in _STARTS.items():
+    for start, what_it_is in _STARTS.items():
         if first.startswith(start):
-            raise ValueError(f"{path} is not a valid CSV file but {told}")
+            raise ValueError(f"{path} is not a valid CSV file but {what_it_is}")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ValueError(f"{path} is text in UTF-16, not in UTF-8; {_saving_as_utf8(path, 'utf-16')}")
+        raise ValueError(f"{path} is text in UTF-16, not in UTF-8; {_SAVE_AS_UTF8}")
 
 
 def _decode(path: Path, decoder: codecs.IncrementalDecoder, chunk: bytes, lines: int) -> None:
@@ -114,33 +109,8 @@ def _decode(path: Path, decoder: codecs.IncrementalDecoder, chunk: bytes, lines:
         guess = f" (in Windows' Western encoding it is {meant!r})" if meant.isprintable() and meant != "\ufffd" else ""
         raise ValueError(
             f"{path} is not text in UTF-8: byte 0x{byte.hex()} in line {line} is no character of it{guess}; "
-            f"{_saving_as_utf8(path, 'cp1252')}"
+            f"{_SAVE_AS_UTF8}"
         ) from None
-
-
-def _saving_as_utf8(path: Path, encoding: str) -> str:
-    text = f'Path({_named(path)}).read_text("{encoding}")'
-    command = _command(f'from pathlib import Path; Path({_beside(path)}).write_text({text}, "utf-8")')
-    return f"save it as CSV UTF-8 from a spreadsheet or an editor, or run {command}"
-
-
-def _command(program: str) -> str:
-    """What a shell runs, whatever the names of files hold."""
-    return f"python -c {shlex.quote(program)}"
-
-
-def _named(path: Path) -> str:
-    return json.dumps(str(path))
-
-
-def _beside(path: Path) -> str:
-    return _named(path.with_name(f"{path.stem}-new.csv"))
-
-
-def _has_decimal_commas(path: Path, mark: str) -> bool:
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        cells = [cell.strip().strip('"') for line in file.read(CHUNK).splitlines()[1:] for cell in line.split(mark)]
-    return any(_DECIMAL.fullmatch(cell) for cell in cells)
 
 
 def _are_decimals(cells: pd.Series[Any]) -> bool:

@@ -460,12 +460,12 @@ def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Ma
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):  # `_check_encodable` says what went wrong
         for _, numbers in _blocks(table, schema):
-            own = [numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)]
-            for column in np.flatnonzero(np.isnan(own[0])).tolist():
+            of_block = [numbers.min(axis=0), numbers.max(axis=0), numbers.mean(axis=0), numbers.std(axis=0)]
+            for column in np.flatnonzero(np.isnan(of_block[0])).tolist():
                 known = numbers[~np.isnan(numbers[:, column]), column]
-                for part, value in zip(own, (known.min(), known.max(), known.mean(), known.std()), strict=True):
+                for part, value in zip(of_block, (known.min(), known.max(), known.mean(), known.std()), strict=True):
                     part[column] = value
-            parts.append(own)
+            parts.append(of_block)
     low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
     return low, high, mean, spread
 
@@ -551,22 +551,18 @@ def _percentiles(table: pd.DataFrame, schema: Schema) -> Matrix:
 def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, scale: Matrix) -> Matrix:
     """What the missing numbers of each column are encoded as; NaN where there are none to be."""
     fill = np.full(schema.width, np.nan)
-    problems = []
     for feature, place in _places(schema):
         if feature.missing and feature.kind != "categorical":
             column = place.start
-            own = float(mean[column]), float(shift[column]), float(scale[column])
+            scaled_by = float(mean[column]), float(shift[column]), float(scale[column])
             with np.errstate(over="ignore"):
-                found = _unused_number(_raw(table[feature.name], feature), feature.grid, *own)
+                found = _unused_number(_raw(table[feature.name], feature), feature.grid, *scaled_by)
             if found is None:
-                problems.append(
+                raise ValueError(
                     f"column '{feature.name}': no number near its mean is left to encode missing values as float32; "
                     "choose another scaling, or fill the missing values"
                 )
-            else:
-                fill[column] = found
-    if problems:
-        raise ValueError("\n".join(problems))
+            fill[column] = found
     return fill
 
 
@@ -593,9 +589,9 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
 def _bounds(schema: Schema, ranges: tuple[Ranges, ...]) -> tuple[Matrix, Matrix]:
     """The ends of the ranges, and all the levels there are."""
     lower, upper = np.zeros(schema.width), np.ones(schema.width)
-    for (feature, place), own in zip(_places(schema), ranges, strict=True):
+    for (feature, place), feature_ranges in zip(_places(schema), ranges, strict=True):
         if feature.is_numeric:
-            lower[place], upper[place] = own[0][0], own[-1][1]
+            lower[place], upper[place] = feature_ranges[0][0], feature_ranges[-1][1]
         elif feature.kind != "categorical":
             upper[place] = max(1, len(feature.levels) - 1)
     return lower, upper
@@ -619,17 +615,16 @@ def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair,
         if feature.is_numeric and lost[place].any():
             problems.append(
                 f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
-                f"infinite as float32; {_remedy(low, high, place)}"
+                "infinite as float32; divide or multiply it first, subtract its smallest number, or choose another "
+                "scaling"
             )
-        elif feature.is_numeric and out_of_reach[place].any() and _is_bounded(feature):
+        elif out_of_reach[place].any() and (
+            _is_bounded(feature) if feature.is_numeric else np.isfinite(scale[place]).all()
+        ):
+            what = f"bounds {lower[place][0]:g} to {upper[place][0]:g}" if feature.is_numeric else "its levels"
             problems.append(
-                f"feature '{feature.name}': bounds {lower[place][0]:g} to {upper[place][0]:g} would become one number "
-                f"or infinite as float32 with scaling={scaling!r}; choose bounds nearer to the rows, {ends}"
-            )
-        elif not feature.is_numeric and out_of_reach[place].any() and np.isfinite(scale[place]).all():
-            problems.append(
-                f"feature '{feature.name}': beside numbers as large as in the other columns, its levels could not be "
-                f"told apart as float32 with scaling={scaling!r}; choose another scaling"
+                f"feature '{feature.name}': {what} could not be told apart as float32 with scaling={scaling!r}, where "
+                f"the rows go from {ends}; choose bounds nearer to the rows, or another scaling"
             )
     if problems:
         raise ValueError("\n".join(problems))
@@ -646,14 +641,3 @@ def _lost(ends: Pair, shift: Matrix, scale: Matrix, roundings: int | NDArray[Any
     rounding = np.finfo(np.float32).eps * np.maximum(abs(first), abs(last))
     same: NDArray[np.bool_] = (ends[0] < ends[1]) & (last - first <= roundings * rounding)
     return same | ~np.isfinite(first) | ~np.isfinite(last)
-
-
-def _remedy(low: Matrix, high: Matrix, place: slice) -> str:
-    """What to do to a column that cannot be encoded."""
-    largest = max(abs(low[place]).max(), abs(high[place]).max())
-    power = int(np.floor(np.log10(largest))) if largest > 0 else 0
-    if power > 30:
-        return f"divide it first, for example by 1e{power}"
-    if power < -30:
-        return f"multiply it first, for example by 1e{min(-power, 300)}"
-    return "subtract its smallest number first, or choose another scaling"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from numbers import Real
@@ -80,15 +80,15 @@ class Feature:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"the name of a feature must be text, got {self.name!r} ({type(self.name).__name__})")
-        for problem in self._type_problems():
-            raise TypeError(f"feature '{self.name}': {problem}")
-        object.__setattr__(self, "levels", tuple(map(plain, self.levels)))
-        object.__setattr__(self, "avoid", tuple(map(plain, self.avoid)))
-        object.__setattr__(self, "ranges", tuple(tuple(map(plain, ends)) for ends in self.ranges))
+        for name in ("levels", "avoid"):
+            given = getattr(self, name)
+            levels = as_tuple(given, f"feature '{self.name}': {name}", f"({shown(given)},)")
+            object.__setattr__(self, name, tuple(map(plain, levels)))
         for name in ("lower", "upper", "step", "zero_level", "difficulty"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-        for problem in self._odd_levels():
+        for problem in self._type_problems():
             raise TypeError(f"feature '{self.name}': {problem}")
+        object.__setattr__(self, "ranges", tuple(tuple(map(plain, ends)) for ends in self.ranges))
         self._read_phrase()
         for problem in self._problems():
             raise ValueError(f"feature '{self.name}': {problem}")
@@ -103,10 +103,6 @@ class Feature:
         for name in ("mutable", "missing"):
             if not isinstance(getattr(self, name), bool):
                 yield f"{name} is {shown(getattr(self, name))}; it must be True or False"
-        for name in ("levels", "avoid"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not isinstance(value, Iterable):
-                yield f"{name} is {value!r}; give a tuple, such as ({value!r},)"
         for name in ("lower", "upper", "step"):
             value = getattr(self, name)
             if value is not None and not _is_finite_number(value):
@@ -115,12 +111,10 @@ class Feature:
             yield f"difficulty is {shown(self.difficulty)}; it must be a finite number above 0"
         if not _is_pairs(self.ranges):
             yield f"ranges is {shown(self.ranges)}; give pairs of finite numbers, such as ((0, 40), (60, 60))"
-
-    def _odd_levels(self) -> Iterable[str]:
         for name in ("levels", "avoid"):
-            odd = [value for value in getattr(self, name) if not is_level(value)]
-            if odd:
-                yield f"{name} has {shown(odd[0])}; {LEVELS_ARE}"
+            for value in getattr(self, name):
+                if not is_level(value):
+                    yield f"{name} has {shown(value)}; {LEVELS_ARE}"
         if self.zero_level is not None and not is_level(self.zero_level):
             yield f"zero_level is {shown(self.zero_level)}; {LEVELS_ARE}"
 
@@ -194,9 +188,6 @@ class Feature:
                 f"{self.zero_level!r} to levels, or fill the missing values with it and leave out missing=True"
             )
 
-    def _as_ordinal(self) -> str:
-        return f"list the levels in their order, revise({self.name!r}, kind='ordinal', levels=(...))"
-
     def revised(self, **changes: Any) -> Feature:
         """The same feature with other settings; what the new kind or the new bounds leave no room for goes.
 
@@ -205,12 +196,14 @@ class Feature:
         categorical one with a direction too.
         """
         kind = changes.get("kind", self.kind)
-        if kind == "ordinal" and self.kind == "categorical" and "levels" not in changes:
-            raise ValueError(f"feature '{self.name}': {self._as_ordinal()}")
-        if kind == "categorical" and changes.get("direction", "any") != "any" and "levels" not in changes:
+        direction = changes.get("direction", "any")
+        without_order = (kind == "ordinal" and self.kind == "categorical") or (
+            kind == "categorical" and direction != "any"
+        )
+        if without_order and "levels" not in changes:
             raise ValueError(
-                f"feature '{self.name}': categories have no direction by themselves; list the levels in their order, "
-                f"revise({self.name!r}, direction={changes['direction']!r}, levels=(...))"
+                f"feature '{self.name}': categories have no order and no direction by themselves; list the levels in "
+                f"their order, revise({self.name!r}, kind={kind!r}, levels=(...))"
             )
         if kind in KINDS and (kind in NUMERIC) != self.is_numeric:
             gone = ("lower", "upper", "step", "ranges") if self.is_numeric else ("levels", "avoid", "zero_level")
@@ -247,7 +240,7 @@ class Feature:
         return None if self.kind == "categorical" else float(self.step or 1)
 
 
-_DEFAULTS = {own.name: own.default for own in fields(Feature)}
+_DEFAULTS = {setting.name: setting.default for setting in fields(Feature)}
 
 
 def _within(
@@ -273,6 +266,13 @@ def _is_pairs(value: object) -> bool:
         and all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in value)
         and all(_is_finite_number(end) for ends in value for end in ends)
     )
+
+
+def as_tuple(given: Any, name: str, example: str) -> tuple[Any, ...]:
+    """What was given as a list of values; a text or a mapping, whose parts are no values, is refused."""
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is {shown(given)}; give a tuple or a list, such as {example}")
+    return tuple(given)
 
 
 def is_level(value: object) -> bool:

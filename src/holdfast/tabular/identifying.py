@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from holdfast.tabular.findings import Column, called_key, is_date, key_finding
 from holdfast.utils.messages import did_you_mean, some
@@ -80,15 +79,15 @@ def shared_key(
     """
     names, (people, *others) = list(tables), [_with_index(table) for table in tables.values()]
     matches = {
-        name: [pd.Index(people[name]).get_indexer(pd.Index(other[name])) for other in others]
+        name: np.concatenate([pd.Index(people[name]).get_indexer(pd.Index(other[name])) for other in others])
         for name in _keys(people, features, larger)
         if all(name in other for other in others)
     }
-    fitting = {name: places for name, places in matches.items() if all((place >= 0).all() for place in places)}
+    fitting = {name: places for name, places in matches.items() if (places >= 0).all()}
     if not fitting:
         return None
     ordered = sorted(fitting, key=lambda name: not called_key(name, surely=True))  # else in the table's order
-    if any(not _same(fitting[ordered[0]], fitting[name]) for name in ordered[1:]):
+    if any(not np.array_equal(fitting[ordered[0]], fitting[name]) for name in ordered[1:]):
         raise ValueError(
             f"columns {some(ordered)} are each in {' and '.join(names)}, and match their rows differently; {NAME_ONE}"
         )
@@ -132,18 +131,10 @@ def matched(
 
 def twins(table: pd.DataFrame, features: Collection[str]) -> pd.DataFrame:
     """The rows that equal an earlier one in every feature: row, and of (whose values they are), by their labels."""
-    values = table[list(features)].reset_index(drop=True)
-    first = pd.Series(np.arange(len(values))).groupby(_digests(values), sort=False).transform("min").to_numpy()
-    later = np.flatnonzero(first < np.arange(len(values)))
-    mine, theirs = (values.iloc[rows].reset_index(drop=True) for rows in (later, first[later]))
-    same = ((mine == theirs) | (mine.isna() & theirs.isna())).all(axis=1).to_numpy(dtype=bool)
-    later = later[same]  # two rows may have one digest by chance
+    alike = table.groupby(list(features), dropna=False, sort=False).ngroup()
+    first = pd.Series(np.arange(len(table))).groupby(alike.to_numpy()).transform("min").to_numpy()
+    later = np.flatnonzero(first < np.arange(len(table)))
     return pd.DataFrame({"row": table.index[later], "of": table.index[first[later]]})
-
-
-def _digests(values: pd.DataFrame) -> NDArray[np.uint64]:
-    """One number for each row, the same for rows that are the same."""
-    return np.asarray(pd.util.hash_pandas_object(values, index=False), dtype=np.uint64)
 
 
 def _naming_column(
@@ -205,10 +196,10 @@ def _is_key(cells: pd.Series[Any], name: str, larger: pd.DataFrame | None = None
         return False
     if larger is not None and name in larger and _is_key(larger[name], name):
         return True
-    column = Column(name, cells, np.zeros(len(cells), dtype=np.int64))
+    column = Column(name, cells)
     if not pd.api.types.is_numeric_dtype(cells):
         return not is_date(column)
-    return called_key(name) or key_finding(column, is_number=True, whole=True) is not None
+    return called_key(name) or key_finding(column, whole=True) is not None
 
 
 def _could_be_labels(cells: pd.Series[Any]) -> bool:
@@ -225,39 +216,29 @@ def _with_index(table: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index() if name is not None and name not in table else table
 
 
-def _same(these: list[NDArray[Any]], those: list[NDArray[Any]]) -> bool:
-    return all(np.array_equal(one, other) for one, other in zip(these, those, strict=True))
-
-
 def _agree(people: pd.DataFrame, points: pd.DataFrame, key: str) -> bool:
     """Whether the indexes match the same rows as a column does."""
-    mine, theirs = (pd.Index(_with_index(table)[key]) for table in (people, points))
-    return np.array_equal(people.index.get_indexer(points.index), mine.get_indexer(theirs))
+    of_people, of_points = (pd.Index(_with_index(table)[key]) for table in (people, points))
+    return np.array_equal(people.index.get_indexer(points.index), of_people.get_indexer(of_points))
 
 
 def _check_none_is_lost(
     people: pd.DataFrame, points: pd.DataFrame, features: Collection[str], names: tuple[str, str]
 ) -> None:
     """Raise where the points say whose they are, and the people do not know it."""
-    known, told = _with_index(people), _with_index(points)
-    called = [name for name in told if isinstance(name, str) and called_key(name) and name not in set(features)]
+    known, claimed = _with_index(people), _with_index(points)
+    called = [name for name in claimed if isinstance(name, str) and called_key(name) and name not in set(features)]
     for name in called:
         if name not in known:
             if not called_key(name, surely=True):
                 continue
-            raise ValueError(
-                f"{names[1]} have a column {name!r}, which seems to say whose they are, and {names[0]} have none; "
-                f"{NAME_ONE}; or give {names[0]} a column {name!r} too, or delete it if {names[1]} are in the order of "
-                f"{names[0]}"
-            )
-        strange = told[name][~told[name].isin(known[name])]
-        if len(strange):
-            raise ValueError(
-                f"{names[1]} and {names[0]} both have a column {name!r}, but {names[0]} do not have its values "
-                f"{some(strange.unique())} ({told[name].dtype} and {known[name].dtype}); correct them, or pass --index "
-                f"{name} (index={name!r}) to have those rows reported"
-            )
+            why = f"{names[0]} have none"
+        elif not claimed[name].isin(known[name]).all():
+            strange = claimed[name][~claimed[name].isin(known[name])].unique()
+            why = f"{names[0]} do not have its values {some(strange)} ({claimed[name].dtype} and {known[name].dtype})"
+        else:
+            why = f"it repeats or is empty in some rows of {names[0]}"
         raise ValueError(
-            f"{names[1]} and {names[0]} both have a column {name!r}, which repeats or is empty in some rows of "
-            f"{names[0]}; correct it there, or {NAME_ONE}"
+            f"{names[1]} have a column {name!r}, which seems to say whose they are, but {why}; correct the one or the "
+            f"other, or {NAME_ONE}; or delete it if {names[1]} are in the order of {names[0]}"
         )

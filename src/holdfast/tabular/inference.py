@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from holdfast.tabular.checks import (
     all_problems,
@@ -24,12 +23,10 @@ from holdfast.tabular.checks import (
 )
 from holdfast.tabular.feature import Feature, Level, is_level, shown
 from holdfast.tabular.findings import (
-    ENOUGH,
+    ENOUGH_ROWS,
     Column,
     Finding,
-    bounded,
-    code_finding,
-    constant_finding,
+    category_code_finding,
     date_finding,
     empty_finding,
     is_date,
@@ -37,19 +34,16 @@ from holdfast.tabular.findings import (
     key_finding,
     leak_finding,
     missing_finding,
-    personal_finding,
-    range_findings,
+    outlying_code_finding,
     unknown_finding,
     unknown_levels,
-    weight_finding,
 )
-from holdfast.tabular.pairs import related
+from holdfast.tabular.pairs import determined
 from holdfast.tabular.ranges import ranges_of
 from holdfast.tabular.relations import Relation
 from holdfast.utils.messages import plain, some
 
 LOG = logging.getLogger(__name__)
-STAYS = ("constant", "weight", "leak")  # kinds of findings about what no one can or should be told to change
 
 
 @dataclass(frozen=True)
@@ -68,111 +62,89 @@ def infer(table: pd.DataFrame, label: str) -> Inferred:
         raise TypeError(f"label must be the name of a column, got {type(label).__name__}; pass label='...'")
     check_table(table)
     check_columns(table, (label,))
-    names = [name for name in table.columns if name != label]
-    classes, *read = all_problems(
-        partial(_classes_of, table[label], label), *(partial(_read, table[name], name) for name in names)
-    )
+    columns = [Column(name, table[name]) for name in table.columns if name != label]
     with np.errstate(over="ignore", invalid="ignore"):  # numbers too large to compute with show nothing
-        return _inferred(read, pd.factorize(table[label])[0].astype(np.int64), label, classes)
-
-
-Read = tuple[Column, Feature | None, tuple[Finding, ...]]
-
-
-def _inferred(read: list[Read], places: NDArray[np.int64], label: str, classes: tuple[Level, ...]) -> Inferred:
-    findings: list[Finding] = []
-    features: list[tuple[Feature, Column]] = []
-    for column, feature, own in read:
-        looked = replace(column, label=places)
-        if feature is not None:
-            feature, more = _looked_over(feature, looked)
-            own = (*own, *more)
-            features.append((feature, looked))
-        findings += own
-    if not features:
-        left = "".join(f"; {finding.sentence}" for finding in findings)
-        raise ValueError(f"a schema needs at least one feature beside its label '{label}'{left}")
-    pairs = list(related(features))
-    relations = tuple(relation for _, relation in pairs if relation is not None)
-    found = tuple(feature for feature, _ in features)
-    return Inferred(found, classes, relations, (*findings, *(finding for finding, _ in pairs)))
-
-
-def _read(cells: pd.Series[Any], name: str) -> Read:
-    """The kind of a column, or the reason why it is none of the features."""
-    column = Column(name, cells, np.zeros(len(cells), dtype=np.int64))
-    if not len(column.known):
-        return _left_out(column, empty_finding(column))
-    if is_date(column):
-        return _left_out(column, date_finding(column))
-    dtype = cells.dtype
-    order = dtype.categories if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered else None
-    is_number = holds_numbers(column.known)
-    if is_number:
-        check_finite(column.known, name)
-    different = len(unique(column.known, name))
-    whole = is_number and bool((column.known == column.known.round()).all()) and not too_large(column.known).any()
-    if order is None and different > 2:
-        key = key_finding(column, is_number, whole)
-        if key is not None:
-            _check_text(column)
-            return _left_out(column, key)
-    missing = missing_finding(column)
-    feature = _feature(column, order, different, is_number, whole)
-    return column, feature, () if missing is None else (missing,)
-
-
-def _check_text(column: Column) -> None:
-    """Raise for numbers that are kept as text: to leave those out would lose a feature."""
-    if holds_numbers(column.known):
-        return
-    levels = _levels_of(column.known, column.name)
-    if is_numbers_as_text(column):
-        raise ValueError(
-            f"column '{column.name}' has {len(levels)} different values in {column.rows} rows, {some(levels)}: "
-            "that looks like an identifier or numbers kept as text; drop it, or convert it with pd.to_numeric"
+        classes, *read = all_problems(
+            partial(_classes_of, table[label], label), *(partial(_read, column) for column in columns)
         )
+        findings = [finding for _, about_column in read for finding in about_column]
+        features = [(feature, column) for (feature, _), column in zip(read, columns, strict=True) if feature]
+        if not features:
+            left = "".join(f"; {finding.sentence}" for finding in findings)
+            raise ValueError(f"a schema needs at least one feature beside its label '{label}'{left}")
+        leaks = [leak_finding(column, table[label]) for _, column in features]
+        pairs = list(determined(features))
+    return Inferred(
+        tuple(replace(feature, mutable=not leak) for (feature, _), leak in zip(features, leaks, strict=True)),
+        classes,
+        tuple(relation for _, relation in pairs),
+        (*findings, *filter(None, leaks), *(finding for finding, _ in pairs)),
+    )
 
 
-def _left_out(column: Column, finding: Finding) -> Read:
-    LOG.warning("%s", finding.sentence)
-    return column, None, (finding,)
-
-
-def _feature(column: Column, order: Iterable[Any] | None, different: int, is_number: bool, whole: bool) -> Feature:
-    name, missing = column.name, len(column.known) < column.rows
-    if order is not None:
-        return Feature(name, "ordinal", levels=_levels(order, name), missing=missing)
-    if different == 2 or not is_number:
-        levels = _levels_of(column.known, name)
-        kind = "binary" if different == 2 and not missing and not unknown_levels(levels) else "categorical"
-        return Feature(name, kind, levels=levels, missing=missing)  # type: ignore[arg-type]
-    return Feature(name, "integer" if whole else "real", missing=missing)
-
-
-def _looked_over(feature: Feature, column: Column) -> tuple[Feature, list[Finding]]:
-    """The feature with what its values say, and the findings."""
-    findings: list[Finding | None] = [constant_finding(column)]
-    if feature.is_numeric:
-        findings.append(weight_finding(column))
-        findings.append(code_finding(column) if feature.kind == "integer" else None)
-    findings.append(leak_finding(column, feature.is_numeric))
+def _read(column: Column) -> tuple[Feature | None, list[Finding]]:
+    """What a column is, or None if it is no feature, and the findings about it."""
+    left_out = _no_feature(column)
+    if left_out is not None:
+        LOG.warning("%s", left_out.sentence)
+        return None, [left_out]
+    feature = _feature(column)
     settings: dict[str, Any] = {}
-    if feature.is_numeric and column.rows >= ENOUGH:
-        ranges = ranges_of(column.numbers, feature.grid, None, None)
-        settings |= bounded(feature, ranges)
-        findings += list(range_findings(column, ranges))
+    findings = [missing_finding(column)]
+    if feature.kind == "integer":
+        findings.append(category_code_finding(column))
+    if feature.is_numeric and column.rows >= ENOUGH_ROWS:
+        number = int if feature.kind == "integer" else float
+        ranges = tuple((number(low), number(high)) for low, high in ranges_of(column.numbers, feature.grid, None, None))
+        settings = {"lower": ranges[0][0], "upper": ranges[-1][1], "ranges": ranges if len(ranges) > 1 else ()}
+        findings.append(outlying_code_finding(column, ranges))
     unknown = unknown_levels(feature.levels)
     if unknown and len(unknown) < len(feature.levels):
-        settings |= {"avoid": unknown} if feature.kind == "categorical" else {}
+        settings = {"avoid": unknown} if feature.kind == "categorical" else {}
         findings.append(unknown_finding(column, unknown))
-    found = [finding for finding in findings if finding is not None]
-    if any(finding.kind in STAYS for finding in found):
-        settings["mutable"] = False
-    else:
-        personal = personal_finding(feature, column)
-        found += [] if personal is None else [personal]
-    return replace(feature, **settings), found
+    return replace(feature, **settings), [finding for finding in findings if finding is not None]
+
+
+def _no_feature(column: Column) -> Finding | None:
+    """Why a column is no feature: it is empty, holds times, or names the rows."""
+    if not len(column.known):
+        return empty_finding(column)
+    if is_date(column):
+        return date_finding(column)
+    if column.is_number:
+        check_finite(column.known, column.name)
+    if len(unique(column.known, column.name)) <= 2 or _order(column) is not None:
+        return None
+    finding = key_finding(column, _is_whole(column))
+    if finding is not None and not column.is_number:
+        levels = _levels_of(column.known, column.name)
+        if is_numbers_as_text(column):  # to leave those out would lose a feature
+            raise ValueError(
+                f"column '{column.name}' has {len(levels)} different values in {column.rows} rows, {some(levels)}: "
+                "that looks like an identifier or numbers kept as text; drop it, or convert it with pd.to_numeric"
+            )
+    return finding
+
+
+def _feature(column: Column) -> Feature:
+    name, missing, order = column.name, len(column.known) < column.rows, _order(column)
+    if order is not None:
+        return Feature(name, "ordinal", levels=_levels(order, name), missing=missing)
+    if column.is_number and column.different != 2:
+        return Feature(name, "integer" if _is_whole(column) else "real", missing=missing)
+    levels = _levels_of(column.known, name)
+    is_binary = len(levels) == 2 and not missing and not unknown_levels(levels)
+    return Feature(name, "binary" if is_binary else "categorical", levels=levels, missing=missing)
+
+
+def _order(column: Column) -> Iterable[Any] | None:
+    dtype = column.cells.dtype
+    return dtype.categories if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered else None
+
+
+def _is_whole(column: Column) -> bool:
+    known = column.known
+    return column.is_number and bool((known == known.round()).all()) and not too_large(known).any()
 
 
 def _classes_of(column: pd.Series[Any], label: str) -> tuple[Level, ...]:
@@ -200,6 +172,3 @@ def _levels(values: Iterable[Any], name: str) -> tuple[Level, ...]:
                 f"column '{name}' holds {shown(value)} ({type(value).__name__}); convert it to text or numbers"
             )
     return levels
-
-
-# ---- as a file has it ----

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import tomli_w
 
 from holdfast.tabular.findings import Column, Finding, leak_finding
-from holdfast.tabular.inference import STAYS, infer
-from holdfast.tabular.pairs import as_line, as_toml
+from holdfast.tabular.inference import infer
+from holdfast.tabular.relations import relation_to_dict
 from holdfast.tabular.schema import Schema
 from holdfast.utils.messages import printable
 
-LEFT_OUT = ("key", "text", "date", "empty")  # about columns that are no features
+LEFT_OUT = ("key", "text", "date", "empty")  # kinds of findings about columns that are no features
 GUIDE = """\
 Look first at what nobody can choose, such as age, sex or where somebody was born.
 What each setting of a feature means:
@@ -35,7 +33,7 @@ What each setting of a feature means:
   [[relations]]
   kind = "ordered"                                  the first is never above the second
   columns = ["years_employed", "age"]
-Lines that begin with # are comments. Those that propose a setting or a relation count when the # is taken away.
+Lines that begin with # are comments.
 """
 __all__ = ["Finding", "Inspection", "inspect"]
 
@@ -75,41 +73,30 @@ class Inspection:
 
     @property
     def fixed(self) -> tuple[Finding, ...]:
-        """Why features start as mutable=False."""
-        return tuple(finding for finding in self.findings if finding.kind in STAYS)
-
-    @property
-    def proposed(self) -> tuple[Finding, ...]:
-        """What a person should decide: settings and relations that are comments in the file."""
-        return tuple(finding for finding in self.findings if finding.proposal)
+        """Why features start as mutable=False: they give the label away."""
+        return tuple(finding for finding in self.findings if finding.kind == "leak")
 
     @property
     def asked(self) -> tuple[Finding, ...]:
-        """Questions that the file has no setting for: what values stand for that lie apart from all others."""
-        return tuple(finding for finding in self.findings if finding.kind == "gap" and "?" in finding.sentence)
+        """Questions that only a person can answer: whether numbers are codes."""
+        return tuple(finding for finding in self.findings if finding.kind == "code")
 
     def to_toml(self, guide: bool = False) -> str:
         """The schema's file, with every finding as a comment above what it is about. `Schema.load` reads it.
 
         With a ``guide``, it begins with what the settings mean.
         """
-        alone = {name: [f for f in self.findings if f.columns == (name,)] for name in self.schema.names}
-        placed = {id(finding) for findings in alone.values() for finding in findings}
-        parts = [_comments(["Look this over: no table says what a person can change."])]
-        parts += [_as_comment(GUIDE)] if guide else []
-        parts += [_comments([f.sentence]) for f in self.findings if id(f) not in placed and len(f.columns) == 1]
         values = self.schema.to_dict()
+        parts = ["# Look this over: no table says what a person can change.\n"]
+        parts += ["".join(f"# {line}\n" for line in GUIDE.splitlines())] if guide else []
+        parts += [_comment(finding) for finding in self.left_out]
         parts.append(_settings({key: values[key] for key in ("label", "classes")}))
-        for name, item in zip(self.schema.names, values["features"], strict=True):
-            notes = _comments([finding.sentence for finding in alone[name]])
-            proposals = "".join(f"# {finding.proposal}\n" for finding in alone[name] if finding.proposal)
-            parts.append(f"{notes}[[features]]\n{_settings(item)}{proposals}")
-        active = {relation.columns: relation for relation in self.schema.relations}
-        for finding in self.findings:
-            if len(finding.columns) > 1:
-                own = active.get(finding.columns) if not finding.proposal else None
-                text = "" if own is None else as_toml(own) + "\n"
-                parts.append(_comments([finding.sentence]) + _commented(finding.proposal) + text)
+        for name, settings in zip(self.schema.names, values["features"], strict=True):
+            comments = [_comment(finding) for finding in self.findings if finding.columns == (name,)]
+            parts.append(f"{''.join(comments)}[[features]]\n{_settings(settings)}")
+        for relation in self.schema.relations:
+            comments = [_comment(finding) for finding in self.findings if finding.columns == relation.columns]
+            parts.append(f"{''.join(comments)}[[relations]]\n{_settings(relation_to_dict(relation))}")
         return "\n".join(parts)
 
     def __str__(self) -> str:
@@ -117,7 +104,8 @@ class Inspection:
 
 
 def inspect(table: pd.DataFrame, label: str) -> Inspection:
-    """Read a schema off a table, and say what was found: keys, dates, weights, leaks, codes, gaps, relations.
+    """Read a schema off a table, and say what was found: keys, dates, leaks, missing values, codes, and columns that
+    determine one another.
 
     What is certain enough is taken into the schema, and what only a person can tell is a finding alone. Look it over:
     no table says what a person can change.
@@ -132,8 +120,8 @@ def inspect(table: pd.DataFrame, label: str) -> Inspection:
         >>> inspection = hf.inspect(table, label="risk")
         >>> len(inspection.schema.features)
         20
-        >>> [(finding.columns[0], finding.proposal) for finding in inspection.proposed]
-        [('status_and_sex', 'mutable = false'), ('age', 'direction = "rise"')]
+        >>> [(finding.columns[0], finding.kind) for finding in inspection.findings]
+        [('savings', 'unknown'), ('property', 'unknown')]
     """
     found = infer(table, label)
     return Inspection(Schema(found.features, label, found.classes, found.relations), found.findings)
@@ -143,33 +131,24 @@ def leaks(table: pd.DataFrame, schema: Schema) -> tuple[str, ...]:
     """The features that nobody can change and that alone give the label away: nothing to tell a person about."""
     if schema.label not in table:
         return ()
-    label = pd.factorize(table[schema.label])[0].astype(np.int64)
-    fixed = [feature for feature in schema.features if not feature.mutable]
-    columns = [(Column(feature.name, table[feature.name], label), feature.is_numeric) for feature in fixed]
-    return tuple(column.name for column, is_number in columns if leak_finding(column, is_number) is not None)
+    fixed = [feature.name for feature in schema.features if not feature.mutable]
+    return tuple(name for name in fixed if leak_finding(Column(name, table[name]), table[schema.label]) is not None)
 
 
 def _settings(values: dict[str, Any]) -> str:
     """A line for each setting, if it is not too long for one."""
-    lines = [as_line(key, value) for key, value in values.items()]
-    return "".join(
-        f"{line}\n" if len(line) <= 120 else tomli_w.dumps({key: value})
-        for line, (key, value) in zip(lines, values.items(), strict=True)
-    )
+    lines = {key: f"{key} = {_inline(value)}\n" for key, value in values.items()}
+    return "".join(line if len(line) <= 120 else tomli_w.dumps({key: values[key]}) for key, line in lines.items())
 
 
-def _comments(sentences: Iterable[str]) -> str:
-    """Each sentence as comment lines; a new line in a name must not end the comment."""
-    lines = []
-    for sentence in sentences:
-        one = printable(" ".join(sentence.split()))
-        lines += textwrap.wrap(one, 117, break_long_words=False, break_on_hyphens=False) or [""]
+def _inline(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
+
+
+def _comment(finding: Finding) -> str:
+    """As comment lines; a new line in a name must not end the comment."""
+    sentence = printable(" ".join(finding.sentence.split()))
+    lines = textwrap.wrap(sentence, 117, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}\n" for line in lines)
-
-
-def _as_comment(text: str) -> str:
-    return "".join(f"# {line}\n" for line in text.splitlines())
-
-
-def _commented(text: str) -> str:
-    return "".join(f"#   {printable(line)}\n" for line in text.splitlines())

@@ -17,7 +17,7 @@ The distance of a point to a class is the mean distance to its ``nearest`` peopl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -36,9 +36,7 @@ Inside = Callable[[Rows, Rows], NDArray[np.bool_]]  # training rows, held-out ro
 FEWEST = 20  # people of a class from whom a threshold can be learned
 KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
 BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
-GROUPS = 25  # people are searched in so many groups at a time
 ROUNDING = 1e-5  # of a distance, and in itself
-PART = 4  # one person out of so many is asked first: most points that pass do so already
 SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
 
 
@@ -87,7 +85,7 @@ class Metric:
             zero_levels=zero_levels,
             center=torch.zeros(x.shape[1] + len(optional), dtype=torch.float64),
         )
-        return _replaced(metric, center=metric.coordinates(x).mean(0))
+        return replace(metric, center=metric.coordinates(x).mean(0))
 
     def coordinates(self, x: Tensor) -> Tensor:
         """(n, d) encoded -> (n, p)."""
@@ -106,7 +104,7 @@ class Metric:
 
     def to(self, like: Tensor) -> Metric:
         moved = {field.name: getattr(self, field.name).to(like) for field in fields(self) if field.name != "numbers"}
-        return _replaced(self, numbers=self.numbers.to(like.device), **moved)
+        return replace(self, numbers=self.numbers.to(like.device), **moved)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,10 +170,6 @@ class People:
         """The same people as they were wanted before: what is laid out for a search is then laid out once."""
         return {}
 
-    @cached_property
-    def _sought(self) -> tuple[_Sought, ...]:
-        return tuple(map(_Sought, self.points))
-
     def merged(self, groups: tuple[tuple[int, ...], ...]) -> People:
         """The same people for a model whose classes are groups of theirs: to pass for one class of a group will do."""
         if groups not in self._made:
@@ -213,7 +207,7 @@ class People:
         points = people.metric.coordinates(x)
         for label, chosen in _by_class(target, len(x), x.device):
             if len(people.points[label]):
-                found[chosen] = _nearest(points[chosen], people._sought[label], self.nearest)[0].mean(1)
+                found[chosen] = _nearest(points[chosen], people.points[label], self.nearest)[0].mean(1)
         return found
 
     def unlikeness(self, x: Tensor, target: Tensor) -> Tensor:
@@ -238,21 +232,13 @@ class People:
                 if not bool(threshold.isfinite()):
                     found[chosen] = True
                     continue
-                rest = chosen[~found[chosen]]
-                found[rest] = self.within(x[rest], member, limit[rest] * threshold)
+                undecided = chosen[~found[chosen]]
+                found[undecided] = self.within(x[undecided], member, limit[undecided] * threshold)
         return found
 
     def within(self, x: Tensor, target: Tensor | int, limit: Tensor) -> Tensor:
-        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool.
-
-        Quicker than their distances: most points are decided by a part of the people, and by fewer comparisons.
-        """
-        people, found = self.to(x), torch.ones(len(x), dtype=torch.bool, device=x.device)
-        points, limit = people.metric.coordinates(x), limit.to(x) * (1 + ROUNDING) + ROUNDING
-        for label, chosen in _by_class(target, len(x), x.device):
-            if len(people.points[label]):
-                found[chosen] = _within(points[chosen], people._sought[label], limit[chosen], self.nearest)
-        return found
+        """Which points are at most ``limit`` (n,) from their class, up to rounding: (n,) bool."""
+        return self.distance(x, target) <= limit.to(x) * (1 + ROUNDING) + ROUNDING
 
     def plausible(self, x: Tensor, target: Tensor, origin: Tensor) -> Tensor:
         """Which points could be people of the class, or are no less plausible than the origin is: (n,) bool."""
@@ -267,10 +253,6 @@ def _is_line(feature: Feature) -> bool:
 def _may_be_off(feature: Feature) -> bool:
     """Whether a person may have no level of it on."""
     return feature.zero_level is not None or (feature.kind == "categorical" and feature.missing)
-
-
-def _replaced(metric: Metric, **changes: Tensor) -> Metric:
-    return Metric(**{field.name: changes.get(field.name, getattr(metric, field.name)) for field in fields(metric)})
 
 
 # ---- ranges of numbers ----
@@ -393,9 +375,9 @@ def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: 
     if len(people) < FEWEST:
         LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
         return float("inf")
-    distances, who = _nearest(people, _Sought(people), nearest + 1)
-    own = who == torch.arange(len(people), device=who.device)[:, None]
-    alone = torch.where(own, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
+    distances, who = _nearest(people, people, nearest + 1)
+    is_oneself = who == torch.arange(len(people), device=who.device)[:, None]
+    alone = torch.where(is_oneself, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
     reached = torch.where(inside.to(alone.device), alone, torch.inf).sort().values
     place = min(int(np.ceil(share * (len(people) + 1) - 1e-9)), len(people)) - 1
     if bool(reached[place].isfinite()):
@@ -416,103 +398,18 @@ def _by_class(target: Tensor | int, rows: int, device: torch.device) -> list[tup
     return [(label, torch.nonzero(target == label).flatten()) for label in sorted(set(target.tolist()))]
 
 
-@dataclass(frozen=True, eq=False)
-class _Sought:
-    """People among whom the nearest are looked for, laid out for a matrix product. Person j stands at place
-    j // columns, j % columns; what fills up the last place is farther than anyone."""
-
-    people: Tensor  # (m, p)
-
-    def __len__(self) -> int:
-        return len(self.people)
-
-    @cached_property
-    def some(self) -> _Sought:
-        """One person out of so many."""
-        return _Sought(self.people[::PART])
-
-    @cached_property
-    def factors(self) -> Tensor:
-        """By which points are multiplied: (p + 1, GROUPS · columns)."""
-        missing = -len(self) % GROUPS
-        furthest = torch.finfo(self.people.dtype).max / 4
-        squares = torch.nn.functional.pad(self.people.square().sum(1), (0, missing), value=furthest)
-        return torch.cat([torch.nn.functional.pad(self.people, (0, 0, 0, missing)) * -2, squares[:, None]], 1).T
-
-
-def _within(points: Tensor, people: _Sought, limit: Tensor, count: int) -> Tensor:
-    """Which points have a mean distance to their nearest people of at most the limit: (n,) bool.
-
-    Any ``count`` people whose mean is at most the limit will do; where not even one is so near, no others need be
-    looked for. Only what is left is measured.
-    """
-    count = min(count, len(people))
-    near = torch.zeros(len(points), dtype=torch.bool, device=points.device)
-    for rows, rough in _rough(points, people.some):
-        near[rows] = _bounds(points[rows], rough.amin(1), count)[1] <= limit[rows]
-    rest = torch.nonzero(~near).flatten()
-    points, limit = points[rest], limit[rest]
-    for rows, rough in _rough(points, people):
-        columns = rough.amin(1)
-        nearest, mean = _bounds(points[rows], columns, count)
-        passed = mean <= limit[rows]
-        left = torch.nonzero(~passed & (nearest <= limit[rows])).flatten()
-        distances, _ = _chosen(points[rows], people.people, rough, columns, count, left)
-        passed[left] = distances.mean(1) <= limit[rows][left]
-        near[rest[rows]] = passed
-    return near
-
-
-def _bounds(points: Tensor, columns: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """What the distance to the nearest person is at least, and the mean to the ``count`` nearest at most: (n,), (n,).
-
-    The least of some columns are so many people, and seldom are two of the nearest in one column.
-    """
-    own = points.square().sum(1, keepdim=True)
-    least = columns.topk(count, largest=False).values if count <= columns.shape[1] else columns[:, :1] + torch.inf
-    doubt = 32 * torch.finfo(points.dtype).eps * (2 * own + least.abs())
-    nearest = (columns.amin(1, keepdim=True) + own - doubt[:, :1]).clamp_min(0).sqrt()
-    return nearest[:, 0], (least + own + doubt).clamp_min(0).sqrt().mean(1)
-
-
-def _nearest(points: Tensor, people: _Sought, count: int) -> tuple[Tensor, Tensor]:
+def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Distances to the nearest people, in order, and who they are: (n, count) each, fewer where there are fewer."""
     count = min(count, len(people))
     distances = points.new_zeros(len(points), count)
     who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
-    for rows, rough in _rough(points, people):
-        everyone = torch.arange(rows.stop - rows.start, device=points.device)
-        distances[rows], who[rows] = _chosen(points[rows], people.people, rough, rough.amin(1), count, everyone)
-    return distances, who
-
-
-def _rough(points: Tensor, people: _Sought) -> Iterator[tuple[slice, Tensor]]:
-    """Squared distances less the points' own squares, some rows at a time: (b, GROUPS, columns).
-
-    What was handed out is overwritten by the next: memory that is asked for anew takes longer to come than the product.
-    """
-    factors = people.factors
-    width = factors.shape[1]
-    points = torch.nn.functional.pad(points, (0, 1), value=1.0)
-    step = max(1, min(BLOCK // width, len(points)))
-    kept = points.new_empty(step, width)
+    squares = people.square().sum(1)
+    step = max(1, BLOCK // max(1, len(people)))
     for start in range(0, len(points), step):
-        rows = slice(start, min(start + step, len(points)))
-        found = torch.mm(points[rows], factors, out=kept[: rows.stop - start])
-        yield rows, found.view(-1, GROUPS, width // GROUPS)
-
-
-def _chosen(
-    points: Tensor, people: Tensor, rough: Tensor, columns: Tensor, count: int, rows: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Of some rows the distances to the nearest people, in order, and who they are."""
-    # Two steps, because the smallest of many numbers are slow to find: the k smallest of all lie in those k columns
-    # whose least numbers are smallest.
-    candidates = min(count + SPARE, len(people))
-    best = columns[rows].topk(min(candidates, columns.shape[1]), largest=False, sorted=False).indices
-    places = torch.arange(GROUPS, device=rows.device)[:, None] * columns.shape[1] + best[:, None]  # who stands there
-    places = places.flatten(1)
-    within = rough.view(-1)[rows[:, None] * (GROUPS * columns.shape[1]) + places]
-    who = places.gather(1, within.topk(candidates, largest=False, sorted=False).indices)
-    distances, order = (points[rows][:, None] - people[who]).norm(dim=2).sort(dim=1)
-    return distances[:, :count], who.gather(1, order)[:, :count]
+        rows = slice(start, start + step)
+        # Less the points' own squares; which of the candidates are nearest is decided by their exact distances.
+        rough = torch.addmm(squares, points[rows], people.T, alpha=-2)
+        candidates = rough.topk(min(count + SPARE, len(people)), largest=False, sorted=False).indices
+        exact, order = (points[rows][:, None] - people[candidates]).norm(dim=2).sort(dim=1)
+        distances[rows], who[rows] = exact[:, :count], candidates.gather(1, order)[:, :count]
+    return distances, who

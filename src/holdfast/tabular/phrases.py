@@ -37,8 +37,8 @@ class Phrase:
     levels: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        own: dict[str, Any] = {name: getattr(self, name) for name in (*TEXTS, "levels") if getattr(self, name)}
-        return own | ({"levels": dict(self.levels)} if self.levels else {})
+        words: dict[str, Any] = {name: getattr(self, name) for name in (*TEXTS, "levels") if getattr(self, name)}
+        return words | ({"levels": dict(self.levels)} if self.levels else {})
 
 
 TEXTS = ("name", "change", "rise", "fall")
@@ -54,15 +54,15 @@ def phrases_of(given: Any) -> Phrases:
         return given
     if not isinstance(given, Mapping):
         raise TypeError(f"phrase is {given!r}; give a text, or texts by language, such as {EXAMPLE}")
-    return tuple((_language(language), _phrase(own, f"phrase.{language}")) for language, own in given.items())
+    return tuple((_language(language), _phrase(words, f"phrase.{language}")) for language, words in given.items())
 
 
 def phrases_to_dict(phrases: Phrases) -> dict[str, Any] | str:
     """As a file has it."""
-    own = {language: phrase.to_dict() for language, phrase in phrases}
-    if list(own) == [ANY]:
-        return str(own[ANY]["change"])
-    return {language: words["change"] if list(words) == ["change"] else words for language, words in own.items()}
+    texts = {language: phrase.to_dict() for language, phrase in phrases}
+    if list(texts) == [ANY]:
+        return str(texts[ANY]["change"])
+    return {language: phrase["change"] if list(phrase) == ["change"] else phrase for language, phrase in texts.items()}
 
 
 def problems(phrases: Phrases, levels: Iterable[Any], ordered: bool) -> Iterable[str]:
@@ -73,8 +73,8 @@ def problems(phrases: Phrases, levels: Iterable[Any], ordered: bool) -> Iterable
             yield f"phrase.{language} has words for rise or fall, but the levels have no order; use change"
         for level, _ in phrase.levels:
             if level not in known:
-                told = f"its levels are {', '.join(map(repr, known))}" if known else "a number has none"
-                yield f"phrase.{language}.levels names {level!r}{did_you_mean(level, known)}; {told}"
+                there_are = f"its levels are {', '.join(map(repr, known))}" if known else "a number has none"
+                yield f"phrase.{language}.levels names {level!r}{did_you_mean(level, known)}; {there_are}"
 
 
 def placeholders(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where people are on the line: the ranges of a number that has rows, and the values that many rows share."""
+"""Where people are on the line: the ranges of a number that has rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ LONG = 0.1  # of the whole range: a shorter gap excludes nothing that matters
 FEW = 2_000  # rows: below, one row is half of what would be cut, and nothing is
 EXPECTED = 20  # rows that an even spread would put into a gap
 SURPRISE = 7.0  # nats: the chance of such a gap in a smooth tail is below 0.001
-SPIKE = 0.05  # of the rows on one value
-MANY = 20  # different values, before one of them is called a spike
 
 
 def ranges_of(values: NDArray[Any], step: float | None, lower: float | None, upper: float | None) -> Ranges:
@@ -78,13 +76,3 @@ def _surprise(kept: NDArray[np.float64], end: int, middle: float) -> float:
 def gaps_of(ranges: Ranges) -> list[tuple[float, float]]:
     """What lies between the ranges."""
     return [(before[1], after[0]) for before, after in pairwise(ranges)]
-
-
-def spikes_of(values: NDArray[Any]) -> tuple[tuple[float, float], ...]:
-    """The values that many rows of a column of many values share, with their share of the rows, the largest first."""
-    found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
-    if len(found) < MANY:
-        return ()
-    shares = counts / counts.sum()
-    order = [place for place in np.argsort(-shares, kind="stable").tolist() if shares[place] >= SPIKE]
-    return tuple((float(found[place]), float(shares[place])) for place in order)

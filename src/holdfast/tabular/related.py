@@ -6,9 +6,10 @@ Relations speak of values: numbers and levels. Here encoded rows are read as val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.relations import Follows, Relation
-from holdfast.tabular.rules import Limits, Rule, compiled, mended_where
+from holdfast.tabular.rules import Limits, Rule, compiled, mended
 
 SLACK = 1e-6  # of a number's range: what float32 does to a number without a grid; a search would use any more
 ON_GRID = 1e-3  # of a step: what rounding does to a number on a grid
@@ -53,17 +54,17 @@ class Related:
     ) -> Related | None:
         """From what an `Encoding` knows; ``width`` (d,) is how far the bounds of a raw number are apart."""
         names = {name for relation in relations for name in relation.columns}
-        own = [(feature, place) for feature, place in places if feature.name in names]
-        if not own:
+        named = [(feature, place) for feature, place in places if feature.name in names]
+        if not named:
             return None
-        features, first = tuple(feature for feature, _ in own), [place.start for _, place in own]
+        features, first = tuple(feature for feature, _ in named), [place.start for _, place in named]
         grouped = tuple(feature.kind == "categorical" for feature in features)
         step = torch.tensor([feature.grid or 0.0 for feature in features], dtype=torch.float64)
         slack = torch.where(step > 0, ON_GRID * step, SLACK * torch.from_numpy(width[first]))
         return cls(
             relations=relations,
             rules=compiled(relations, features, slack.tolist()),
-            columns=tuple(tuple(range(place.start, place.stop)) for _, place in own),
+            columns=tuple(tuple(range(place.start, place.stop)) for _, place in named),
             grouped=grouped,
             shift=torch.from_numpy(shift),
             scale=torch.from_numpy(scale),
@@ -77,39 +78,34 @@ class Related:
         """On the device of another tensor; numbers stay in float64."""
         if self.shift.device == like.device:
             return self
-        moved = object.__new__(Related)
-        tensors = {name: part.to(like.device) for name, part in self.__dict__.items() if isinstance(part, Tensor)}
-        moved.__dict__.update({name: getattr(self, name) for name in self.__dataclass_fields__} | tensors)
-        return moved
+        parts: dict[str, Any] = {name: getattr(self, name) for name in ("shift", "scale", "step", "slack", "fill")}
+        return replace(self, **{name: part.to(like.device) for name, part in parts.items()})
 
     @cached_property
     def follows(self) -> Tensor:
         """Which encoded columns move with others only: (d,) bool."""
-        moving = torch.zeros_like(self.shift, dtype=torch.bool)
-        for rule in self.rules:
-            if isinstance(rule.relation, Follows):
-                names = [feature.name for feature in rule.features]
-                moving[list(self.columns[rule.places[names.index(rule.relation.column)]])] = True
-        return moving
+        following = [{rule.places[0]} for rule in self.rules if isinstance(rule.relation, Follows)]
+        return self._columns_of(following).any(0)
 
     @cached_property
     def parts(self) -> Tensor:
         """The columns that relations join, directly or through others, one row for each such part: (c, d) bool."""
         joined: list[set[int]] = []
         for rule in self.rules:
-            own = set(rule.places).union(*(part for part in joined if part & set(rule.places)))
-            joined = [part for part in joined if not part & own] + [own]
-        masks = torch.zeros(len(joined), len(self.shift), dtype=torch.bool, device=self.shift.device)
-        for row, part in enumerate(joined):
-            masks[row, [column for place in part for column in self.columns[place]]] = True
-        return masks
+            connected = set(rule.places).union(*(part for part in joined if part & set(rule.places)))
+            joined = [part for part in joined if not part & connected] + [connected]
+        return self._columns_of(joined)
 
     @cached_property
     def _columns_of_rules(self) -> Tensor:
         """(r, d) bool"""
-        masks = torch.zeros(len(self.rules), len(self.shift), dtype=torch.bool, device=self.shift.device)
-        for row, rule in enumerate(self.rules):
-            masks[row, [column for place in rule.places for column in self.columns[place]]] = True
+        return self._columns_of([rule.places for rule in self.rules])
+
+    def _columns_of(self, parts: Sequence[Collection[int]]) -> Tensor:
+        """The encoded columns of sets of features, one row each: (len(parts), d) bool."""
+        masks = torch.zeros(len(parts), len(self.shift), dtype=torch.bool, device=self.shift.device)
+        for row, part in enumerate(parts):
+            masks[row, [column for place in part for column in self.columns[place]]] = True
         return masks
 
     @cached_property
@@ -129,7 +125,7 @@ class Related:
     @cached_property
     def _first(self) -> Tensor:
         """The first column of every feature: (m,)."""
-        return torch.tensor([own[0] for own in self.columns], device=self.shift.device)
+        return torch.tensor([columns[0] for columns in self.columns], device=self.shift.device)
 
     def values(self, x: Tensor, middle: Tensor) -> Tensor:
         """What encoded rows (n, d) say, as rules have it: (n, m). Columns of groups are on above ``middle`` (d,)."""
@@ -143,9 +139,9 @@ class Related:
         number = torch.where(on_grid, place * grain, number)
         missing = x[:, columns] == self._encoded(self.fill[features], columns).to(x.dtype)
         found[:, features] = torch.where(missing, torch.nan, number)
-        for feature, own in self._groups:
-            on = x[:, own] > middle[own]
-            level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(own)).double()
+        for feature, group in self._groups:
+            on = x[:, group] > middle[group]
+            level = torch.where(on.any(1), on.to(torch.int8).argmax(1), len(group)).double()
             found[:, feature] = torch.where(on.any(1) | (feature not in self.missing), level, torch.nan)
         return found
 
@@ -156,10 +152,10 @@ class Related:
         features, columns = self._numbers
         encoded = self._encoded(after[:, features], columns).to(x.dtype)
         x[:, columns] = torch.where(changed[:, features], encoded, x[:, columns])
-        for feature, own in self._groups:
-            chosen = torch.arange(len(own), device=x.device) == after[:, feature, None]
-            levels = torch.where(chosen, on[own], off[own])
-            x[:, own] = torch.where(changed[:, feature, None], levels, x[:, own])
+        for feature, group in self._groups:
+            chosen = torch.arange(len(group), device=x.device) == after[:, feature, None]
+            levels = torch.where(chosen, on[group], off[group])
+            x[:, group] = torch.where(changed[:, feature, None], levels, x[:, group])
         return x
 
     def _encoded(self, number: Tensor, columns: Tensor) -> Tensor:
@@ -169,8 +165,8 @@ class Related:
         """Where each person may go, from bounds of encoded columns and which may change (n, d)."""
         first = self._first
         ends = [bound[:, first].double() * self.scale[first] + self.shift[first] for bound in (low, high)]
-        for feature, own in self._groups:
-            ends[0][:, feature], ends[1][:, feature] = 0, len(own)
+        for feature, group in self._groups:
+            ends[0][:, feature], ends[1][:, feature] = 0, len(group)
         # What rounding has taken from a bound on the grid must not exclude it.
         room = torch.where(self.step > 0, ON_GRID * self.step, 0)
         return Limits(ends[0] - room, ends[1] + room, movable[:, first], self.step, self.slack)
@@ -182,7 +178,7 @@ class Related:
 
         Features that are kept (n, m) stay as they are.
         """
-        return mended_where(self.rules, broken, values, home, kept, limits)
+        return mended(self.rules, broken, values, home, kept, limits)
 
     def kept(self, columns: Tensor) -> Tensor:
         """Encoded columns that must stay (n, d) as features that must: (n, m)."""

@@ -7,10 +7,10 @@ its place among the feature's values. A missing value is NaN, and a relation wit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -65,7 +65,7 @@ class Rule(ABC):
 
     def holds(self, v: Tensor) -> Tensor:
         """(n,) bool."""
-        x = v[:, self._columns]
+        x = v[:, self.places]
         return (self.breach(x) <= self.tolerance(x)) | x.sum(1).isnan()
 
     def acceptable(self, v: Tensor, origin: Tensor) -> Tensor:
@@ -82,24 +82,12 @@ class Rule(ABC):
         """In how many ways a row can be mended, at most."""
         return 1
 
-    def mend(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int = 0) -> Tensor:
-        """The rows that are not acceptable made acceptable, where that is possible; all others as they are.
+    def mended(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Tensor:
+        """The rows, of which none is acceptable, made acceptable where that is possible; all others as they are.
 
         Changes no column that is kept (n, m), and none that may not move. Returns ``v`` itself if nothing changes.
         A choice above 0 asks for the next best way, where there are several.
         """
-        rows = torch.nonzero(~self.acceptable(v, origin)).flatten()
-        if not len(rows):
-            return v
-        part = self.mended(v[rows], origin[rows], kept[rows], limits.of(rows), choice)
-        if not bool(_differ(part, v[rows]).any()):
-            return v
-        result = v.clone()
-        result[rows] = part
-        return result
-
-    def mended(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Tensor:
-        """The same for rows of which none is acceptable."""
         result, rows = v, torch.arange(len(v), device=v.device)
         # The last resort is to go back to the origin, which every person may.
         for complete in (self.completed, _back):
@@ -134,10 +122,6 @@ class Rule(ABC):
     def _relative(self) -> float:
         on_grid = all(feature.grid or not feature.is_numeric for feature in self.features)
         return EXACT if on_grid else TOLERANCE
-
-    @cached_property
-    def _columns(self) -> list[int]:
-        return list(self.places)
 
     def _cells(self, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits, choice: int) -> Cells:
         places = list(self.places)
@@ -205,11 +189,8 @@ class Cells:
 
     def of(self, rows: Tensor) -> Cells:
         """Those of some rows."""
-        parts = (self.x, self.origin, self.free, self.lower, self.upper)
-        x, origin, free, lower, upper = (part[rows] for part in parts)
-        return Cells(
-            x, origin, free, lower, upper, self.step, self.slack, self.tolerance[rows], self.avoid, self.choice
-        )
+        parts = ("x", "origin", "free", "lower", "upper", "tolerance")
+        return replace(self, **{name: getattr(self, name)[rows] for name in parts})
 
     def chosen(self, rank: Tensor) -> tuple[Tensor, Tensor]:
         """The least rank (n, r), or the one after it that the choice asks for: its value and its place, (n,) each."""
@@ -231,32 +212,60 @@ def compiled(
     rules = []
     for relation in relations:
         places = tuple(place[name] for name in relation.columns)
-        mine = tuple(features[number] for number in places)
+        named = tuple(features[number] for number in places)
         loose = max((slack[number] for number in places), default=0.0) if slack else 0.0
-        rules.append(_COMPILERS[type(relation)](relation, mine, places, float(loose)))
+        rules.append(_rule(relation, named, places, float(loose)))
     return tuple(rules)
 
 
-def mended(rules: Sequence[Rule], v: Tensor, origin: Tensor, kept: Tensor, limits: Limits) -> tuple[Tensor, Tensor]:
-    """The rows completed until every rule is acceptable: (n, m), and where that succeeded: (n,) bool.
+def _rule(relation: Relation, features: tuple[Feature, ...], places: tuple[int, ...], slack: float) -> Rule:
+    match relation:
+        case Determines():
+            if not relation.rows:
+                raise ValueError(f"relation '{relation}' has no rows yet; learn them with schema.learned(table)")
+            rows = [list(map(_number, features, row)) for row in relation.rows]
+            return DeterminesRule(relation, features, places, slack, torch.tensor(rows, dtype=torch.float64))
+        case Implies():
+            named = {feature.name: number for number, feature in enumerate(features)}
+            when, then = (
+                tuple(_condition(features[named[name]], named[name], allowed) for name, allowed in side.items())
+                for side in (relation.when, relation.then)
+            )
+            return ImpliesRule(relation, features, places, slack, when, then)
+        case Exclusive():
+            return ExclusiveRule(relation, features, places, slack)
+        case Ordered():
+            return OrderedRule(relation, features, places, slack)
+        case Sums():
+            absorbs = None if relation.absorbs is None else relation.columns.index(relation.absorbs)
+            return SumsRule(relation, features, places, slack * len(places), absorbs)
+        case Follows():
+            if relation.rate is not None:
+                slack = slack * (1 + abs(relation.rate))
+                return FollowsRule(relation, features, places, slack, None, float(relation.rate))
+            gains = torch.tensor([float(relation.by[level]) for level in features[1].values], dtype=torch.float64)
+            return FollowsRule(relation, features, places, slack, gains)
 
-    Rows that are acceptable already, and rows that cannot be mended, come back as they were.
-    """
-    broken = torch.stack([~rule.acceptable(v, origin) for rule in rules], dim=1)
-    return mended_where(rules, broken, v, origin, kept, limits)
+
+def _number(feature: Feature, value: Level) -> float:
+    """A number as it is, a level as its place."""
+    return float(value) if feature.is_numeric else float(feature.values.index(value))
 
 
-def mended_where(
+def mended(
     rules: Sequence[Rule], broken: Tensor, v: Tensor, origin: Tensor, kept: Tensor, limits: Limits
 ) -> tuple[Tensor, Tensor]:
-    """The same where it is known which rules each row breaks: (n, r) bool."""
+    """The rows completed until every rule is acceptable: (n, m), and where that succeeded: (n,) bool.
+
+    ``broken`` (n, r) says which rules each row breaks. Rows that break none, and rows that cannot be mended, come back
+    as they were.
+    """
     ok, result = ~broken.any(1), v
     rows = torch.nonzero(~ok).flatten()
     for choice in range(_choices(rules)):
         if not len(rows):
             break
-        some = broken[rows]
-        part, good, moved = _settled(rules, some, v[rows], origin[rows], kept[rows], limits.of(rows), choice)
+        part, good, moved = _settled(rules, broken[rows], v[rows], origin[rows], kept[rows], limits.of(rows), choice)
         if bool(good.any()):
             result = result.clone() if result is v else result
             result[rows[good]] = part[good]
@@ -361,9 +370,9 @@ class DeterminesRule(Rule):
         wanted = table[row.clamp_min(0), -1]
         simple = (row >= 0) & cells.may_hold(x.shape[1] - 1, wanted[:, None])[:, 0]
         x[:, -1] = torch.where(simple, wanted, x[:, -1])
-        rest = torch.nonzero(~simple).flatten()
-        for some in torch.split(rest, max(1, BLOCK // len(table))):
-            x[some] = self._nearest_row(cells.of(some), table)
+        others = torch.nonzero(~simple).flatten()
+        for part in torch.split(others, max(1, BLOCK // len(table))):
+            x[part] = self._nearest_row(cells.of(part), table)
         return x
 
     @cached_property
@@ -418,19 +427,6 @@ def _closest(listed: Tensor, values: Tensor) -> Tensor:
 
 def _as_before(x: Tensor, origin: Tensor, close: Tensor) -> Tensor:
     return (((x - origin).abs() <= close[:, None]) | (x.isnan() & origin.isnan())).all(1)
-
-
-def _compile_determines(
-    relation: Determines, features: tuple[Feature, ...], places: tuple[int, ...], slack: float
-) -> Rule:
-    if not relation.rows:
-        raise ValueError(f"relation '{relation}' has no rows yet; learn them with schema.learned(table)")
-    rows = [[_place(feature, value) for feature, value in zip(features, row, strict=True)] for row in relation.rows]
-    return DeterminesRule(relation, features, places, slack, torch.tensor(rows, dtype=torch.float64))
-
-
-def _place(feature: Feature, value: Level) -> float:
-    return float(value) if feature.is_numeric else float(feature.values.index(value))
 
 
 # ---- implies ----
@@ -529,15 +525,6 @@ class ImpliesRule(Rule):
     @staticmethod
     def _met(conditions: tuple[Condition, ...], x: Tensor, close: Tensor) -> Tensor:
         return torch.stack([condition.met(x, close) for condition in conditions]).all(0)
-
-
-def _compile_implies(relation: Implies, features: tuple[Feature, ...], places: tuple[int, ...], slack: float) -> Rule:
-    named = {feature.name: number for number, feature in enumerate(features)}
-
-    def conditions(side: Mapping[str, tuple[Level, ...]]) -> tuple[Condition, ...]:
-        return tuple(_condition(features[named[name]], named[name], allowed) for name, allowed in side.items())
-
-    return ImpliesRule(relation, features, places, slack, conditions(relation.when), conditions(relation.then))
 
 
 def _condition(feature: Feature, column: int, allowed: tuple[Level, ...]) -> Condition:
@@ -664,11 +651,6 @@ class SumsRule(Rule):
         return x[:, 0] - x[:, 1:].sum(1)
 
 
-def _compile_sums(relation: Sums, features: tuple[Feature, ...], places: tuple[int, ...], slack: float) -> Rule:
-    absorbs = None if relation.absorbs is None else relation.columns.index(relation.absorbs)
-    return SumsRule(relation, features, places, slack * len(places), absorbs)
-
-
 # ---- follows ----
 
 
@@ -741,20 +723,3 @@ class FollowsRule(Rule):
             return self.rate * values
         places = values.nan_to_num(0.0).round().long().clamp(0, len(self.gains) - 1)
         return self.gains.to(values)[places]
-
-
-def _compile_follows(relation: Follows, features: tuple[Feature, ...], places: tuple[int, ...], slack: float) -> Rule:
-    if relation.rate is not None:
-        return FollowsRule(relation, features, places, slack * (1 + abs(relation.rate)), None, float(relation.rate))
-    gains = torch.tensor([float(relation.by[level]) for level in features[1].values], dtype=torch.float64)
-    return FollowsRule(relation, features, places, slack, gains)
-
-
-_COMPILERS: dict[type, Callable[[Any, tuple[Feature, ...], tuple[int, ...], float], Rule]] = {
-    Determines: _compile_determines,
-    Implies: _compile_implies,
-    Exclusive: ExclusiveRule,
-    Ordered: OrderedRule,
-    Sums: _compile_sums,
-    Follows: _compile_follows,
-}

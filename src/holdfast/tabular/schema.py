@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, is_level, shown
+from holdfast.tabular.feature import LEVELS_ARE, Feature, Level, as_tuple, is_level, shown
 from holdfast.tabular.phrases import phrases_to_dict
 from holdfast.tabular.relations import (
     Determines,
     Relation,
+    check_keys,
     check_relations,
     relation_from_dict,
     relation_to_dict,
 )
+from holdfast.utils import notebook
 from holdfast.utils.files import as_path, write_text
 from holdfast.utils.messages import did_you_mean, plain, repeated
 
@@ -102,18 +104,19 @@ class Schema:
 
     def __str__(self) -> str:
         """One line per feature and per relation, to look over: without the words for letters."""
-        lines = [f"label {self.label}: {', '.join(map(str, self.classes))}"]
-        for feature in self.features:
-            settings = {k: v for k, v in _compact(feature).items() if k not in ("name", "kind", "phrase")}
-            lines.append(
-                f"{feature.name} ({feature.kind}) {', '.join(f'{k}={v}' for k, v in settings.items())}".rstrip()
-            )
-        return "\n  ".join([*lines, *(f"relation: {relation}" for relation in self.relations)])
+        features = [f"{feature.name} ({feature.kind}) {_settings_of(feature)}".rstrip() for feature in self.features]
+        relations = [f"relation: {relation}" for relation in self.relations]
+        return "\n  ".join([f"label {self.label}: {', '.join(map(str, self.classes))}", *features, *relations])
 
     def _repr_html_(self) -> str:
-        from holdfast.tabular.schema_shown import as_html
-
-        return as_html(self)
+        columns: dict[str, list[str]] = {
+            "feature": [feature.name for feature in self.features],
+            "kind": [feature.kind for feature in self.features],
+            "settings": [_settings_of(feature) for feature in self.features],
+        }
+        label = notebook.sentence(f"Label {self.label}: {', '.join(map(str, self.classes))}.")
+        relations = [notebook.sentence(f"Always true: {relation}.") for relation in self.relations]
+        return notebook.page(label, notebook.table(columns, of="features", words=True), *relations)
 
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
@@ -141,8 +144,10 @@ class Schema:
     def without(self, relation: Relation) -> Schema:
         """The same schema less one of its relations."""
         if relation not in self.relations:
-            told = ", ".join(f"'{known}'" for known in self.relations) or "none"
-            raise ValueError(f"the schema has no relation '{relation}' with these settings; its relations are {told}")
+            there_are = ", ".join(f"'{known}'" for known in self.relations) or "none"
+            raise ValueError(
+                f"the schema has no relation '{relation}' with these settings; its relations are {there_are}"
+            )
         return dataclasses.replace(self, relations=tuple(known for known in self.relations if known != relation))
 
     def learned(self, table: pd.DataFrame) -> Schema:
@@ -160,7 +165,7 @@ class Schema:
         """
         from holdfast.tabular.breaches import breaches  # loads pandas, which a schema alone does not need
 
-        return breaches(table, self.relations)
+        return breaches(table, {feature.name: feature for feature in self.features}, self.relations)
 
     @classmethod
     def infer(cls, table: pd.DataFrame, label: str) -> Schema:
@@ -168,8 +173,8 @@ class Schema:
 
         Text and unordered categories become categorical, ordered categories ordinal, two-valued columns
         binary, whole numbers integer (also when kept as floats) and other numbers real. The classes are the label's
-        values in sorted order. Keys and dates are left out; constants, sampling weights and columns that give the
-        label away start out as mutable=False, everything else as mutable. `holdfast.inspect` says why.
+        values in sorted order. Keys and dates are left out; columns that give the label away start out
+        as mutable=False, everything else as mutable. `holdfast.inspect` says why.
         """
         from holdfast.tabular.inference import infer  # loads pandas, which a schema alone does not need
 
@@ -195,11 +200,18 @@ class Schema:
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
         """The schema that `to_dict` described."""
         try:
-            _check_keys(values, _KEYS, (*_KEYS, "relations"))
-            features = tuple(_feature(item, place) for place, item in _numbered(values, "features"))
-            relations = tuple(relation_from_dict(item, place) for place, item in _numbered(values, "relations"))
-            return cls(features, values["label"], values["classes"], relations)
-        except (KeyError, TypeError) as error:
+            check_keys(values, _KEYS, (*_KEYS, "relations"))
+            features = as_tuple(values["features"], "'features'", "[{name = 'age', kind = 'integer'}]")
+            relations = as_tuple(
+                values.get("relations", ()), "'relations'", "[{kind = 'ordered', columns = ['a', 'b']}]"
+            )
+            return cls(
+                tuple(_feature(item, place) for place, item in enumerate(features, start=1)),
+                values["label"],
+                values["classes"],
+                tuple(relation_from_dict(item, place) for place, item in enumerate(relations, start=1)),
+            )
+        except TypeError as error:
             raise ValueError(
                 f"this is not a valid schema ({error}); it needs 'label', 'classes' and a list of 'features', "
                 f"each with 'name', 'kind' and, where wanted, {', '.join(_OPTIONAL)}; it may have a list of 'relations'"
@@ -236,9 +248,7 @@ _KEYS = ("label", "classes", "features")
 
 
 def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"features is a {_kind(given)}; give a tuple of Feature(...)")
-    features = tuple(given)
+    features = as_tuple(given, "features", "(Feature('age', 'integer'),)")
     for place, feature in enumerate(features, start=1):
         if not isinstance(feature, Feature):
             raise TypeError(
@@ -248,9 +258,7 @@ def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
 
 
 def _classes(given: Iterable[Level]) -> tuple[Level, ...]:
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"classes is {shown(given)} ({_kind(given)}); give a tuple, such as ('no', 'yes')")
-    classes = tuple(map(plain, given))
+    classes = tuple(map(plain, as_tuple(given, "classes", "('no', 'yes')")))
     for value in classes:
         if not is_level(value):
             raise TypeError(f"classes has {shown(value)}; {LEVELS_ARE}")
@@ -261,29 +269,10 @@ def _feature(item: Any, place: int) -> Feature:
     """A feature as a file says it; what is wrong with it comes with its place and name."""
     called = f" {item['name']!r}" if isinstance(item, Mapping) and isinstance(item.get("name"), str) else ""
     try:
-        _check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
+        check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
     except TypeError as error:
         raise TypeError(f"feature number {place}{called}: {error}") from error
     return Feature(**item)
-
-
-def _numbered(values: Mapping[str, Any], key: str) -> Iterable[tuple[int, Any]]:
-    """The items of a list in a file, counted from 1."""
-    items = values.get(key, ())
-    if isinstance(items, (str, Mapping)) or not isinstance(items, Iterable):
-        raise TypeError(f"'{key}' is a {_kind(items)}, expected a list of them")
-    return enumerate(items, start=1)
-
-
-def _check_keys(values: Any, needed: tuple[str, ...], known: tuple[str, ...]) -> None:
-    if not isinstance(values, Mapping):
-        raise TypeError(f"expected a table of settings, got {shown(values)} ({_kind(values)})")
-    missing = [key for key in needed if key not in values]
-    if missing:
-        raise TypeError(f"'{missing[0]}' is missing")
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        raise TypeError(f"no setting {shown(unknown[0])}{did_you_mean(unknown[0], known)}")
 
 
 def _kind(value: object) -> str:
@@ -298,6 +287,12 @@ def _compact(feature: Feature) -> dict[str, Any]:
         if field.name in _OPTIONAL and value != field.default:
             item[field.name] = phrases_to_dict(value) if field.name == "phrase" else _as_lists(value)
     return item
+
+
+def _settings_of(feature: Feature) -> str:
+    """In words, without those for letters."""
+    settings = {key: value for key, value in _compact(feature).items() if key not in ("name", "kind", "phrase")}
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def _as_lists(value: Any) -> Any:

@@ -16,10 +16,9 @@ silently moved.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import index
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,19 +75,23 @@ class Group:
             object.__setattr__(self, name, _column_numbers(name, getattr(self, name)))
         if not self.columns:
             raise ValueError("a group needs the numbers of its columns, got none")
-        for name in ("columns", "avoid"):
-            if repeated(getattr(self, name)):
-                raise ValueError(f"group {list(self.columns)}: {name} has {repeated(getattr(self, name))} twice")
         for name in ("optional", "avoid_none"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(
                     f"group {list(self.columns)}: {name} is {getattr(self, name)!r}; it must be True or False"
                 )
+        for problem in self._problems():
+            raise ValueError(f"group {list(self.columns)}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        for name in ("columns", "avoid"):
+            if repeated(getattr(self, name)):
+                yield f"{name} has {repeated(getattr(self, name))} twice"
         if self.direction not in (-1, 0, 1):
-            raise ValueError(f"group {list(self.columns)}: direction is {self.direction!r}; it is 1, -1 or 0 (any)")
+            yield f"direction is {self.direction!r}; it is 1, -1 or 0 (any)"
         strange = sorted(set(self.avoid) - set(self.columns))
         if strange:
-            raise ValueError(f"group {list(self.columns)}: avoid has columns {strange}, which are not of the group")
+            yield f"avoid has columns {strange}, which are not of the group"
 
 
 def _column_numbers(name: str, given: Iterable[int]) -> tuple[int, ...]:
@@ -164,47 +167,48 @@ class Space:
         for wrong, what in self._rules():
             if bool(wrong.any()):
                 raise ValueError(f"{what} in columns {torch.nonzero(wrong).flatten().tolist()}")
-        taken = [column for group in self.groups for column in group.columns]
-        for group in self.groups:
-            if not 0 <= min(group.columns) <= max(group.columns) < self.width:
-                raise ValueError(
-                    f"group {list(group.columns)} has columns that are not among the {self.width} there are"
-                )
-        if len(set(taken)) < len(taken):
-            raise ValueError(f"columns {repeated(taken)} are in more than one group; a column belongs to one at most")
-        self._check_groups()
+        self._check_group_columns()
+        self._check_group_widths()
         for column, low, high in self.gaps:
             if not 0 <= column < self.width or not low < high:
                 raise ValueError(
                     f"gap ({column}, {low}, {high}) must be a column of {self.width}, and two ends in order"
                 )
-        if self.personal is not None and self.personal.mutable.shape[1] != self.width:
-            raise ValueError(
-                f"personal has {self.personal.mutable.shape[1]} columns but the space has {self.width}; make both alike"
-            )
-        self._check_personal_groups()
-        self._check_weight()
+        if self.personal is not None:
+            self._check_personal(self.personal)
+        if self.quantiles is not None and tuple(self.quantiles.shape) != (PARTS + 1, self.width):
+            raise ValueError(f"quantiles must have the shape {(PARTS + 1, self.width)}, or be None")
+        if self.weight is not None:
+            self._check_weight(self.weight)
 
-    def _check_personal_groups(self) -> None:
-        """A person keeps the columns of a categorical feature together, or moves them together."""
-        if self.personal is None:
-            return
+    def _check_group_columns(self) -> None:
         for group in self.groups:
-            own = self.personal.mutable[:, list(group.columns)]
-            if bool((own.any(1) & ~own.all(1)).any()):
+            if not 0 <= min(group.columns) <= max(group.columns) < self.width:
+                raise ValueError(
+                    f"group {list(group.columns)} has columns that are not among the {self.width} there are"
+                )
+        twice = repeated([column for group in self.groups for column in group.columns])
+        if twice:
+            raise ValueError(f"columns {twice} are in more than one group; a column belongs to one at most")
+
+    def _check_personal(self, personal: Personal) -> None:
+        """A person keeps the columns of a categorical feature together, or moves them together."""
+        if personal.mutable.shape[1] != self.width:
+            raise ValueError(
+                f"personal has {personal.mutable.shape[1]} columns but the space has {self.width}; make both alike"
+            )
+        for group in self.groups:
+            mutable = personal.mutable[:, list(group.columns)]
+            if bool((mutable.any(1) & ~mutable.all(1)).any()):
                 raise ValueError(
                     f"personal lets a person change some columns of the group {list(group.columns)} but not the "
                     "others; space.keeping(columns) keeps a group whole"
                 )
 
-    def _check_weight(self) -> None:
-        if self.quantiles is not None and tuple(self.quantiles.shape) != (PARTS + 1, self.width):
-            raise ValueError(f"quantiles must have the shape {(PARTS + 1, self.width)}, or be None")
-        if self.weight is None:
-            return
-        if not isinstance(self.weight, Tensor) or self.weight.shape != self.lower.shape:
+    def _check_weight(self, weight: Tensor) -> None:
+        if not isinstance(weight, Tensor) or weight.shape != self.lower.shape:
             raise ValueError(f"weight must be a tensor with a number for each of {self.width} columns, or None")
-        if not bool(((self.weight > 0) & self.weight.isfinite()).all()):
+        if not bool(((weight > 0) & weight.isfinite()).all()):
             raise ValueError("weight must hold finite numbers above 0; set mutable to False where nothing may move")
 
     def _check_tensors(self) -> None:
@@ -238,18 +242,15 @@ class Space:
         yield ~((self.scale > 0) & self.scale.isfinite()), "scale is not a finite number above 0"
         yield ~self.shift.isfinite(), "shift is not a finite number"
 
-    def _check_groups(self) -> None:
+    def _check_group_widths(self) -> None:
         """Also where the dtype changes: what differs in float64 may be one number in another."""
-        if not self.groups:
-            return
         width = self.upper - self.lower
-        broken = self._in_group & ~((width > 0) & width.isfinite())
-        if bool(broken.any()):
-            column = int(torch.nonzero(broken)[0])
-            columns = next(list(group.columns) for group in self.groups if column in group.columns)
-            raise ValueError(
-                f"group {columns}: on and off must differ, lower < upper in each of its columns, and be finite"
-            )
+        for group in self.groups:
+            if not bool(((width > 0) & width.isfinite())[list(group.columns)].all()):
+                raise ValueError(
+                    f"group {list(group.columns)}: on and off must differ, lower < upper in each of its columns, and "
+                    "be finite"
+                )
 
     @classmethod
     def box(cls, lower: Tensor, upper: Tensor) -> Space:
@@ -289,24 +290,16 @@ class Space:
             return self
         # Not with dataclasses.replace: what was checked once need not be checked before every search.
         moved = object.__new__(Space)
-        moved.__dict__.update(
-            lower=self.lower.to(like),
-            upper=self.upper.to(like),
-            mutable=self.mutable.to(like.device),
-            direction=self.direction.to(like),
-            step=self.step.to(like.device, torch.float64),
-            shift=self.shift.to(like.device, torch.float64),
-            scale=self.scale.to(like.device, torch.float64),
-            groups=self.groups,
-            gaps=self.gaps,
-            missing=self.missing,
-            related=None if self.related is None else self.related.to(like),
-            people=None if self.people is None else self.people.to(like),
-            personal=None if self.personal is None else self.personal.to(like),
-            weight=None if self.weight is None else self.weight.to(like),
-            quantiles=None if self.quantiles is None else self.quantiles.to(like),
-        )
-        moved._check_groups()
+        for field in fields(self):
+            part = getattr(self, field.name)
+            if field.name in ("step", "shift", "scale"):
+                part = part.to(like.device, torch.float64)
+            elif field.name == "mutable":
+                part = part.to(like.device)
+            elif field.name not in ("groups", "gaps", "missing") and part is not None:
+                part = part.to(like)
+            moved.__dict__[field.name] = part
+        moved._check_group_widths()
         return moved
 
     def of(self, rows: Tensor | slice) -> Space:
@@ -329,16 +322,16 @@ class Space:
         A group is kept whole where one of its columns is. What people may do already is narrowed, never widened.
         """
         if not isinstance(kept, Tensor) or kept.dtype != torch.bool or kept.ndim != 2 or kept.shape[1] != self.width:
-            told = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
-            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {told}")
+            what_came = f"{kept.dtype} of {tuple(kept.shape)}" if isinstance(kept, Tensor) else type(kept).__name__
+            raise ValueError(f"expected True or False for every person and column, (n, {self.width}), got {what_came}")
         if self.personal is not None and len(self.personal) != len(kept):
             raise ValueError(f"this space is for {len(self.personal)} people, but kept has {len(kept)} rows")
-        own = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
+        personal = Personal.none(*kept.shape).to(self.lower) if self.personal is None else self.personal
         whole = kept.to(self.lower.device, copy=True)
         for group in self.groups:
             columns = list(group.columns)
             whole[:, columns] = whole[:, columns].any(1, keepdim=True)
-        return self._with(personal=replace(own, mutable=own.mutable & ~whole))
+        return self._with(personal=replace(personal, mutable=personal.mutable & ~whole))
 
     @property
     def weights(self) -> Tensor | None:
@@ -379,7 +372,7 @@ class Space:
         """The point nearest to x (Euclidean norm) in the convex hull of what a person at origin can do: (n, d)."""
         self._check_points(x, origin)
         space = self.to(x)
-        low, high = space._hull(origin)
+        low, high = space.bounds(origin)
         point = torch.minimum(torch.maximum(x, low), high)
         if self.groups:
             point = space._onto_simplices(x, point, origin)
@@ -404,8 +397,8 @@ class Space:
 
     def violations(self, x: Tensor, origin: Tensor) -> Tensor:
         """Which columns of x are not valid for a person at origin: (n, d) bool."""
-        apart = self.violations_apart(x, origin)
-        return apart if self.related is None else apart | self.to(x)._breaches(x, origin)
+        by_themselves = self.violations_apart(x, origin)
+        return by_themselves if self.related is None else by_themselves | self.to(x)._breaches(x, origin)
 
     def violations_apart(self, x: Tensor, origin: Tensor) -> Tensor:
         """The same for every column by itself, as if there were no relations."""
@@ -441,12 +434,12 @@ class Space:
         rows = torch.nonzero(broken.any(1)).flatten()
         if not len(rows):
             return point, valid
-        space, before, own = self.of(rows), values[rows], origin[rows]
-        limits = self.related.limits(*space._allowed(own), space.changeable.expand(len(rows), self.width))
+        space, before, home_rows = self.of(rows), values[rows], origin[rows]
+        limits = self.related.limits(*space.limits(home_rows), space.changeable.expand(len(rows), self.width))
         after, ok = self.related.completed(broken[rows], before, home[rows], self.related.kept(kept[rows]), limits)
         written = self.related.written(point[rows], before, after, self.lower, self.upper)
         point = point.clone()
-        point[rows], valid[rows] = written, ok & ~space.violations_apart(written, own).any(1)
+        point[rows], valid[rows] = written, ok & ~space.violations_apart(written, home_rows).any(1)
         return point, valid
 
     def values(self, x: Tensor) -> Tensor:
@@ -459,15 +452,19 @@ class Space:
         assert self.related is not None
         nothing = torch.zeros_like(point, dtype=torch.bool)
         whole, valid = self.completed(point, origin, nothing)
-        rest = torch.nonzero(~valid).flatten()
-        if not len(rest):
+        invalid = torch.nonzero(~valid).flatten()
+        if not len(invalid):
             return whole
         # One part after the other, so that what is wrong with one does not undo another.
-        space, home, trial = self.of(rest), origin[rest], torch.where(self.related.parts.any(0), origin, point)[rest]
+        space, home, trial = (
+            self.of(invalid),
+            origin[invalid],
+            torch.where(self.related.parts.any(0), origin, point)[invalid],
+        )
         for part in self.related.parts:
-            tried, fits = space.completed(torch.where(part, point[rest], trial), home, nothing[rest])
+            tried, fits = space.completed(torch.where(part, point[invalid], trial), home, nothing[invalid])
             trial = torch.where(fits[:, None], tried, trial)
-        whole[rest] = trial
+        whole[invalid] = trial
         return whole
 
     def _breaches(self, x: Tensor, origin: Tensor) -> Tensor:
@@ -489,10 +486,10 @@ class Space:
         Without relations, what is valid for one feature does not depend on another, so two valid points can be mixed
         feature by feature; with relations, a mixture must be `completed`.
         """
-        own = [[column] for column in range(self.width) if not self._in_group[column]]
-        own += [list(group.columns) for group in self.groups]
-        masks = torch.zeros(len(own), self.width, dtype=torch.bool, device=self.lower.device)
-        for row, columns in enumerate(own):
+        columns_of_each = [[column] for column in range(self.width) if not self._in_group[column]]
+        columns_of_each += [list(group.columns) for group in self.groups]
+        masks = torch.zeros(len(columns_of_each), self.width, dtype=torch.bool, device=self.lower.device)
+        for row, columns in enumerate(columns_of_each):
             masks[row, columns] = self.mutable[columns]
         return masks[masks.any(1)]
 
@@ -522,37 +519,20 @@ class Space:
         return passed.abs() * torch.where(each > 0, (1 + net.abs() / torch.where(each > 0, each, 1)) / 2, 1)
 
     def bounds(self, origin: Tensor) -> tuple[Tensor, Tensor]:
-        """The lowest and highest value of every column for a person at origin: (n, d), (n, d)."""
-        return self.to(origin)._hull(origin)
+        """The smallest interval that holds what is allowed and the origin itself, of every column: (n, d), (n, d)."""
+        low, high = self.limits(origin)
+        return torch.minimum(low, origin), torch.maximum(high, origin)
 
     def limits(self, origin: Tensor) -> tuple[Tensor, Tensor]:
         """Between what a number may move, for a person at origin: (n, d) or (d,) each; low > high where it may not."""
-        return self.to(origin)._allowed(origin)
-
-    def reachable(self, origin: Tensor) -> tuple[Tensor, Tensor]:
-        """Which level of which group each person may have (n, g, m), and which groups may be all off (n, g)."""
-        return self.to(origin)._reachable(origin)
-
-    def segments(self, column: int) -> list[tuple[float, float]]:
-        """The parts of the line that a number of this column may move to, in order, gaps left out."""
-        own = [
-            (low, high)
-            for columns, lows, highs in self._gap_layers
-            for at, low, high in _listed(columns, lows, highs)
-            if at == column
-        ]
-        ends = [float(self.lower[column]), *(end for gap in sorted(own) for end in gap), float(self.upper[column])]
-        return [(low, high) for low, high in zip(ends[::2], ends[1::2], strict=True) if low <= high]
-
-    # ---- numbers ----
-
-    def _allowed(self, origin: Tensor) -> tuple[Tensor, Tensor]:
-        """Box and direction. Empty (low > high) where the origin leaves no way to move."""
-        lower, upper = self._limits
-        way = self._way(origin)
+        space = self.to(origin)
+        lower, upper = space._limits
+        way = space._way(origin)
         low = torch.where(way > 0, torch.maximum(lower, origin), lower)
         high = torch.where(way < 0, torch.minimum(upper, origin), upper)
         return low, high
+
+    # ---- numbers ----
 
     def _way(self, origin: Tensor) -> Tensor:
         """The direction of every column (d,), or of each person (n, d): from a missing value there is none."""
@@ -570,14 +550,9 @@ class Space:
         """Which columns may change: for everybody (d,), or for each person (n, d)."""
         return self.mutable if self.personal is None else self.mutable & self.personal.mutable
 
-    def _hull(self, origin: Tensor) -> tuple[Tensor, Tensor]:
-        """The smallest interval that holds what is allowed and the origin itself."""
-        low, high = self._allowed(origin)
-        return torch.minimum(low, origin), torch.maximum(high, origin)
-
     def _snap_numbers(self, x: Tensor, origin: Tensor) -> Tensor:
         # As a table is encoded, in float64: a grid point comes out with the bits its raw number would have.
-        low, high = self._allowed(origin)
+        low, high = self.limits(origin)
         if not self._stepped:
             inside = self._out_of_gaps(torch.minimum(torch.maximum(x, low), high), x, low, high)
             nearer = (inside - x).abs() < (origin - x).abs()
@@ -703,8 +678,8 @@ class Space:
         optional = torch.tensor([group.optional for group in self.groups], device=self.lower.device)
         return avoided, optional, torch.tensor([group.avoid_none for group in self.groups], device=self.lower.device)
 
-    def _reachable(self, origin: Tensor) -> tuple[Tensor, Tensor]:
-        """Which slots each person may turn on (n, g, m), and which groups they may turn off (n, g)."""
+    def reachable(self, origin: Tensor) -> tuple[Tensor, Tensor]:
+        """Which level of which group each person may have (n, g, m), and which groups may be all off (n, g)."""
         columns, real = self._layout
         avoided, optional, avoid_none = self._advice
         here = self._on(origin)
@@ -729,7 +704,7 @@ class Space:
         Lagrange gives u_j = max(0, z_j s_j − τ) / s_j² with z = x − off, and τ from Σu = 1. The sum falls
         piecewise linearly in τ with kinks at z_j s_j, so τ follows from one sort, as for the plain simplex.
         """
-        reachable, may_be_off = self._reachable(origin)
+        reachable, may_be_off = self.reachable(origin)
         z, s = self._grouped(x)
         kink, order = torch.where(reachable, z * s, -torch.inf).sort(dim=-1, descending=True)
         weight = torch.where(reachable, 1 / s**2, 0).gather(-1, order)
@@ -744,7 +719,7 @@ class Space:
 
     def _snap_groups(self, x: Tensor, point: Tensor, origin: Tensor) -> Tensor:
         """The nearest corner: ‖x − corner_j‖² is least where 2 z_j s_j − s_j² is greatest (0 for "none")."""
-        reachable, may_be_off = self._reachable(origin)
+        reachable, may_be_off = self.reachable(origin)
         z, s = self._grouped(x)
         score, level = torch.where(reachable, 2 * z * s - s**2, -torch.inf).max(-1)
         on = torch.nn.functional.one_hot(level, s.shape[1]).bool()
@@ -796,10 +771,6 @@ def _backwards(group: Group, after: Tensor, before: Tensor) -> Tensor:
     place = torch.arange(len(order), device=after.device)
     start, end = ((on[:, order] * (place + 1)).amax(1) for on in (before, after))  # 0 for none of them
     return (start > 0) & (end > 0) & ((end - start) * group.direction < 0)
-
-
-def _listed(*parts: Tensor) -> zip[tuple[Any, ...]]:
-    return zip(*(part.tolist() for part in parts), strict=True)
 
 
 def _noise(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from holdfast.tabular.feature import Feature, Level, shown
+from holdfast.tabular.feature import Feature, Level, as_tuple, shown
 from holdfast.tabular.personal import Personal
 from holdfast.utils.messages import did_you_mean, plain
 from holdfast.utils.settings import check_whole
@@ -132,9 +132,9 @@ def _one_for_each(wishes: Any, rows: int | None) -> list[Wish | None]:
             raise ValueError("one wish for how many people? space_for(wish, rows=len(x))")
         check_whole("rows", rows, least=0)
         return [wishes] * rows
-    if isinstance(wishes, (str, Mapping)) or not isinstance(wishes, Iterable):
-        raise TypeError(f"expected a Wish or None for each person, got {shown(wishes)}; Wish(keep=('housing',))")
-    each = list(wishes)
+    each = list(
+        as_tuple(wishes, "expected a Wish or None for each person, but wishes", "(Wish(keep=('housing',)), None)")
+    )
     for row, wish in enumerate(each):
         if wish is not None and not isinstance(wish, Wish):
             raise TypeError(f"person {row} has {shown(wish)} for a wish; expected Wish(keep=('housing',)) or None")
@@ -152,12 +152,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _names(name: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} of a wish is {shown(given)}; give a tuple of names, such as ({given!r},)")
-    names = tuple(given)
-    for one in names:
-        if not isinstance(one, str):
-            raise TypeError(f"{name} of a wish has {shown(one)}; expected the names of features")
+    names = as_tuple(given, f"{name} of a wish", f"({shown(given)},)")
+    for feature in names:
+        if not isinstance(feature, str):
+            raise TypeError(f"{name} of a wish has {shown(feature)}; expected the names of features")
     return names
 
 
@@ -168,7 +166,8 @@ def _ranges(given: Any) -> dict[str, tuple[Level, Level]]:
         )
     found = {}
     for name, ends in given.items():
-        if isinstance(ends, str) or not isinstance(ends, Iterable) or len(pair := tuple(map(plain, ends))) != 2:
+        pair = tuple(map(plain, as_tuple(ends, f"the range of a wish for {name!r}", "(12, 24)")))
+        if len(pair) != 2:
             raise TypeError(f"a wish for {name!r} has the range {shown(ends)}; give two ends, such as (12, 24)")
         found[name] = (pair[0], pair[1])
     return found

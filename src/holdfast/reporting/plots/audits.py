@@ -40,20 +40,6 @@ def draw_audit(axes: Axes, audit: Audit) -> None:
     legend_above(axes)
 
 
-def describe_audit(audit: Audit) -> str:
-    """What `draw_audit` shows, in sentences for people who cannot see it."""
-    if not audit.invalidated.size:
-        return "Nothing is drawn: no counterfactual was found."
-    told = []
-    for kind, part in audit.by_kind.items():
-        low, high = part.interval()
-        told.append(
-            f"{_models(len(part.kinds))} of kind '{kind}': {part.rate:.1%} invalidated (95 % interval {low:.1%} to "
-            f"{high:.1%}), the models from {part.per_member.min():.1%} to {part.per_member.max():.1%}."
-        )
-    return " ".join(told)
-
-
 def _draw_members(axes: Axes, place: int, part: Audit) -> None:
     """One dot per model, moved up and down so that models of one rate do not hide one another."""
     steps = (np.arange(len(part.kinds)) * GOLDEN + 0.5) % 1 - 0.5

@@ -28,15 +28,3 @@ def draw_comparison(axes: Axes, comparison: Comparison) -> None:
     axes.set_ylabel("invalidated (%), 95 % interval")
     quiet_grid(axes)
     legend_above(axes)
-
-
-def describe_comparison(comparison: Comparison) -> str:
-    """What `draw_comparison` shows, in sentences for people who cannot see it."""
-    told = [f"On {int(comparison.common.sum())} rows that every method found:"]
-    for one in comparison.table().to_dict("records"):
-        front = ", on the front" if one["front"] else ""
-        told.append(
-            f"{one['method']} costs {one['cost']:.3g} and is invalidated by {one['rate']:.1%} (95 % interval "
-            f"{one['low']:.1%} to {one['high']:.1%}){front}."
-        )
-    return " ".join(told)

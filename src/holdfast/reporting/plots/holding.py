@@ -19,7 +19,7 @@ def draw_holding(axes: Axes, holding: Holding, row: int | None = None) -> None:
         check_whole("row", row)
         if not 0 <= row < len(holding):
             raise IndexError(f"there is no row {row}; the rows are 0 to {len(holding) - 1}")
-    cost = _costs(holding)
+    cost: NDArray[np.float64] = holding.cost.double().cpu().numpy()
     found = (~np.isnan(cost)).sum(0)
     if not found.any():
         say(axes, f"No counterfactual was found that even {holding.shares[0]:.0%} of the models accept.")
@@ -45,20 +45,3 @@ def draw_holding(axes: Axes, holding: Holding, row: int | None = None) -> None:
     axes.set_ylabel(f"cost (l{holding.norm})")
     quiet_grid(axes, "y")
     legend_above(axes)
-
-
-def describe_holding(holding: Holding) -> str:
-    """What `draw_holding` shows, in sentences for people who cannot see it."""
-    cost = _costs(holding)
-    everywhere = ~np.isnan(cost).any(1)
-    told = [
-        f"{share:.0%} of the models: found for {int((~np.isnan(own)).sum())} of {len(cost)} people"
-        + (f", mean cost {own[everywhere].mean():.3g} of those found at every share." if everywhere.any() else ".")
-        for share, own in zip(holding.shares, cost.T, strict=True)
-    ]
-    return " ".join(told)
-
-
-def _costs(holding: Holding) -> NDArray[np.float64]:
-    cost: NDArray[np.float64] = holding.cost.double().cpu().numpy()
-    return cost

@@ -21,16 +21,17 @@ HEADING = 0.35  # the room above a plan's heading
 
 @dataclass(frozen=True)
 class _Line:
-    """One change on its line: where it begins and ends between 0 and 1, and whether these are numbers."""
+    """One change on its line: where it begins and ends between 0 and 1, with words, and whether these are numbers."""
 
-    change: Change
     start: float
     end: float
-    number: bool
+    now: str
+    then: str
+    is_number: bool
 
     @property
-    def words(self) -> tuple[str, str]:
-        return _cut(in_words(self.change.before)), _cut(in_words(self.change.after))
+    def rises(self) -> bool:
+        return self.end >= self.start
 
 
 def draw_person(axes: Axes, person: PersonAdvice) -> None:
@@ -44,19 +45,19 @@ def draw_person(axes: Axes, person: PersonAdvice) -> None:
     if not plans:
         say(axes, f"{person.person}: no plan. {_sentence(person.why_not or 'nothing was found')}")
         return
-    scales, place, ticks = _scales(plans), 0.0, {}
+    scales, place, ticks, lines = _scales(plans), 0.0, {}, []
     for plan in plans:
         place += HEADING
         _head(axes, place, plan, plan in person.not_durable)
         for change in plan.changes:
             place += 1
-            line = _line(change, scales.get(change.feature))
-            _draw_line(axes, place, line)
+            lines.append(_line(change, scales.get(change.feature)))
+            _draw_line(axes, place, lines[-1])
             ticks[place] = _cut(change.feature.replace("_", " ")) + (" (follows)" if change.follows else "")
         place += 1
     axes.set_yticks(list(ticks), list(ticks.values()), parse_math=False)
     axes.set_ylim(place - 0.4, -0.4)
-    _bare(axes, [_line(change, scales.get(change.feature)) for plan in plans for change in plan.changes])
+    _bare(axes, lines)
     _explain(axes, person)
 
 
@@ -79,33 +80,32 @@ def _is_number(value: Any) -> bool:
 
 
 def _line(change: Change, scale: tuple[float, float] | None) -> _Line:
+    words = _cut(in_words(change.before)), _cut(in_words(change.after))
     if scale is None or scale[0] == scale[1]:
-        return _Line(change, 0.0, 1.0, number=False)
+        return _Line(0.0, 1.0, *words, is_number=False)
     low, high = scale
     start, end = ((float(value) - low) / (high - low) for value in (change.before, change.after))
-    return _Line(change, start, end, number=True)
+    return _Line(start, end, *words, is_number=True)
 
 
-def _head(axes: Axes, place: float, plan: PersonPlan, apart: bool) -> None:
+def _head(axes: Axes, place: float, plan: PersonPlan, not_durable: bool) -> None:
     words = f"Plan {plan.plan} costs {plan.cost:.3g}"
     if plan.members:
         words += f"; {plan.held} of {plan.members} audit models accept it"
-    if apart:
+    if not_durable:
         words = f"Not durable: {words[0].lower()}{words[1:]}"
     across = axes.get_yaxis_transform()
     axes.text(0, place, words, transform=across, va="center", fontweight="bold", parse_math=False)
 
 
 def _draw_line(axes: Axes, place: float, line: _Line) -> None:
-    marker = "o" if line.number else "s"
+    marker = "o" if line.is_number else "s"
     axes.plot([0, 1], [place, place], color=ink(axes), alpha=0.15, linewidth=1, zorder=1)
     arrow = {"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.6, "shrinkA": 4, "shrinkB": 4}
     axes.annotate("", (line.end, place), (line.start, place), arrowprops=arrow)
     axes.plot([line.start], [place], marker, color=BLUE, markerfacecolor="none", markersize=7, gid="now", zorder=3)
     axes.plot([line.end], [place], marker, color=VERMILLION, markersize=7, gid="then", zorder=3)
-    before, after = line.words
-    rises = line.end >= line.start
-    for at, words, left in ((line.start, before, rises), (line.end, after, not rises)):
+    for at, words, left in ((line.start, line.now, line.rises), (line.end, line.then, not line.rises)):
         axes.annotate(
             words, (at, place), (-8 if left else 8, 0), textcoords="offset points", va="center",
             ha="right" if left else "left", parse_math=False,
@@ -114,8 +114,8 @@ def _draw_line(axes: Axes, place: float, line: _Line) -> None:
 
 def _bare(axes: Axes, lines: list[_Line]) -> None:
     """No scale below, since every line has its own; room for the words at both ends."""
-    left = [words[0 if line.end >= line.start else 1] for line in lines for words in [line.words]]
-    right = [words[1 if line.end >= line.start else 0] for line in lines for words in [line.words]]
+    left = [line.now if line.rises else line.then for line in lines]
+    right = [line.then if line.rises else line.now for line in lines]
     room = [MARK + LETTER * max(map(len, side), default=0) for side in (left, right)]
     share = min(1.0, MOST / sum(room)) / (1 - min(sum(room), MOST))
     axes.set_xlim(-room[0] * share, 1 + room[1] * share)
@@ -141,8 +141,3 @@ def _sentence(words: str) -> str:
 def _cut(words: str, longest: int = LONGEST) -> str:
     words = printable(words)
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
-
-
-def describe_person(person: PersonAdvice) -> str:
-    """What `draw_person` shows, in sentences for people who cannot see it."""
-    return str(person)

@@ -16,10 +16,10 @@ from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import PersonAdvice
 from holdfast.guarantees.promises import Promise
 from holdfast.reporting.plots.advice import describe_advice, draw_advice
-from holdfast.reporting.plots.audits import describe_audit, draw_audit
-from holdfast.reporting.plots.comparisons import describe_comparison, draw_comparison
-from holdfast.reporting.plots.holding import describe_holding, draw_holding
-from holdfast.reporting.plots.people import describe_person, draw_person, lines_of
+from holdfast.reporting.plots.audits import draw_audit
+from holdfast.reporting.plots.comparisons import draw_comparison
+from holdfast.reporting.plots.holding import draw_holding
+from holdfast.reporting.plots.people import draw_person, lines_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
 from holdfast.reporting.plots.style import style
 from holdfast.reporting.plots.svg import as_svg
@@ -31,10 +31,9 @@ WIDTH = 6.0  # inches
 
 @dataclass(frozen=True)
 class Plot:
-    """How the values of one type are drawn, told to people who cannot see it, and how much room they need."""
+    """How the values of one type are drawn, and how much room they need."""
 
     draw: Callable[..., None]  # (axes, value, and options by name)
-    describe: Callable[[Any], str]
     height: Callable[[Any], float]  # inches
     made_by: str  # what gives such a value
 
@@ -44,16 +43,12 @@ class Plot:
 
 
 PLOTS: dict[type, Plot] = {
-    Advice: Plot(draw_advice, describe_advice, lambda advice: 3.6, "explainer.explain(people)"),
-    PersonAdvice: Plot(draw_person, describe_person, lambda person: 1.1 + 0.3 * lines_of(person), "advice.of(label)"),
-    Audit: Plot(
-        draw_audit, describe_audit, lambda audit: 1.5 + 0.6 * len(set(audit.kinds)), "audit(counterfactuals, family)"
-    ),
-    Comparison: Plot(
-        draw_comparison, describe_comparison, lambda one: 3.4 + 0.1 * len(one.audits), "compare({name: audit, ...})"
-    ),
-    Promise: Plot(draw_promise, describe_promise, lambda one: 3.5 + 0.4 * len(one.calibrated), "promise(...)"),
-    Holding: Plot(draw_holding, describe_holding, lambda holding: 3.6, "price_of_holding(...)"),
+    Advice: Plot(draw_advice, lambda advice: 3.6, "explainer.explain(people)"),
+    PersonAdvice: Plot(draw_person, lambda person: 1.1 + 0.3 * lines_of(person), "advice.of(label)"),
+    Audit: Plot(draw_audit, lambda audit: 1.5 + 0.6 * len(set(audit.kinds)), "audit(counterfactuals, family)"),
+    Comparison: Plot(draw_comparison, lambda compared: 3.4 + 0.1 * len(compared.audits), "compare({name: audit, ...})"),
+    Promise: Plot(draw_promise, lambda promise: 3.5 + 0.4 * len(promise.calibrated), "promise(...)"),
+    Holding: Plot(draw_holding, lambda holding: 3.6, "price_of_holding(...)"),
 }
 
 
@@ -87,39 +82,40 @@ def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
     Paper: [Black et al. 2022](https://arxiv.org/abs/2110.03109) has no such pictures: its Table 1 (Section 5) gives the
     same invalidation rates and costs as numbers.
     """
-    own = _plot_of(value)
-    unknown = [name for name in options if name not in own.options]
-    if unknown:
-        told = f"it takes {', '.join(own.options)}" if own.options else "it takes none"
-        raise TypeError(
-            f"plot of {_kind(value)} has no option '{unknown[0]}'{did_you_mean(unknown[0], own.options)}; {told}"
-        )
+    chosen = _plot_of(value)
+    for name in options:
+        if name not in chosen.options:
+            raise TypeError(
+                f"plot of {_kind(value)} has no option {name!r}{did_you_mean(name, chosen.options)}; "
+                f"it takes {', '.join(chosen.options) or 'none'}"
+            )
     if ax is not None and not isinstance(ax, Axes):
         raise TypeError(f"ax must be matplotlib Axes, got {_kind(ax)}; make them with figure, ax = plt.subplots()")
     if ax is None:
         import matplotlib.pyplot as plt  # not at the top: it looks for a window system, which no report needs
 
-        ax = plt.figure(figsize=(WIDTH, own.height(value)), layout="constrained").add_subplot()
-    own.draw(ax, value, **options)
+        ax = plt.figure(figsize=(WIDTH, chosen.height(value)), layout="constrained").add_subplot()
+    chosen.draw(ax, value, **options)
     return ax
 
 
-def svg_of(value: Any, *, title: str, name: str, **options: Any) -> str:
+def svg_of(value: Advice | Promise, *, title: str, name: str) -> str:
     """A value as a figure of an HTML page, see `as_svg`; its description says in sentences what is drawn."""
-    own = _plot_of(value)
+    chosen = _plot_of(value)
     with style():
-        figure = Figure(figsize=(WIDTH, own.height(value)), layout="constrained")
-        own.draw(figure.subplots(), value, **options)
-    return as_svg(figure, title=title, description=own.describe(value), name=name)
+        figure = Figure(figsize=(WIDTH, chosen.height(value)), layout="constrained")
+        chosen.draw(figure.subplots(), value)
+    description = describe_advice(value) if isinstance(value, Advice) else describe_promise(value)
+    return as_svg(figure, title=title, description=description, name=name)
 
 
 def _plot_of(value: Any) -> Plot:
-    for kind, own in PLOTS.items():
+    for kind, plot_of_kind in PLOTS.items():
         if isinstance(value, kind):
-            return own
+            return plot_of_kind
     if isinstance(getattr(value, "audit", None), Audit):
         raise TypeError(f"plot cannot draw {_kind(value)}; draw its audit: plot(value.audit)")
-    known = "; ".join(f"{kind.__name__}, made by {own.made_by}" for kind, own in PLOTS.items())
+    known = "; ".join(f"{kind.__name__}, made by {one.made_by}" for kind, one in PLOTS.items())
     raise TypeError(f"plot cannot draw {_kind(value)}. It draws: {known}")
 
 

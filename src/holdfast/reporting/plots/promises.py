@@ -24,14 +24,16 @@ def draw_promise(axes: Axes, promise: Promise) -> None:
         say(axes, f"Nothing is promised. {promise.refusal}")
         return
     highest = [100 * promise.rate]
-    for (kind, own), (colour, marker) in zip(curve.groupby("kind", sort=False), LOOKS, strict=False):
+    for (kind, of_kind), (colour, marker) in zip(curve.groupby("kind", sort=False), LOOKS, strict=False):
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
-        axes.plot(own[cost], 100 * own["bound"], linestyle="-", label=f"{as_text(kind)}: could be promised", **look)
-        for at, bound, knob in zip(own[cost], own["bound"], own["knob"], strict=True):
+        axes.plot(
+            of_kind[cost], 100 * of_kind["bound"], linestyle="-", label=f"{as_text(kind)}: could be promised", **look
+        )
+        for at, bound, knob in zip(of_kind[cost], of_kind["bound"], of_kind["knob"], strict=True):
             axes.annotate(f"{knob:g}", (at, 100 * bound), (5, 5), textcoords="offset points", fontsize=7)
-        own_loss = {"linestyle": ":", "markerfacecolor": "none", "label": f"{as_text(kind)}: calibration models"}
-        axes.plot(own[cost], 100 * own["loss"], **look | own_loss)
-        highest += [*(100 * own["bound"]), *(100 * own["loss"])]
+        loss_look = {"linestyle": ":", "markerfacecolor": "none", "label": f"{as_text(kind)}: calibration models"}
+        axes.plot(of_kind[cost], 100 * of_kind["loss"], **look | loss_look)
+        highest += [*(100 * of_kind["bound"]), *(100 * of_kind["loss"])]
     axes.axhline(100 * promise.rate, color=ink(axes), label=f"rate asked: {100 * promise.rate:.3g} %", **LINE)
     highest += _draw_chosen(axes, promise, curve, cost)
     in_percent(axes, max(highest))
@@ -44,12 +46,12 @@ def draw_promise(axes: Axes, promise: Promise) -> None:
 def describe_promise(promise: Promise) -> str:
     """What `draw_promise` shows, in sentences for people who cannot see it."""
     curve, name = promise.curve, knob_of(promise.method)
-    told = [
+    sentences = [
         f"At {name} = {step.knob:g} the mean cost is {getattr(step, f'cost_l{norm_of(promise.method)}'):.3g}, and at "
         f"most {curve.loc[curve['knob'] == step.knob, 'bound'].max():.1%} could be promised."
         for step in promise.steps
     ]
-    return " ".join([*told, promise.statement])
+    return " ".join([*sentences, promise.statement])
 
 
 def _draw_chosen(axes: Axes, promise: Promise, curve: pd.DataFrame, cost: str) -> list[float]:

@@ -90,8 +90,8 @@ def _opening(name: str, box: str) -> str:
 
 
 def _words(name: str, title: str, description: str) -> str:
-    told = {"title": title, "desc": description}
-    return "".join(f'<{tag} id="{name}-{tag}">{_shown(words)}</{tag}>' for tag, words in told.items())
+    tags = {"title": title, "desc": description}
+    return "".join(f'<{tag} id="{name}-{tag}">{_shown(words)}</{tag}>' for tag, words in tags.items())
 
 
 def _shown(words: str) -> str:
