@@ -26,10 +26,10 @@ from holdfast import (
     train,
 )
 from holdfast.auditing.audit_files import audit_files, read_data
-from holdfast.auditing.model_files import find_models, read_deployed, read_retrained
 from holdfast.datasets import card
 from holdfast.families import training
 from holdfast.families.members import read_perceptron
+from holdfast.families.model_files import find_models, read_deployed, read_retrained
 from holdfast.models.model import predict
 
 RECIPE = Recipe((16,), epochs=20, batch=32)

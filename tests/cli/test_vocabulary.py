@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import resource
@@ -13,18 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from rich.console import Console
 from typer.main import get_command
 
 import holdfast as hf
 from commands import HANG, TERMINAL, interrupt, invoke
 from holdfast.cli.app import app
 from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
-from holdfast.cli.old_names import NOW
 from holdfast.families import changes
-from holdfast.guarantees.promise_files import FilePromise
-from holdfast.reporting.fitted import FittedTable
-from holdfast.reporting.tables import file_promise_text
 
 SHARED = {
     "--data", "--people", "--index", "--schema", "--label", "--model", "--retrained", "--retrain", "--want", "--train",
@@ -47,21 +41,6 @@ def test_every_command_has_the_same_words_and_says_the_same_of_them(command):
     assert set(own) >= SHARED
     for name in SHARED - OWN:
         assert own[name].help == options("audit")[name].help, name
-    assert not set(own) & set(NOW)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_old_names_are_not_in_the_help(command, tmp_path):
-    words = invoke(command, "--help", cwd=tmp_path).stdout.replace("│", " ").split()
-    assert {"--model", "--retrained", "--retrain", "--want", "--train"} <= set(words)
-    assert not {*NOW, "--constrained", "--changes"} & set(words)
-
-
-def test_an_audit_is_constrained_unless_told_otherwise(tmp_path):
-    assert "--unconstrained" in options("audit")
-    assert options("audit")["--constrained"].hidden
-    assert options("audit")["--members"].hidden
-    assert options("promise")["--changes"].hidden
 
 
 # ---- --retrain ----
@@ -195,20 +174,6 @@ def test_labels_that_the_other_table_does_not_know_stop_the_audit(given, tables,
     assert not (tmp_path / "holdfast-audit").exists()
 
 
-def test_people_who_ask_are_named_by_their_labels_in_a_promise(given, tmp_path):
-    folder, asked, *_ = given
-    asked.to_csv(tmp_path / "people.csv", index=False)
-    small = ("--rehearsals", 0, "--calibration", 4, "--members", 2, "--rate", 0.5, "--rows", 3)
-    words = ("--data", folder / "train.csv", "--label", "outcome", "--people", "people.csv", *small)
-    done = invoke("promise", *words, "--retrained", folder / "family", "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    said = json.loads(done.stdout)
-    assert said["labelled"] == "people: column 'id' names the rows"
-    points = pd.read_csv(tmp_path / "holdfast-promise" / "counterfactuals.csv")
-    assert points["id"].isin(asked["id"]).all()
-    assert "id" not in json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
-
-
 @pytest.mark.parametrize("words", [("--model", "family"), ("--model", "model.safetensors"), ()])
 @pytest.mark.parametrize("retrained", ["family", "retrained"])
 def test_models_are_files_or_folders(words, retrained, given, tables, tmp_path):
@@ -310,83 +275,6 @@ def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, t
     assert "others holds 0 members of kind 'base'" in done.stderr
 
 
-# ---- old names ----
-
-
-def test_old_names_do_what_they_did_and_say_once_what_they_are_called_now(given, tables, tmp_path):
-    folder = given[0]
-    files = sorted((folder / "retrained").iterdir())
-    new = invoke(
-        "audit", *tables, "--model", folder / "model.safetensors", *(w for f in files for w in ("--retrained", f)),
-        "--want", "yes", "--out", "new", cwd=tmp_path,
-    )  # fmt: skip
-    old = invoke(
-        "audit", *tables, f"--deployed={folder / 'model.safetensors'}", *(w for f in files for w in ("--models", f)),
-        "--target", "yes", "--constrained", "--out", "old", cwd=tmp_path,
-    )  # fmt: skip
-    assert (new.returncode, old.returncode, new.stderr) == (0, 0, "")
-    assert (tmp_path / "new" / "rows.csv").read_text() == (tmp_path / "old" / "rows.csv").read_text()
-    told = " ".join(old.stderr.split())
-    for before, after in {**NOW, "--constrained": "the default"}.items():
-        assert told.count(f"holdfast: {before} is now {after}") == 1
-    assert told.count("goes in the release after next") == 4
-
-
-def test_the_old_numbers_of_members_and_kinds_of_changes_are_understood(given, tables, tmp_path):
-    done = invoke("audit", *tables, "--train", "--hidden", 8, "--epochs", 2, "--members", 2, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "--members is now --retrain, such as --retrain seeds:2" in " ".join(done.stderr.split())
-    kinds = hf.load_audit(tmp_path / "holdfast-audit" / "audit").kinds
-    assert kinds == ("seeds",) * 2 + ("leave-one-out",) * 2
-    small = ("--rehearsals", 2, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    done = invoke("promise", *tables[:4], *people, "--train", *small, "--changes", "both", "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    assert "--changes is now --retrain seeds --retrain leave-one-out" in " ".join(done.stderr.split())
-    assert json.loads(done.stdout)["taken"] == {"seeds": 5, "leave-one-out": 5}
-
-
-# ---- promises ----
-
-
-def test_a_promise_says_whose_models_it_is_about(given, tables, tmp_path):
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    small = ("--rehearsals", 0, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
-    done = invoke("promise", *tables[:4], *people, "--train", *small, cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    assert "deployed model: a network that holdfast trained" in done.stdout
-    written = json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
-    assert written["model"] == "a network that holdfast trained"
-    assert written["retrained"] == "networks that holdfast trained"
-
-
-def test_too_few_retrainings_for_a_promise_are_told_before_any_training(given, tables, tmp_path):
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    words = ("--train", "--hidden", 8, "--rate", 0.2, "--rehearsals", 3, "--calibration", 5, "--members", 2)
-    store = tmp_path / "families"
-    done = invoke(
-        "promise", *tables[:4], *people, *words, "--retrain", "seeds:7", cwd=tmp_path, HOLDFAST_FAMILIES=str(store)
-    )
-    assert done.returncode == 1
-    told = " ".join(done.stderr.split())
-    assert (
-        "--retrain seeds:7 gives fewer models than the 3 that rehearse and the 5 that calibrate; give seeds:10" in told
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_estimator_is_refitted_for_a_promise(given, tables, tmp_path):
-    folder = given[0]
-    people = ("--people", folder / "train.csv", "--rows", 3)
-    words = ("--model", folder / "model.skops", "--retrain", "bootstrap", "--rate", 0.5)
-    small = ("--rehearsals", 2, "--calibration", 4, "--members", 2)
-    done = invoke("promise", *tables[:4], *people, *words, *small, "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    said = json.loads(done.stdout)
-    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
-    assert said["taken"] == {"bootstrap": 6}
-
-
 # ---- folders and disks ----
 
 
@@ -434,47 +322,3 @@ def test_a_disk_that_fills_up_later_leaves_nothing_half_written(given, tables, t
     assert done.returncode == 1
     assert "could not write" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- widths ----
-
-
-def drawn(renderable, width: int) -> str:
-    page = io.StringIO()
-    Console(width=width, color_system=None, file=page).print(renderable)
-    return page.getvalue()
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_the_tables_of_a_promise_are_whole_on_narrow_terminals(width, given):
-    folder, asked, _, family = given
-    table = pd.read_csv(folder / "train.csv", index_col="id")
-    encoding = hf.Encoding.fit(table, hf.Schema.infer(table, "outcome"))
-    rows = encoding.encode(asked)
-    search = hf.Margin(search=hf.MinCost(norm=1))
-    own = hf.promise(
-        search, family[0], rows, hf.other_class(family[0], rows), encoding.space, family[1:5], rate=0.8,
-        audit=family[5:],
-    )  # fmt: skip
-    shown = drawn(file_promise_text(FilePromise(own, asked.set_index("id"), encoding, {}, "m.ubj", "r")), width)
-    assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= width
-    for row in own.curve.to_dict("records"):
-        assert f"{row['knob']:g}" in shown
-        assert f"{100 * row['bound']:.1f}" in shown
-    assert "95 % upper limit" in shown
-
-
-def test_a_table_is_a_table_where_it_fits_and_rows_below_each_other_where_not():
-    table = FittedTable("Title", ("change", "found", "bound %", ""), [("seeds", "3/4", "5.0", "chosen")])
-    assert "seeds     3/4      5.0  chosen" in drawn(table, 40)
-    narrow = drawn(table, 20)
-    assert narrow.split("\n")[:2] == ["Title", ""]
-    assert [line.strip() for line in narrow.split("\n")[2:]] == [
-        "change: seeds",
-        "found: 3/4",
-        "bound %: 5.0",
-        "chosen",
-        "",
-        "",
-    ]

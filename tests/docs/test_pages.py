@@ -54,9 +54,9 @@ SMALL = {
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
     "holdfast paper --settings release --datasets heloc,ctg": f"holdfast paper --settings release {PAPER}",
     "holdfast paper --device cuda --settings both": f"holdfast paper --device cpu --settings both {PAPER}",
-    "holdfast promise --data heloc --train --rate 0.05": (
-        "holdfast promise --data german --train --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 "
-        "--hidden 8 --epochs 2 --least-found 0"
+    "holdfast promise --data heloc --train --rate 0.05 --rows 100": (
+        "holdfast promise --data german --train --rate 0.9 --rows 3 --rehearsal 2 --selection 4 --audit 2 "
+        "--hidden 8 --epochs 2"
     ),
     "holdfast promise": "holdfast promise --help",
     "holdfast families show 3f9a": "holdfast families show {family}",
@@ -85,7 +85,9 @@ AUDIT = (
     "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
     "--retrain bootstrap:24 --counterfactuals advice"
 )
-PROMISE = EXPLAIN.replace("--hold 0.9 --out advice", "--promise 0.2 --rows 4 --out promised")
+PROMISE = EXPLAIN.replace("holdfast explain", "holdfast promise").replace(
+    "--hold 0.9 --out advice", "--rate 0.2 --rows 4 --out promised"
+)
 FROM_MODELS = EXPLAIN.replace("--retrain bootstrap:24 --hold 0.9", "--retrained months --hold 0.75")
 LETTER = "holdfast letter advice --person 805 --language de --fields bank.toml --out letter.html"
 MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))

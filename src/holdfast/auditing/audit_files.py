@@ -13,14 +13,13 @@ import pandas as pd
 
 from holdfast import datasets
 from holdfast.auditing.audit import Audit, audit
-from holdfast.auditing.model_files import Models
-from holdfast.auditing.promised import Promised
 from holdfast.auditing.storage import save_audit
 from holdfast.datasets.prepared import prepare
 from holdfast.external.dice import from_dice
 from holdfast.external.judging import ImportedCounterfactuals
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
+from holdfast.families.model_files import Models
 from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.feature import Level
@@ -31,6 +30,25 @@ from holdfast.utils.files import all_or_none, no_empty_folders, write_text
 from holdfast.utils.messages import plain
 from holdfast.utils.spreadsheets import as_csv
 
+# Columns of a table of advice that are no features; one that a feature is called like has an underscore more.
+NO_FEATURES = ("promised", "plan", "cost", "cost_l1", "cost_l2", "hold", "low", "high", "why_not", "status")
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Which retrained models took part in advice, so that no audit of it may ask them; and the rate promised of it."""
+
+    promised_rate: float | None  # None where advice was given without a promise
+    kinds: tuple[str, ...]
+    taken: dict[str, int]  # kind of change -> trained members, from the first on, that rehearsed or selected
+    members: frozenset[str]  # the fingerprints of all members that did
+
+    def without_extra(self, plans: pd.DataFrame, features: tuple[str, ...]) -> pd.DataFrame:
+        """The table without what was written beside the features."""
+        return plans.drop(
+            columns=[name for name in plans if str(name).rstrip("_") in NO_FEATURES and name not in features]
+        )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileAudit:
@@ -38,11 +56,15 @@ class FileAudit:
 
     imported: ImportedCounterfactuals
     audit: Audit
-    promised: Promised | None = None  # what `holdfast promise` has said of them
+    excluded: Excluded | None = None  # where the counterfactuals are advice of holdfast
     model: str = ""  # where the deployed model comes from
     retrained: str = ""  # and the retrained ones
     matched: str = ""  # how rows of the tables were matched
     constrained: bool = True
+
+    @property
+    def promised_rate(self) -> float | None:
+        return None if self.excluded is None else self.excluded.promised_rate
 
     @property
     def problems(self) -> pd.DataFrame:
@@ -56,8 +78,7 @@ class FileAudit:
     def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""
         table = self.audit.table().set_index(self.imported.labels.rename("row"))
-        rate = None if self.promised is None else self.promised.rate
-        return table if rate is None else table.assign(promised_rate=rate)
+        return table if self.promised_rate is None else table.assign(promised_rate=self.promised_rate)
 
     def summary(self) -> dict[str, Any]:
         """The figures of the audit and what they are about, as JSON has them."""
@@ -74,7 +95,7 @@ class FileAudit:
                 {name: _as_json(value) for name, value in row.items()}
                 for row in self.audit.summary().to_dict("records")
             ],
-            "promised_rate": None if self.promised is None else self.promised.rate,
+            "promised_rate": self.promised_rate,
         }
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -163,12 +184,19 @@ def read_tables(
     key, told = index, ""
     if isinstance(found, pd.DataFrame):
         names = ("data" if asked is None else "people", "counterfactuals")
-        whose, found, told = matched(table if asked is None else asked, found, features, index, names, table)
+        whose = named_as_in_advice(table if asked is None else asked, found)
+        whose, found, told = matched(whose, found, features, index, names, table)
         asked, key = None if asked is None else whose, _name_of(whose)
     elif asked is not None:
         asked, told = row_labels(asked, features, index, "people", table)
         key = _name_of(asked)
     return Tables(own or _encoded(table, described, scaling, key), asked, found, told)
+
+
+def named_as_in_advice(people: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """The people with their index called id, as `Advice.wide` calls an index without a name, where the points do so."""
+    nameless = "id" in points and "id" not in people and people.index.name is None
+    return people.rename_axis("id") if nameless and points["id"].isin(people.index).all() else people
 
 
 def _dataset(name: str | Path) -> Data | None:
@@ -222,22 +250,19 @@ def audit_files(
     changes: Sequence[Retraining] = (),
     want: Any = None,
     constrained: bool = True,
-    promised: Promised | None = None,
-    told: str = "",
-    store: str | Path | None = None,
-    workers: int | None = None,
+    excluded: Excluded | None = None,
+    matched: str = "",
     progress: bool = False,
 ) -> FileAudit:
     """Audit counterfactuals from any source, a table or the text of DiCE's ``to_json()``, for ``people`` who asked.
 
     ``people`` left out are those rows of the data that a counterfactual names: then a search that passes over hard rows
     looks better than it is. ``models`` are those of `find_models`; where the retrained ones are not there yet, there is
-    one for each of the ``changes``, kept in the ``store``, a folder: after an interruption only the others are trained.
-    ``constrained`` counts points as found only if they keep the schema's constraints. Counterfactuals that were
-    ``promised`` a rate are audited by models that took no part in the promise. ``told`` is how rows were matched.
+    one for each of the ``changes``. ``constrained`` counts points as found only if they keep the schema's constraints.
+    Models that took part in advice are ``excluded`` from its audit. ``matched`` is how rows were matched.
     """
-    if promised is not None and isinstance(counterfactuals, pd.DataFrame):
-        counterfactuals = promised.without_extra(counterfactuals, data.encoding.schema.names)
+    if excluded is not None and isinstance(counterfactuals, pd.DataFrame):
+        counterfactuals = excluded.without_extra(counterfactuals, data.encoding.schema.names)
     if people is None:
         if isinstance(counterfactuals, str):
             raise ValueError(
@@ -250,28 +275,26 @@ def audit_files(
         imported = from_dice(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
     else:
         imported = from_tables(people, counterfactuals, data.encoding, models.deployed, target=want, space=space)
-    family, retrained = models.retrained(changes, store=store, workers=workers, progress=progress), models.family_name
+    family, retrained = models.retrained(changes, progress=progress), models.family_name
     answer = imported.counterfactuals
-    if promised is not None:
-        answer = replace(answer, seen=answer.seen | promised.seen)
-        family, passed_over = _that_chose_nothing(family, promised)
-        retrained += f", without the {passed_over} that chose the counterfactuals" if passed_over else ""
-    found = audit(answer, family)
-    return FileAudit(imported, found, promised, models.name, retrained, told, constrained)
+    if excluded is not None:
+        answer = replace(answer, seen=answer.seen | excluded.members)
+        asked = len(family)
+        family = _audit_models(family, excluded)
+        if len(family) < asked:
+            retrained += f", without the {asked - len(family)} that chose the counterfactuals"
+    return FileAudit(imported, audit(answer, family), excluded, models.name, retrained, matched, constrained)
 
 
-def _that_chose_nothing(family: Family, promised: Promised) -> tuple[Family, int]:
-    """The members that had no say in what was promised, and how many had one.
-
-    Whoever keeps all retrained models in one folder names them all, those that chose the plans among them.
-    """
-    others = [place for place, name in enumerate(family.fingerprints) if name not in promised.seen]
+def _audit_models(family: Family, excluded: Excluded) -> Family:
+    """The members that took no part in the advice: whoever keeps all retrained models in one folder names them all."""
+    others = [number for number, name in enumerate(family.fingerprints) if name not in excluded.members]
     if not others:
         raise ValueError(
-            f"all {len(family)} retrained models had a say in the counterfactuals, and a model agrees with itself; "
+            f"all {len(family)} retrained models took part in the counterfactuals, and a model agrees with itself; "
             "name other models (--retrained FILE), or retrain more (--retrain KIND:COUNT)"
         )
-    return family.chosen(others), len(family) - len(others)
+    return family.chosen(others)
 
 
 def _named(table: pd.DataFrame, counterfactuals: pd.DataFrame) -> pd.DataFrame:

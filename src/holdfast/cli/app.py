@@ -18,7 +18,6 @@ from holdfast.cli.families import list_families, remove_family, show_family
 from holdfast.cli.init import init
 from holdfast.cli.letter import letter
 from holdfast.cli.methods import list_methods
-from holdfast.cli.old_names import WithOldNames
 from holdfast.cli.paper import paper
 from holdfast.cli.plan import plan
 from holdfast.cli.promise import promise
@@ -77,10 +76,10 @@ def _holdfast(
 
 
 app.command()(init)
-app.command(cls=WithOldNames)(explain)
+app.command()(explain)
 app.command()(letter)
-app.command(cls=WithOldNames)(audit)
-app.command(cls=WithOldNames)(promise)
+app.command()(audit)
+app.command()(promise)
 app.command()(plan)
 app.command("methods")(list_methods)
 app.command()(demo)

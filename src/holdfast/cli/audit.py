@@ -7,77 +7,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.inputs import (
-    RETRAIN_KINDS,
-    BatchOption,
-    DataOption,
-    EpochsOption,
-    HiddenOption,
-    IndexOption,
-    JsonOption,
-    LabelOption,
-    ModelOption,
-    OutOption,
-    ParamsOption,
-    PeopleOption,
-    QuietOption,
-    RetrainedOption,
-    RetrainOption,
-    ScalingOption,
-    SchemaOption,
-    TrainOption,
-    UnconstrainedOption,
-    WantOption,
-    changes_named,
-    check_training,
-    kept,
-    params_of,
-    recipe_of,
-    show,
-    store_of_families,
-)
-from holdfast.cli.old_names import say_renamed
-from holdfast.cli.options import MOST_MEMBERS, errors_as_sentences, whole_number, writing_to
+from holdfast.cli import inputs
+from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
-    from holdfast.auditing.promised import Promised
+    from holdfast.auditing.audit_files import Excluded
     from holdfast.families.recipe import Retraining
 
 MEMBERS = 100  # retrained models of a kind, where their number is not given
 
 
 def audit(
-    data: DataOption,
+    data: inputs.DataOption,
     counterfactuals: Annotated[
         Path,
         typer.Option(
             "--counterfactuals",
             help="The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of "
-            "holdfast explain or promise.",
+            "advice that holdfast wrote.",
         ),
     ],
-    people: PeopleOption = None,
-    model: ModelOption = None,
-    retrained: RetrainedOption = None,
-    retrain: RetrainOption = None,
-    params: ParamsOption = None,
-    train: TrainOption = False,
-    schema: SchemaOption = None,
-    label: LabelOption = None,
-    index: IndexOption = None,
-    want: WantOption = None,
-    unconstrained: UnconstrainedOption = False,
-    scaling: ScalingOption = "standard",
-    hidden: HiddenOption = None,
-    epochs: EpochsOption = None,
-    batch: BatchOption = None,
-    out: OutOption = Path("holdfast-audit"),
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    constrained: Annotated[bool, typer.Option("--constrained", hidden=True)] = False,
-    members: Annotated[
-        int | None, typer.Option("--members", hidden=True, callback=whole_number(1, MOST_MEMBERS))
-    ] = None,
+    people: inputs.PeopleOption = None,
+    model: inputs.ModelOption = None,
+    retrained: inputs.RetrainedOption = None,
+    retrain: inputs.RetrainOption = None,
+    params: inputs.ParamsOption = None,
+    train: inputs.TrainOption = False,
+    schema: inputs.SchemaOption = None,
+    label: inputs.LabelOption = None,
+    index: inputs.IndexOption = None,
+    want: inputs.WantOption = None,
+    unconstrained: inputs.UnconstrainedOption = False,
+    scaling: inputs.ScalingOption = "standard",
+    hidden: inputs.HiddenOption = None,
+    epochs: inputs.EpochsOption = None,
+    batch: inputs.BatchOption = None,
+    out: inputs.OutOption = Path("holdfast-audit"),
+    json: inputs.JsonOption = False,
+    quiet: inputs.QuietOption = False,
 ) -> None:
     """Audit counterfactuals from any source: how often do retrained models invalidate them?
 
@@ -85,20 +52,16 @@ def audit(
     (--model and --retrain), or, where there is no model yet, networks that
     holdfast trains (--train).
     """
-    store = store_of_families()
-    with errors_as_sentences(kept(store, retrained)), writing_to(out):
-        if constrained:
-            say_renamed("--constrained", "the default (--unconstrained does without)")
-        if members is not None:
-            say_renamed("--members", f"--retrain, such as --retrain seeds:{members}")
+    store = inputs.store_of_families()
+    with errors_as_sentences(inputs.kept(store, retrained)), writing_to(out):
         train = train or bool(model and retrain and hidden)  # networks like the deployed one, as explain trains them
-        check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
+        inputs.check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
         from holdfast.auditing.audit_files import audit_files, read_tables
-        from holdfast.auditing.model_files import find_models
-        from holdfast.auditing.promised import promised_points
+        from holdfast.explaining.advice_folder import read_advice
+        from holdfast.families.model_files import find_models
         from holdfast.reporting.tables import file_audit_text
 
-        points, promised = promised_points(counterfactuals)
+        points, excluded = read_advice(counterfactuals)
         tables = read_tables(
             data, people=people, points=points, schema=schema, label=label, scaling=scaling, index=index
         )
@@ -109,37 +72,37 @@ def audit(
             known.encoding,
             model=model,
             retrained=retrained or (),
-            recipe=recipe_of(hidden, epochs, batch, known.recipe) if train else None,
+            recipe=inputs.recipe_of(hidden, epochs, batch, known.recipe) if train else None,
             retrain=bool(retrain),
-            params=params_of(params),
+            params=inputs.params_of(params),
+            store=store,
         )
         result = audit_files(
             known,
             tables.points if tables.points is not None else "",
             models,
             people=tables.people,
-            changes=[] if retrained else _changes(retrain, members or MEMBERS, len(known.known), promised),
+            changes=[] if retrained else _changes(retrain, len(known.known), excluded),
             want=wanted,
             constrained=not unconstrained,
-            promised=promised,
-            told=tables.matched,
-            store=store,
+            excluded=excluded,
+            matched=tables.matched,
             progress=not quiet,
         )
         files = result.save(out)
-        show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
+        inputs.show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
 
 
-def _changes(retrain: list[str] | None, members: int, rows: int, promised: Promised | None) -> list[Retraining]:
-    """The retrainings that are asked for, or by default some of every kind; none that took part in a promise."""
-    taken = {} if promised is None else promised.taken
+def _changes(retrain: list[str] | None, rows: int, excluded: Excluded | None) -> list[Retraining]:
+    """The retrainings that are asked for, or by default some of every kind; none that took part in the advice."""
+    taken = {} if excluded is None else excluded.taken
     if retrain:
-        return changes_named(retrain, rows, count=members, after=taken)
-    kinds = ("seeds", "leave-one-out") if promised is None or not promised.kinds else promised.kinds
-    if not set(kinds) <= set(RETRAIN_KINDS):
+        return inputs.changes_named(retrain, rows, count=MEMBERS, after=taken)
+    kinds = ("seeds", "leave-one-out") if excluded is None or not excluded.kinds else excluded.kinds
+    if not set(kinds) <= set(inputs.RETRAIN_KINDS):
         raise ValueError(
             f"the advice was judged by models of kind {', '.join(kinds)}, of which no others can be trained here; name "
             "the files of such models: --retrained FILE"
         )
-    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else members for kind in kinds}
-    return changes_named([f"{kind}:{max(1, min(members, most[kind]))}" for kind in kinds], rows, after=taken)
+    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else MEMBERS for kind in kinds}
+    return inputs.changes_named([f"{kind}:{max(1, min(MEMBERS, most[kind]))}" for kind in kinds], rows, after=taken)

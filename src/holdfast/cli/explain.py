@@ -11,68 +11,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.inputs import (
-    MODELS,
-    RESULTS,
-    TABLES,
-    BatchOption,
-    DataOption,
-    EpochsOption,
-    HiddenOption,
-    IndexOption,
-    JsonOption,
-    LabelOption,
-    ModelOption,
-    OutOption,
-    ParamsOption,
-    PeopleOption,
-    QuietOption,
-    RetrainedOption,
-    RetrainOption,
-    ScalingOption,
-    SchemaOption,
-    TrainOption,
-    UnconstrainedOption,
-    changes_named,
-    kept,
-    params_of,
-    recipe_of,
-    show,
-    store_of_families,
-)
-from holdfast.cli.options import DATASETS, MOST_ROWS, command_again, errors_as_sentences, whole_number, writing_to
+from holdfast.cli import inputs
+from holdfast.cli.options import DATASETS, command_again, errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
     import pandas as pd
 
 USUAL = 96  # retrained models of a kind, where their number is not given
 NOTHING_PROMISED = 3  # exit code
-MOST_PLANS = 100
 REPORT = "report.html"
 
 
 def explain(
-    data: DataOption,
-    people: PeopleOption = None,
-    model: ModelOption = None,
-    retrain: RetrainOption = None,
-    params: ParamsOption = None,
-    retrained: RetrainedOption = None,
-    want: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--want",
-            metavar="CLASS",
-            rich_help_panel=RESULTS,
-            help="The class that people want; repeat it where any of several will do. By default, the other of two.",
-        ),
-    ] = None,
+    data: inputs.DataOption,
+    people: inputs.PeopleOption = None,
+    model: inputs.ModelOption = None,
+    retrain: inputs.RetrainOption = None,
+    params: inputs.ParamsOption = None,
+    retrained: inputs.RetrainedOption = None,
+    want: inputs.WantedOption = None,
     hold: Annotated[
         float | None,
         typer.Option(
             "--hold",
             metavar="SHARE",
-            rich_help_panel=RESULTS,
+            rich_help_panel=inputs.RESULTS,
             help="Give a person only plans that at least this share of the selection models accepts, such as 0.9.",
         ),
     ] = None,
@@ -81,70 +44,29 @@ def explain(
         typer.Option(
             "--promise",
             metavar="SHARE",
-            rich_help_panel=RESULTS,
+            rich_help_panel=inputs.RESULTS,
             help="Promise that one more retrained model invalidates at most this share of all plans, on average.",
         ),
     ] = None,
-    plans: Annotated[
-        int,
-        typer.Option(
-            "--plans",
-            metavar="COUNT",
-            rich_help_panel=RESULTS,
-            callback=whole_number(1, MOST_PLANS),
-            help="Plans for each person at most, which change different features.",
-        ),
-    ] = 1,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            rich_help_panel=RESULTS,
-            help="A search, such as min-l1+sns; by default rehearsed with --hold or --promise, else min-l1. holdfast "
-            "methods lists them.",
-        ),
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group",
-            metavar="COLUMN",
-            rich_help_panel=RESULTS,
-            help="A column of the people, such as sex: the report compares its groups. Repeat it for more columns.",
-        ),
-    ] = None,
-    schema: SchemaOption = None,
-    label: LabelOption = None,
-    index: IndexOption = None,
-    unconstrained: UnconstrainedOption = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            "--rows",
-            metavar="COUNT",
-            rich_help_panel=TABLES,
-            callback=whole_number(1, MOST_ROWS),
-            help="Only the first people.",
-        ),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            "--sizes",
-            metavar="N,N,N",
-            rich_help_panel=MODELS,
-            help="How many retrained models of each kind rehearse, select and audit; by default, about a third each.",
-        ),
-    ] = None,
-    train: TrainOption = False,
-    hidden: HiddenOption = None,
-    epochs: EpochsOption = None,
-    batch: BatchOption = None,
-    scaling: ScalingOption = "standard",
-    out: OutOption = Path("holdfast-advice"),
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    plans: inputs.PlansOption = 1,
+    method: inputs.MethodOption = None,
+    group: inputs.GroupOption = None,
+    schema: inputs.SchemaOption = None,
+    label: inputs.LabelOption = None,
+    index: inputs.IndexOption = None,
+    unconstrained: inputs.UnconstrainedOption = False,
+    rows: inputs.RowsOption = None,
+    rehearsal: inputs.RehearsalOption = None,
+    selection: inputs.SelectionOption = None,
+    audit: inputs.AuditModelsOption = None,
+    train: inputs.TrainOption = False,
+    hidden: inputs.HiddenOption = None,
+    epochs: inputs.EpochsOption = None,
+    batch: inputs.BatchOption = None,
+    scaling: inputs.ScalingOption = "standard",
+    out: inputs.OutOption = Path("holdfast-advice"),
+    json: inputs.JsonOption = False,
+    quiet: inputs.QuietOption = False,
 ) -> None:
     """Find advice for people whom a model turns down.
 
@@ -155,15 +77,16 @@ def explain(
       --model model.skops --retrain bootstrap:96 --want yes --hold 0.95
 
     A third of the retrained models rehearse: the search asks them. A third
-    select: they decide which plans hold. A third audit: they choose nothing,
-    and judge what was chosen.
+    select: they decide which plans hold. A third audit: they judge what was
+    chosen. With --train, a network is retrained with 96 new seeds for --hold
+    and --promise, unless --retrain or --retrained says otherwise.
     """
-    store = store_of_families()
-    with errors_as_sentences(kept(store, retrained)), writing_to(out):
+    store = inputs.store_of_families()
+    with errors_as_sentences(inputs.kept(store, retrained)), writing_to(out):
         from holdfast.auditing.audit_files import read_tables
         from holdfast.explaining.advice_files import save_advice, summary_of
         from holdfast.explaining.explainer import Explainer
-        from holdfast.explaining.roles import sizes_named
+        from holdfast.explaining.roles import Sizes
         from holdfast.reporting.advice_text import advice_text
         from holdfast.reporting.groups import check_groups
         from holdfast.reporting.html.page import report_text
@@ -172,7 +95,11 @@ def explain(
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
         known, asked = tables.data, _people(tables.people, tables.data.test).iloc[:rows]
         groups = check_groups(group or (), asked)
-        recipe = recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
+        recipe = inputs.recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
+        if train and (hold, promise) != (None, None) and not retrained:
+            retrain = retrain or ["seeds"]
+        sizes = (rehearsal, selection, audit)
+        count = USUAL if None in sizes else sum(filter(None, sizes))
         with _retrainable(model, retrain):
             explainer = Explainer(
                 recipe if train else model,
@@ -180,10 +107,10 @@ def explain(
                 label=label,
                 want=want[0] if want and len(want) == 1 else want or None,
                 schema=known.encoding.schema,
-                retrain=changes_named(retrain, len(known.known), count=USUAL) if retrain else retrained or None,
+                retrain=inputs.changes_named(retrain, len(known.known), count=count) if retrain else retrained or None,
                 recipe=None if train else recipe,
-                params=params_of(params),
-                sizes=sizes_named(sizes),
+                params=inputs.params_of(params),
+                sizes=Sizes(*sizes),
                 constrained=not unconstrained,
                 scaling=known.encoding.scaling,
                 store=store,
@@ -199,7 +126,7 @@ def explain(
             raise
         # Before showing: nothing that happens to the terminal loses the work.
         files = save_advice(advice, out, also={REPORT: report})
-        show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
+        inputs.show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
 

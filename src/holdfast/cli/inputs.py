@@ -21,6 +21,7 @@ Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "no
 RETRAIN_KINDS = ("seeds", "bootstrap", "leave-one-out")  # changes that need no more than a count
 
 TABLES, MODELS, RESULTS = "Tables", "Models", "Results"  # headings of --help
+MOST_PLANS = 100
 
 # ---- tables ----
 
@@ -41,6 +42,16 @@ PeopleOption = Annotated[
         metavar="FILE",
         help="The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast "
         "knows, or, to audit, those rows of the data that have a counterfactual.",
+    ),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        rich_help_panel=TABLES,
+        metavar="COUNT",
+        callback=whole_number(1, MOST_ROWS),
+        help="Only the first people.",
     ),
 ]
 IndexOption = Annotated[
@@ -185,7 +196,77 @@ ParamsOption = Annotated[
     ),
 ]
 
+RehearsalOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rehearsal",
+        rich_help_panel=MODELS,
+        metavar="COUNT",
+        callback=whole_number(0, MOST_MEMBERS),
+        help="How many retrained models of each kind the search asks; by default, about a third, 32 at most.",
+    ),
+]
+SelectionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--selection",
+        rich_help_panel=MODELS,
+        metavar="COUNT",
+        callback=whole_number(1, MOST_MEMBERS),
+        help="How many retrained models of each kind decide which plans hold; by default, half of the others.",
+    ),
+]
+AuditModelsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--audit",
+        rich_help_panel=MODELS,
+        metavar="COUNT",
+        callback=whole_number(1, MOST_MEMBERS),
+        help="How many retrained models of each kind judge the plans; by default, those that are left.",
+    ),
+]
+
 # ---- results ----
+
+WantedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--want",
+        metavar="CLASS",
+        rich_help_panel=RESULTS,
+        help="The class that people want; repeat it where any of several will do. By default, the other of two.",
+    ),
+]
+PlansOption = Annotated[
+    int,
+    typer.Option(
+        "--plans",
+        metavar="COUNT",
+        rich_help_panel=RESULTS,
+        callback=whole_number(1, MOST_PLANS),
+        help="Plans for each person at most, which change different features.",
+    ),
+]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        rich_help_panel=RESULTS,
+        help="A search, such as min-l1+sns; by default rehearsed with --hold or a promise, else min-l1. holdfast "
+        "methods lists them.",
+    ),
+]
+GroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        rich_help_panel=RESULTS,
+        help="A column of the people, such as sex: the report compares its groups. Repeat it for more columns.",
+    ),
+]
 
 OutOption = Annotated[
     Path, typer.Option("--out", rich_help_panel=RESULTS, metavar="FOLDER", help="The folder for the results.")

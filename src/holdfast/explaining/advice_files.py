@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from holdfast.auditing.promised import ADVICE, SUMMARY
+from holdfast.explaining.advice_folder import ADVICE, SUMMARY
 from holdfast.explaining.frames import one_type
 from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text

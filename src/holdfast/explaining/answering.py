@@ -14,11 +14,10 @@ from torch import Tensor
 
 from holdfast.auditing.audit import audit
 from holdfast.explaining.advice import Advice, Audited
-from holdfast.explaining.roles import Roles, had_a_say
+from holdfast.explaining.roles import Roles, excluded_from_audit
 from holdfast.explaining.searching import Answers, Outcome, Question
 from holdfast.explaining.wanted import Wanted
 from holdfast.explaining.wished import Wishes
-from holdfast.external.judging import problem_table
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import assess
 from holdfast.search.failures import why_not
@@ -73,7 +72,7 @@ def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, A
         apart=apart,
         why_not=_reasons(asked, outcome),
         decided=decided,
-        had_a_say=had_a_say(asked.roles),
+        excluded_from_audit=excluded_from_audit(asked.roles),
         norm=norm,
         promise=outcome.promise,
         problems=_problems(asked),
@@ -88,8 +87,10 @@ def _audited(asked: Asked, part: Answers) -> Audited:
     answer = replace(part.counterfactuals, labels=asked.people.index[place])
     if asked.roles is not None:
         answer = replace(answer, seen=answer.seen | asked.roles.seen)
-    own = replace(part, counterfactuals=answer, place=place)
-    return Audited(own, audit(answer, asked.roles.audit) if asked.roles is not None and len(own) else None)
+    answers = replace(part, counterfactuals=answer, place=place)
+    if part.audit is not None:
+        return Audited(answers, replace(part.audit, counterfactuals=answer))
+    return Audited(answers, audit(answer, asked.roles.audit) if asked.roles is not None and len(answers) else None)
 
 
 # ---- why people have no plan ----
@@ -156,9 +157,8 @@ def _in_words(reason: str | None, promised: bool) -> str:
 def _problems(asked: Asked) -> pd.DataFrame:
     """People who equal another person in every feature: two persons, or one who was entered twice."""
     found = twins(asked.people, asked.encoding.schema.names)
-    return problem_table(
-        [
-            (plain(row), TWIN, f"every value is that of {plain(of)!r}; if that is the same person, delete one")
-            for row, of in found.itertuples(index=False, name=None)
-        ]
-    )
+    rows = [
+        (plain(row), TWIN, f"every value is that of {plain(of)!r}; if that is the same person, delete one")
+        for row, of in found.itertuples(index=False, name=None)
+    ]
+    return pd.DataFrame(rows, columns=["row", "problem", "detail"], dtype=object)

@@ -16,8 +16,7 @@ import pandas as pd
 
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.audit import audit as audited_by
-from holdfast.auditing.audit_files import FileAudit
-from holdfast.auditing.model_files import read_deployed
+from holdfast.auditing.audit_files import FileAudit, named_as_in_advice
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.answering import Asked, advice_of
 from holdfast.explaining.frames import as_pandas, is_polars
@@ -39,12 +38,12 @@ from holdfast.explaining.wanted import wanted
 from holdfast.explaining.wished import space_of, wished
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
+from holdfast.families.model_files import read_deployed
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.resemblance import FEW, are_one, rather
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
-from holdfast.guarantees.promises import checked_knobs
 from holdfast.models.adapters.input_spec import Takes
 from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import as_model
@@ -54,6 +53,7 @@ from holdfast.models.model import NO_CLASS, Model, predict, predict_or_none
 from holdfast.models.suspicions import ClassOrderWarning, check_class_order
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
+from holdfast.search.stricter import checked_values
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.identifying import matched, row_labels
 from holdfast.tabular.inspection import leaks
@@ -264,7 +264,7 @@ class Explainer:
         method: str | Method | None = None,
         want: Any = None,
         wishes: Any = None,
-        knobs: Sequence[float] | None = None,
+        parameter_values: Sequence[float] | None = None,
         index: str | None = None,
     ) -> Advice:
         """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
@@ -282,8 +282,8 @@ class Explainer:
             wishes: what people ask for themselves, within what the schema allows: a `Wish` for everybody; a
                 dictionary or Series of wishes by the labels of people, of whom others have none; or a list with
                 one, or None, each
-            knobs: with ``promise``: the values of the method's knob that are tried, in the place of the method's
-                own
+            parameter_values: with ``promise``: the values of the method's parameter that are tried, in the place of
+                its own
             index: the column of people that names the rows. Without it, a column that does so, such as id, or the
                 table's index; ``advice.decided["rows"]`` says which
         """
@@ -292,8 +292,8 @@ class Explainer:
             asked_for = "hold" if promise is None else "promise"
             raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
         check_method(method)
-        if knobs is not None:
-            _check_knobs(knobs, promise)
+        if parameter_values is not None:
+            _check_values(parameter_values, promise)
         if promise is not None:
             self._check_promise(promise)
         asked, said = self._asked(people, want, wishes, index)
@@ -314,7 +314,7 @@ class Explainer:
             **self._decided(),
         }
         with threads_at_most(self.workers):
-            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, knobs)
+            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, parameter_values)
             return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
 
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:
@@ -399,8 +399,7 @@ class Explainer:
         known = self.rows if people is None else as_pandas(people, "people")
         schema = self.encoding.schema
         whom = "the table" if people is None else "people"
-        if "id" in points and "id" not in known and known.index.name is None and points["id"].isin(known.index).all():
-            known = known.rename_axis("id")  # as `Advice.wide` calls the labels of people whose index has no name
+        known = named_as_in_advice(known, points)
         names, features = (whom, "counterfactuals"), (*schema.names, schema.label)
         known, points, said = matched(known, points, features, index, names, self.rows)
         LOG.info("%s", said)
@@ -499,7 +498,8 @@ class Explainer:
                 raise ValueError(
                     f"promise={rate:g} needs {needed} selection models of each kind (1 / rate - 1), and {selecting} of "
                     f"{count} of kind '{kind}' select; retrain more, such as {3 * needed}, set sizes=Sizes(selection="
-                    f"{needed}) if there are enough, or promise {1 / (selecting + 1):.3g} or more"
+                    f"{needed}) if there are enough (on the command line, --selection {needed}), or promise "
+                    f"{1 / (selecting + 1):.3g} or more"
                 )
 
     def __repr__(self) -> str:
@@ -525,12 +525,12 @@ def _searched(
     method: Method,
     hold: float | None,
     rate: float | None,
-    knobs: Sequence[float] | None,
+    parameter_values: Sequence[float] | None,
 ) -> Outcome:
     if not len(question.x):
         return nobody_asks(question)
     if rate is not None and asked.roles is not None:
-        return search_promised(question, method, asked.roles, rate, knobs)
+        return search_promised(question, method, asked.roles, rate, parameter_values)
     if hold is not None and asked.roles is not None:
         return search_held(question, method, asked.roles.selection, hold)
     return search_plain(question, method)
@@ -553,10 +553,10 @@ def _check_question(hold: Any, promise: Any, plans: Any) -> None:
         raise ValueError(f"plans must be {MOST_PLANS} or fewer, got {plans}")
 
 
-def _check_knobs(knobs: Any, rate: float | None) -> None:
+def _check_values(parameter_values: Any, rate: float | None) -> None:
     if rate is None:
-        raise ValueError("knobs= says which values a promise chooses from; give promise= too, or leave knobs= out")
-    checked_knobs(knobs)
+        raise ValueError("parameter_values= is what a promise chooses from; give promise= too, or leave it out")
+    checked_values(parameter_values)
 
 
 def _check_features(people: pd.DataFrame, schema: Schema) -> None:

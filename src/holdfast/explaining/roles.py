@@ -25,7 +25,7 @@ class Sizes:
     Args:
         rehearsal: the search asks them: it looks for advice that they accept too. A third of the models, and 32 of
             all kinds together at most; 0 for none
-        selection: they choose: `hold` is the share of them that accepts a plan, and a promise is calibrated by
+        selection: they choose: `hold` is the share of them that accepts a plan, and a promise is chosen by
             them. Half of the others
         audit: they choose nothing, and judge the advice: the columns hold, low and high. The rest
 
@@ -112,7 +112,7 @@ class Roles:
         return f"rehearsal {rehearse}; selection {counted(self.selection.kinds)}; audit {counted(self.audit.kinds)}"
 
 
-def had_a_say(roles: Roles | None) -> dict[str, Any]:
+def excluded_from_audit(roles: Roles | None) -> dict[str, Any]:
     """Which retrained models an audit of the advice must pass over: how many of each kind, from the first on, and the
     fingerprints of those that have one beyond this process."""
     if roles is None:

@@ -13,18 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.auditing.audit import Audit
 from holdfast.explaining.roles import Roles
 from holdfast.families.family import Family
-from holdfast.guarantees.promises import Promise, knob_of, promise, turned
+from holdfast.guarantees.promises import Promise, promise
 from holdfast.models.abilities import able
 from holdfast.models.model import Model
 from holdfast.search.batches import search_in_batches
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess, one_after_another
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.pipeline import named
-from holdfast.search.plans import Plans, one_plan_each
+from holdfast.search.plans import Plans, one_below_another
+from holdfast.search.stricter import has_parameter, parameter_of, with_parameter
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance, bar
 
@@ -41,6 +43,7 @@ class Answers:
     place: NDArray[np.int64]  # (m,) whose it is: the person's number
     plan: NDArray[np.int64]  # (m,) 1 is the person's cheapest
     accepted: NDArray[np.float64]  # (m,) share of the selection models that accept it; NaN where there are none
+    audit: Audit | None = None  # of a promise, which has asked the audit models already
 
     def __len__(self) -> int:
         return len(self.place)
@@ -60,7 +63,7 @@ class Question:
     def search(
         self, method: Method, rows: Tensor, advance: Advance | None = None, before: Counterfactuals | None = None
     ) -> Plans:
-        """Up to so many plans for each of some people; ``before`` is what was found with the knob turned less."""
+        """Up to so many plans for each of some people; ``before`` is what was found with a smaller parameter."""
         question = self.model, self.x[rows], self.target[rows], self.space.of(rows)
         plans = search_in_batches(method, *question, self.plans, advance, before)
         if not able(self.model).has_gradient:  # trees may split between two neighbouring numbers
@@ -135,14 +138,14 @@ def search_plain(question: Question, method: Method) -> Outcome:
     with bar(f"searching {counted_people(len(rows))}", len(rows), question.progress) as advance:
         found = question.search(method, rows, advance)
         advance(0, f"with a plan {int(found.answers[0].found.sum())} of {len(rows)}")
-    return Outcome(_answers(found, rows), _nothing(question))
+    return Outcome(_answers(found.answers), _nothing(question))
 
 
 def search_held(question: Question, method: Method, selection: Family, hold: float) -> Outcome:
     """For each person the cheapest plans that at least the share ``hold`` of the selection models accept.
 
-    A method with a knob is turned up for the people whose plans are accepted by fewer, until all of them hold, or
-    nothing is found any more.
+    The parameter of a method, if it has one, is raised for the people whose plans are accepted by fewer, until all of
+    them hold, or nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
     todo, people, before = torch.arange(len(question.x)), len(question.x), None
@@ -166,13 +169,13 @@ def counted_people(count: int) -> str:
 
 
 def _said(method: Any, value: float) -> str:
-    return "once" if math.isnan(value) else f"{knob_of(method)} {value:g}"
+    return "once" if math.isnan(value) else f"{parameter_of(method)} {value:g}"
 
 
 def search_promised(
-    question: Question, method: Method, roles: Roles, rate: float, knobs: Sequence[float] | None = None
+    question: Question, method: Method, roles: Roles, rate: float, parameter_values: Sequence[float] | None = None
 ) -> Outcome:
-    """The plans of everybody at the value of the knob that the selection models choose for the rate."""
+    """The plans of everybody at the value of the parameter that the selection models choose for the rate."""
     result = promise(
         method,
         question.model,
@@ -182,25 +185,25 @@ def search_promised(
         roles.selection,
         rate=rate,
         audit=roles.audit,
-        knobs=knobs,
+        parameter_values=parameter_values,
         plans=question.plans,
         progress=question.progress,
     )
     if result.counterfactuals is None:
         return Outcome(_nothing(question), _nothing(question), result)
-    found = one_plan_each(result.counterfactuals, result.method) if result.plans is None else result.plans
-    return Outcome(_answers(found, torch.arange(len(question.x))), _nothing(question), result)
+    plans = (result.counterfactuals,) if result.plans is None else result.plans.answers
+    return Outcome(replace(_answers(plans), audit=result.audit), _nothing(question), result)
 
 
 def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
-    """The method at each value of its knob at which so many models may accept; by itself where it has none."""
-    if not isinstance(getattr(type(method), "knob", None), str):
+    """The method at each value of its parameter at which so many models may accept; by itself where it has none."""
+    if not has_parameter(method):
         return [(math.nan, method)]
-    values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
+    values = [value for value in getattr(method, "parameter_values", ()) if value >= hold - 1]
     careful = [value for value in values if value > 0]
     # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
     tried = values[:1] + [value for value in careful[1::2] or careful if value not in values[:1]]
-    return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
+    return [(value, with_parameter(method, value)) for value in tried] or [(math.nan, method)]
 
 
 class _Best:
@@ -286,13 +289,9 @@ def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[s
     return replace(answer, seen=answer.seen | seen)
 
 
-def _answers(found: Plans, rows: Tensor) -> Answers:
-    """All plans that were found, one below another."""
-    place, rank = torch.nonzero(torch.stack([answer.found for answer in found.answers], dim=1).cpu()).unbind(1)
-    every = [answer[place[rank == number]] for number, answer in enumerate(found.answers)]
-    order = torch.cat([torch.nonzero(rank == number).flatten() for number in range(len(every))]).argsort()
-    joined = one_after_another(every)[order]
-    return Answers(joined, rows[place].numpy(), (rank + 1).numpy(), np.full(len(place), np.nan))
+def _answers(plans: Sequence[Counterfactuals]) -> Answers:
+    joined, place, plan = one_below_another(plans)
+    return Answers(joined, place, plan, np.full(len(place), np.nan))
 
 
 def _nothing(question: Question) -> Answers:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.auditing.model_files import read_retrained
 from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
+from holdfast.families.model_files import read_retrained
 from holdfast.families.own_training import gather_models, retrained_network, train_by
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit

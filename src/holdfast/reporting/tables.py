@@ -14,9 +14,6 @@ from holdfast.auditing.audit_files import FileAudit
 from holdfast.auditing.intervals import upper_limit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
-from holdfast.guarantees.promise_files import FilePromise
-from holdfast.guarantees.promises import Promise, knob_of
-from holdfast.reporting.fitted import FittedTable
 from holdfast.reporting.listings import family_line
 from holdfast.reporting.story import MethodAdvice, Story
 from holdfast.tabular.feature import Level
@@ -77,66 +74,17 @@ def _sources(model: str, retrained: str, labels: str) -> list[Text]:
 
 def _beside_promise(result: FileAudit) -> list[Text]:
     """The rate promised, and the rate realised, of each kind of change that the promise is for."""
-    own = result.promised
-    if own is None or own.rate is None or not result.audit.invalidated.size:
+    excluded, rate = result.excluded, result.promised_rate
+    if excluded is None or rate is None or not result.audit.invalidated.size:
         return []
     return [
         Text(
-            f"{kind}: promised at most {own.rate:.1%} on average; realised {part.rate:.1%}, at most "
+            f"{kind}: promised at most {rate:.1%} on average; realised {part.rate:.1%}, at most "
             f"{upper_limit(part.per_member):.1%} at 95 % confidence\n"
         )
         for kind, part in result.audit.by_kind.items()
-        if kind in own.kinds
+        if kind in excluded.kinds
     ]
-
-
-def file_promise_text(result: FilePromise, most: int = 10) -> Group:
-    """What is promised, how it was chosen, what models that chose nothing say, and whom nothing is promised."""
-    own = result.promise
-    texts: list[Text | FittedTable] = [
-        *_sources(result.model, result.retrained, result.labelled),
-        Text(f"\n{own.statement}\n", style="" if own.promised else "yellow"),
-    ]
-    if own.steps:
-        texts.append(_curve_table(own))
-    if own.realised is not None:
-        texts.append(_realised_table(own))
-    if own.promised:
-        left = result.left
-        more = f" and {len(left) - most} more" if len(left) > most else ""
-        labels = f": {', '.join(map(str, left[:most]))}{more}" if len(left) else ""
-        texts.append(
-            Text(f"not promised, because nothing was found: {len(left)} of {len(result.people)} rows{labels}\n")
-        )
-    return Group(*texts)
-
-
-def _curve_table(own: Promise) -> FittedTable:
-    name = knob_of(own.method)
-    rows = [
-        (
-            row["kind"],
-            f"{row['knob']:g}",
-            f"{row['found']}/{len(own.promised_rows)}",
-            _percent(row["loss"]),
-            _percent(row["bound"]),
-            _cost(row["cost_l1"]),
-            _cost(row["cost_l2"]),
-            "chosen" if row["knob"] == own.knob else "",
-        )
-        for row in own.curve.to_dict("records")
-    ]
-    columns = ("change", name, "found", "invalidated %", "bound %", "l1", "l2", "")
-    return FittedTable(f"What each {name} costs, and could promise", columns, rows)
-
-
-def _realised_table(own: Promise) -> FittedTable:
-    rows = [
-        (kind, str(len(part.kinds)), _percent(own.rate), _percent(part.rate), _percent(own.realised_limit(kind)))
-        for kind, part in ({} if own.realised is None else own.realised.by_kind).items()
-    ]
-    columns = ("change", "models", "promised %", "realised %", "95 % upper limit")
-    return FittedTable("Promised, and realised by models that chose nothing", columns, rows)
 
 
 def family_text(entry: Entry) -> Text:

@@ -16,7 +16,7 @@ SHOWN = 8  # of a long list
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 ROLES = {
     "rehearsal": "rehearse: the search asks them, and looks for plans that they accept too",
-    "selection": "select (calibrate): they decide which plans are given, or how cautious a promise must be",
+    "selection": "select: they decide which plans are given, or how cautious a promise must be",
     "audit": "audit: they chose nothing; all shares of invalidated plans in tables and on cards come from them",
 }
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.auditing.promised import ADVICE, PLANS, SUMMARY
 from holdfast.explaining.advice import ALREADY
 from holdfast.explaining.advice_files import SCHEMA
+from holdfast.explaining.advice_folder import ADVICE, PLANS, SUMMARY
 from holdfast.explaining.frames import as_text
 from holdfast.explaining.person import PersonPlan, changes_of
 from holdfast.reporting.letters.cases import Case, case

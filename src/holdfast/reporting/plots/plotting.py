@@ -52,7 +52,7 @@ PLOTS: dict[type, Plot] = {
     Comparison: Plot(
         draw_comparison, describe_comparison, lambda one: 3.4 + 0.1 * len(one.audits), "compare({name: audit, ...})"
     ),
-    Promise: Plot(draw_promise, describe_promise, lambda one: 3.5 + 0.4 * len(one.calibrated), "promise(...)"),
+    Promise: Plot(draw_promise, describe_promise, lambda one: 3.5 + 0.4 * len(one.selected_by), "promise(...)"),
     Holding: Plot(draw_holding, describe_holding, lambda holding: 3.6, "price_of_holding(...)"),
 }
 
@@ -64,7 +64,7 @@ def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
     - `PersonAdvice`: what one person changes, plan by plan: ``hf.plot(advice.of(8004))``
     - `Audit`: how often retrained models invalidate, by kind of change
     - `Comparison`: methods by cost and invalidation
-    - `Promise`: every value of the knob that was searched, and the one chosen
+    - `Promise`: every value of the parameter that was searched, and the one chosen
     - `Holding`: what it costs that more models accept; ``row=3`` shows one person apart
 
     Without ``ax`` there is a new figure of `matplotlib.pyplot`, which a notebook shows. Your style and your settings

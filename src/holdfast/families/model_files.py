@@ -49,32 +49,24 @@ class Models:
 
     @cached_property
     def deployed(self) -> Model:
-        return self._trained([Retraining()], store=self.store)[0] if self.given is None else self.given
+        return self._trained([Retraining()])[0] if self.given is None else self.given
 
-    def retrained(
-        self,
-        changes: Sequence[Retraining],
-        *,
-        store: str | Path | None = None,
-        workers: int | None = None,
-        progress: bool = False,
-    ) -> Family:
+    def retrained(self, changes: Sequence[Retraining], progress: bool = False) -> Family:
         """Those that were given, or one for each change. It takes long, so all else should be read by now."""
         if self.family is not None:
             return self.family
         if self.recipe is not None:
-            return self._trained(changes, store=store, workers=workers, progress=progress)
+            return self._trained(changes, progress)
         try:
-            own: dict[str, Any] = {"params": self.params, "store": store, "workers": workers, "progress": progress}
-            return refit(self.deployed, self.known, changes, **own)
+            return refit(self.deployed, self.known, changes, params=self.params, store=self.store, progress=progress)
         except TypeError as error:
             raise ValueError(f"{self.name} cannot be retrained: {error}. On the command line, {SOURCES}") from error
 
-    def _trained(self, changes: Sequence[Retraining], **settings: Any) -> Family:
+    def _trained(self, changes: Sequence[Retraining], progress: bool = False) -> Family:
         if self.recipe is None:
             raise ValueError(f"there is no recipe to train with; {SOURCES}")
         x, y = self.encoding.encode(self.known), self.encoding.labels(self.known)
-        return train(x, y, self.recipe, list(changes), **settings)
+        return train(x, y, self.recipe, list(changes), store=self.store, progress=progress)
 
 
 def find_models(
@@ -122,7 +114,7 @@ def find_models(
     if recipe is None and hasattr(deployed, "own"):
         check_params(deployed.own, params)
     told = f"refits of {model}" if recipe is None else f"{OURS_RETRAINED}, which are no retrainings of {model}"
-    return Models(known, encoding, str(model), told, deployed, recipe=recipe, params=params)
+    return Models(known, encoding, str(model), told, deployed, recipe=recipe, params=params, store=store)
 
 
 def _from_files(
