@@ -181,11 +181,11 @@ def test_models_are_files_or_folders(words, retrained, given, tables, tmp_path):
     named = [word if word.startswith("--") else folder / word for word in words]
     done = invoke("audit", *tables, *named, "--retrained", folder / retrained, cwd=tmp_path)
     if not words and retrained == "retrained":
-        assert (done.returncode, "name the deployed model: --model FILE" in done.stderr) == (1, True)
+        assert (done.returncode, "--model FILE" in done.stderr) == (1, True)
         return
     assert done.returncode == 0, done.stderr
-    told = f"6 members of {folder}" if retrained == "family" else f"6 files of {folder}"
-    assert f"retrained models: {told}" in done.stdout
+    kind = "seeds" if retrained == "family" else "own"
+    assert f"retrained models: read from '{folder / retrained}': 6 of kind '{kind}'" in done.stdout
     assert hf.load_audit(tmp_path / "holdfast-audit" / "audit").rate == hf.audit(found, family[1:]).rate
 
 
@@ -196,7 +196,7 @@ def test_an_estimator_is_refitted(given, tables, tmp_path):
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["model"] == str(folder / "model.skops")
-    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
+    assert said["retrained"].startswith("fitted again by holdfast")
     assert [(row["change"], row["members"]) for row in said["changes"]] == [("bootstrap", 4)]
 
 
@@ -204,7 +204,7 @@ def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
     done = invoke("audit", *tables, *TRAIN, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "deployed model: a network that holdfast trained\n" in done.stdout
-    assert "retrained models: networks that holdfast trained\n" in done.stdout
+    assert "retrained models: networks trained by holdfast" in done.stdout
     written = json.loads((tmp_path / "holdfast-audit" / "summary.json").read_text())
     assert written["model"] == "a network that holdfast trained"
     again = invoke("audit", *tables, *TRAIN, "--json", cwd=tmp_path)
@@ -221,26 +221,29 @@ def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "there is no model: name the deployed one (--model FILE), or have holdfast train a network"),
-        (("--retrain", "seeds:3"), "there is no model: name the deployed one (--model FILE)"),
-        (("--hidden", 8), "--hidden says how holdfast is to train a network, which it does only when it is asked to"),
-        (("--model", "{folder}/model.skops"), "there are no retrained models: say how often to retrain"),
+        ((), "there is no model; name the file of the deployed model (--model FILE)"),
+        (("--retrain", "seeds:3"), "there is no model; name the file of the deployed model (--model FILE)"),
+        (
+            ("--model", "{folder}/model.skops", "--hidden", 8),
+            "--hidden says how holdfast is to train a network, which it does only when it is asked to",
+        ),
+        (("--model", "{folder}/model.skops"), "--retrain seeds:96 or --retrained FILE"),
         (
             ("--model", "{folder}/model.safetensors", "--retrain", "seeds:3"),
-            "cannot be retrained: refit clones and fits",
+            "cannot be retrained (seeds:3)",
         ),
         (("--model", "{folder}/retrained", "--retrained", "{folder}/family"), "is a folder, and no saved family"),
         (("--model", "{folder}/none.ubj", "--retrained", "{folder}/family"), "there is no file"),
         (("--model", "{folder}/model.safetensors", "--retrained", "{empty}"), "holds no files of models"),
         (
             (*TRAIN, "--retrained", "{folder}/family"),
-            "--retrained names the retrained models and --train asks for others",
+            "--retrain makes retrained models and --retrained names some that exist",
         ),
         (
             ("--model", "{folder}/model.safetensors", "--retrained", "{folder}/family", "--retrain", "seeds:3"),
-            "--retrained names the retrained models and --retrain asks for others",
+            "--retrain makes retrained models and --retrained names some that exist",
         ),
-        (("--want", "maybe", *TRAIN), "no class is called 'maybe'; the classes are no, yes"),
+        (("--want", "maybe", *TRAIN), "is called 'maybe'; the classes are 'no', 'yes'"),
         (("--index", "name", *TRAIN), "no column 'name' to take the labels from"),
     ],
     ids=str,
@@ -281,7 +284,7 @@ def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, t
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupt_leaves_no_folder(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new/results")
-    done = interrupt(*words, at="holdfast.auditing.audit_files:audit", cwd=tmp_path)
+    done = interrupt(*words, at="holdfast.explaining.file_audit:audit", cwd=tmp_path)
     assert done.returncode == 130
     assert list(tmp_path.iterdir()) == []
 

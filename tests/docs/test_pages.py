@@ -25,7 +25,7 @@ from torch import Tensor
 import holdfast as hf
 import small_demo
 from commands import HANG, invoke
-from holdfast.auditing.audit_files import Data, read_data
+from holdfast.datasets.prepared import Prepared, prepare
 
 # Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
 FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search", "reference/index")}
@@ -166,14 +166,14 @@ def test_no_block_is_left_out():
 
 
 @pytest.fixture(scope="module")
-def german() -> Data:
-    return read_data("german")
+def german() -> Prepared:
+    return prepare("german")
 
 
 @pytest.fixture(scope="module")
 def family(german) -> hf.Family:
     """The deployed model and ten retrained ones."""
-    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    x, y = german.encoding.encode(german.train), german.encoding.labels(german.train)
     members = [hf.Retraining(), *hf.seeds(5), *hf.leave_one_out(5, rows=len(x))]
     return hf.train(x, y, hf.Recipe((32,), epochs=20), members)
 
@@ -191,7 +191,7 @@ def advice(german, family) -> tuple[pd.DataFrame, pd.DataFrame]:
         ("property", "car or other"): "unknown or none",
         ("checking_account", "below 200 DM"): "none",
     }
-    left, bad = german.table.drop(index=german.known.index), {}
+    left, bad = german.table.drop(index=german.train.index), {}
     for (feature, before), after in fixed.items():
         person = left.index[(left[feature] == before) & ~left.index.isin(bad)][0]
         bad[person] = (feature, after)
@@ -272,7 +272,7 @@ def ran(first_files, trained, tmp_path_factory) -> Callable[[tuple[str, ...]], t
 @pytest.fixture
 def store(german, tmp_path) -> Path:
     """A store with one family in it."""
-    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    x, y = german.encoding.encode(german.train), german.encoding.labels(german.train)
     hf.train(x, y, hf.Recipe((4,), epochs=1), hf.seeds(2), store=tmp_path)
     return tmp_path
 

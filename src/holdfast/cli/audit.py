@@ -11,8 +11,7 @@ from holdfast.cli import inputs
 from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
-    from holdfast.auditing.audit_files import Excluded
-    from holdfast.families.recipe import Retraining
+    from holdfast.explaining.file_audit import Excluded
 
 MEMBERS = 100  # retrained models of a kind, where their number is not given
 
@@ -52,57 +51,45 @@ def audit(
     (--model and --retrain), or, where there is no model yet, networks that
     holdfast trains (--train).
     """
-    store = inputs.store_of_families()
-    with errors_as_sentences(inputs.kept(store, retrained)), writing_to(out):
-        train = train or bool(model and retrain and hidden)  # networks like the deployed one, as explain trains them
-        inputs.check_training(train, {"--hidden": hidden, "--epochs": epochs, "--batch": batch})
-        from holdfast.auditing.audit_files import audit_files, read_tables
+    with errors_as_sentences(inputs.kept(retrained)), writing_to(out):
+        from holdfast.cli.explainers import explainer_of
+        from holdfast.cli.tables import read_tables
         from holdfast.explaining.advice_folder import read_advice
-        from holdfast.families.model_files import find_models
+        from holdfast.explaining.file_audit import audit_points, rows_named
         from holdfast.reporting.tables import file_audit_text
 
-        points, excluded = read_advice(counterfactuals)
-        tables = read_tables(
-            data, people=people, points=points, schema=schema, label=label, scaling=scaling, index=index
-        )
-        known = tables.data
-        wanted = known.class_named(want)
-        models = find_models(
-            known.known,
-            known.encoding,
+        file, excluded = read_advice(counterfactuals)
+        tables = read_tables(data, people=people, points=file, schema=schema, label=label, scaling=scaling, index=index)
+        whose, points = tables.people, tables.points
+        if whose is None:
+            if isinstance(points, str):
+                raise ValueError(
+                    "DiCE's JSON does not say whom it is for; name the people it was asked about: --people FILE"
+                )
+            whose = rows_named(tables.table, points)
+        explainer = explainer_of(
+            tables,
             model=model,
-            retrained=retrained or (),
-            recipe=inputs.recipe_of(hidden, epochs, batch, known.recipe) if train else None,
-            retrain=bool(retrain),
-            params=inputs.params_of(params),
-            store=store,
-        )
-        result = audit_files(
-            known,
-            tables.points if tables.points is not None else "",
-            models,
-            people=tables.people,
-            changes=[] if retrained else _changes(retrain, len(known.known), excluded),
-            want=wanted,
+            train=train,
+            retrain=retrain if retrain or retrained else _usual(excluded, train, len(tables.known)),
+            retrained=retrained,
+            params=params,
+            layers=(hidden, epochs, batch),
+            count=MEMBERS,
+            passed_over=None if excluded is None else excluded.taken,
             constrained=not unconstrained,
-            excluded=excluded,
-            matched=tables.matched,
             progress=not quiet,
         )
+        result = audit_points(explainer, whose, points, want=want, matched=tables.matched, excluded=excluded)
         files = result.save(out)
         inputs.show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
 
 
-def _changes(retrain: list[str] | None, rows: int, excluded: Excluded | None) -> list[Retraining]:
-    """The retrainings that are asked for, or by default some of every kind; none that took part in the advice."""
-    taken = {} if excluded is None else excluded.taken
-    if retrain:
-        return inputs.changes_named(retrain, rows, count=MEMBERS, after=taken)
+def _usual(excluded: Excluded | None, train: bool, rows: int) -> list[str]:
+    """The retrainings of a network where none are named, or others of the kinds that took part in the advice."""
     kinds = ("seeds", "leave-one-out") if excluded is None or not excluded.kinds else excluded.kinds
-    if not set(kinds) <= set(inputs.RETRAIN_KINDS):
-        raise ValueError(
-            f"the advice was judged by models of kind {', '.join(kinds)}, of which no others can be trained here; name "
-            "the files of such models: --retrained FILE"
-        )
-    most = {kind: rows - taken.get(kind, 0) if kind == "leave-one-out" else MEMBERS for kind in kinds}
-    return inputs.changes_named([f"{kind}:{max(1, min(MEMBERS, most[kind]))}" for kind in kinds], rows, after=taken)
+    if not train:
+        return []
+    taken = {} if excluded is None else excluded.taken
+    left = max(1, rows - taken.get("leave-one-out", 0))
+    return [f"{kind}:{min(MEMBERS, left)}" if kind == "leave-one-out" else kind for kind in kinds]

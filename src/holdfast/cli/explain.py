@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -81,41 +80,35 @@ def explain(
     chosen. With --train, a network is retrained with 96 new seeds for --hold
     and --promise, unless --retrain or --retrained says otherwise.
     """
-    store = inputs.store_of_families()
-    with errors_as_sentences(inputs.kept(store, retrained)), writing_to(out):
-        from holdfast.auditing.audit_files import read_tables
+    with errors_as_sentences(inputs.kept(retrained)), writing_to(out):
+        from holdfast.cli.explainers import explainer_of
+        from holdfast.cli.tables import read_tables
         from holdfast.explaining.advice_files import save_advice, summary_of
-        from holdfast.explaining.explainer import Explainer
         from holdfast.explaining.roles import Sizes
         from holdfast.reporting.advice_text import advice_text
         from holdfast.reporting.groups import check_groups
         from holdfast.reporting.html.page import report_text
 
-        _check_models(model, train, retrain, retrained)
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
-        known, asked = tables.data, _people(tables.people, tables.data.test).iloc[:rows]
+        asked = _people(tables.people, tables.test).iloc[:rows]
         groups = check_groups(group or (), asked)
-        recipe = inputs.recipe_of(hidden, epochs, batch, known.recipe) if train or hidden else None
         if train and (hold, promise) != (None, None) and not retrained:
             retrain = retrain or ["seeds"]
         sizes = (rehearsal, selection, audit)
-        count = USUAL if None in sizes else sum(filter(None, sizes))
-        with _retrainable(model, retrain):
-            explainer = Explainer(
-                recipe if train else model,
-                known.known,
-                label=label,
-                want=want[0] if want and len(want) == 1 else want or None,
-                schema=known.encoding.schema,
-                retrain=inputs.changes_named(retrain, len(known.known), count=count) if retrain else retrained or None,
-                recipe=None if train else recipe,
-                params=inputs.params_of(params),
-                sizes=Sizes(*sizes),
-                constrained=not unconstrained,
-                scaling=known.encoding.scaling,
-                store=store,
-                progress=not quiet,
-            )
+        explainer = explainer_of(
+            tables,
+            model=model,
+            train=train,
+            retrain=retrain,
+            retrained=retrained,
+            params=params,
+            layers=(hidden, epochs, batch),
+            count=USUAL if None in sizes else sum(filter(None, sizes)),
+            sizes=Sizes(*sizes),
+            want=want[0] if want and len(want) == 1 else want or None,
+            constrained=not unconstrained,
+            progress=not quiet,
+        )
         read = _digests([None if data in DATASETS else data, people, schema, model, params, *(retrained or ())])
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
         advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
@@ -143,29 +136,3 @@ def _digests(paths: Sequence[str | Path | None]) -> dict[str, str]:
     from holdfast.utils.digests import file_digest
 
     return {str(path): file_digest(path) for path in paths if path is not None}
-
-
-@contextmanager
-def _retrainable(model: Path | None, retrain: list[str] | None) -> Iterator[None]:
-    """Say in the words of the command what is wrong with --retrain for this model."""
-    try:
-        yield
-    except TypeError as error:
-        if not (model and retrain):
-            raise
-        raise ValueError(
-            f"{model} cannot be retrained ({' '.join(retrain)}): a network's file does not say how it was trained. "
-            "Name retrained models that you have (--retrained FILE, or a folder of them), or say how to train networks "
-            "like it: --hidden 128,64,16 --epochs 100 --batch 32. In Python, retrain= may be a function that trains"
-        ) from error
-
-
-def _check_models(model: Path | None, train: bool, retrain: list[str] | None, retrained: list[Path] | None) -> None:
-    if (model is None) != train:
-        said = "both --model and --train were given" if train else "there is no model"
-        raise ValueError(
-            f"{said}; name the file of the deployed model (--model FILE), or, where there is none yet, have a network "
-            "trained (--train)"
-        )
-    if retrain and retrained:
-        raise ValueError("--retrain makes retrained models and --retrained names some that exist; give one of them")

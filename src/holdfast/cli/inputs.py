@@ -367,27 +367,13 @@ def params_of(path: Path | None) -> dict[str, Any] | None:
     return found
 
 
-def check_training(train: bool, given: Mapping[str, object | None]) -> None:
-    """Raise where options of --train are given without it."""
-    named = [name for name, value in given.items() if value is not None]
-    if named and not train:
-        raise ValueError(
-            f"{named[0]} says how holdfast is to train a network, which it does only when it is asked to: add --train, "
-            "or name the deployed model (--model FILE)"
-        )
-
-
-def store_of_families() -> Path:
+def kept(retrained: list[Path] | None) -> str:
+    """What is left of the work when it is interrupted."""
     from holdfast.families.entries import default_store
 
-    return default_store()
-
-
-def kept(store: Path, retrained: list[Path] | None) -> str:
-    """What is left of the work when it is interrupted."""
     if retrained:
         return "nothing was written"
-    return f"models that were trained are kept in {store}; run it again to resume"
+    return f"models that were trained are kept in {default_store()}; run it again to resume"
 
 
 def show(

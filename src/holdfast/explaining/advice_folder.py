@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from holdfast.auditing.audit_files import Excluded
+from holdfast.explaining.file_audit import Excluded
 from holdfast.utils.sealing import Kind, unsealed
 
 ADVICE = Kind("advice", "summary of advice", format=1, unsealed=-1)

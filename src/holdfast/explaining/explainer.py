@@ -16,9 +16,9 @@ import pandas as pd
 
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.audit import audit as audited_by
-from holdfast.auditing.audit_files import FileAudit, named_as_in_advice
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.answering import Asked, advice_of
+from holdfast.explaining.file_audit import FileAudit, audit_points, named_as_in_advice, rows_named
 from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
@@ -36,7 +36,6 @@ from holdfast.explaining.searching import (
 from holdfast.explaining.sources import SOURCES, Training, check_source, retrained
 from holdfast.explaining.wanted import wanted
 from holdfast.explaining.wished import space_of, wished
-from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.families.model_files import read_deployed
 from holdfast.families.perceptron import Network
@@ -158,7 +157,6 @@ class Explainer:
         if not self.ours:
             self._check_model()
         check_source(self.retrain, None if self.ours else self._own, self._recipe, self.params)
-        self._check_enough()
 
     # ---- what was given, ready to be used ----
 
@@ -248,6 +246,7 @@ class Explainer:
     @cached_property
     def roles(self) -> Roles:
         """The retrained models, shared out among those that rehearse, select and audit."""
+        self._check_enough()
         roles = divided(self.family, self.sizes)
         LOG.info("retrained models: %s", roles)
         return roles
@@ -345,7 +344,7 @@ class Explainer:
     def _decided(self) -> dict[str, Any]:
         """What does not depend on the people."""
         own = {
-            "model": self._named,
+            "model": self._about_model,
             "model_is_ours": self.ours,
             "schema": "read off the table" if self.schema is None else "given",
             "constraints": "on" if self.constrained else "off",
@@ -357,7 +356,14 @@ class Explainer:
         return own | ({"warnings": self._doubts} if self._doubts else {})
 
     @property
-    def _named(self) -> str:
+    def named(self) -> str:
+        """The deployed model in words: its file, or what it is."""
+        if isinstance(self.model, (str, Path)):
+            return f"the member of kind 'base' of {self.model}" if Path(self.model).is_dir() else str(self.model)
+        return self._about_model
+
+    @property
+    def _about_model(self) -> str:
         return "a network that holdfast trained" if self.ours else _about(self.deployed)
 
     @cached_property
@@ -403,17 +409,8 @@ class Explainer:
         names, features = (whom, "counterfactuals"), (*schema.names, schema.label)
         known, points, said = matched(known, points, features, index, names, self.rows)
         LOG.info("%s", said)
-        if people is None:
-            named = known[known.index.isin(points.index)]
-            known = named if len(named) else known
-        goal = wanted(self.want if want is None else want, schema, known.index)
-        model = goal.model(self.deployed)
-        target = goal.targets(model, self.encoding.encode(known), known.index)
-        space = self.encoding.space if self.constrained else None
-        imported = from_tables(known, points, self.encoding, model, target=target, space=space)
-        result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
-        roles, constrained = str(self.roles), self.constrained
-        return FileAudit(imported, result, None, self._named, roles, matched=said, constrained=constrained)
+        whose = rows_named(known, points) if people is None else known
+        return audit_points(self, whose, points, want=want, matched=said, audit_models_only=True)
 
     # ---- kept ----
 

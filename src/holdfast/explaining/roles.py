@@ -65,19 +65,6 @@ class Sizes:
         return first, second, last
 
 
-def sizes_named(text: str | None) -> Sizes:
-    """The sizes that a command line names: ``32,32,32``."""
-    if text is None:
-        return Sizes()
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 9 for part in parts):
-        raise ValueError(
-            f"sizes are '{text}'; give three whole numbers, the models that rehearse, select and audit, such as "
-            "--sizes 32,32,32"
-        )
-    return Sizes(*map(int, parts))
-
-
 @dataclass(frozen=True, eq=False)
 class Roles:
     """Families that share no member."""

@@ -72,10 +72,8 @@ def retrained(retrain: Any, training: Training) -> Family:
     """All the retrained models that a source yields."""
     if isinstance(retrain, Family):
         return retrain
-    if isinstance(retrain, (str, Path)):
-        return read_retrained([retrain], training.encoding)[0]
-    if isinstance(retrain, Sequence) and all(isinstance(one, (str, Path)) for one in retrain):
-        return read_retrained(retrain, training.encoding)[0]
+    if files := _files(retrain):
+        return read_retrained(files, training.encoding)
     if _is_function(retrain):
         return _by_function(retrain, training)
     if _are_changes(retrain):
@@ -99,13 +97,12 @@ def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     """Who made them, and how."""
     if isinstance(retrain, Family):
         return _maker_of(family)
-    if isinstance(retrain, (str, Path)):
-        return f"read from '{retrain}'"
+    if files := _files(retrain):
+        return f"read from '{files[0]}'" if len(files) == 1 else "read from files of the user"
     if _is_function(retrain):
         return f"trained by the user's function {_name_of(retrain)}"
     if not _are_changes(retrain):
-        are_files = all(isinstance(one, (str, Path)) for one in retrain)
-        return "read from files of the user" if are_files else "given by the user"
+        return "given by the user"
     if isinstance(recipe, Recipe):
         like = "as it trained the deployed one" if ours else "by the recipe that the user gave"
         return f"networks trained by holdfast, {like}"
@@ -153,6 +150,12 @@ def _by_function(source: Any, training: Training) -> Family:
         workers=training.workers,
         progress=training.progress,
     )
+
+
+def _files(source: Any) -> list[str | Path]:
+    """The files that a source names, or the folder; none where it is something else."""
+    named = [source] if isinstance(source, (str, Path)) else source
+    return list(named) if isinstance(named, Sequence) and all(isinstance(name, (str, Path)) for name in named) else []
 
 
 def _is_function(source: Any) -> bool:

@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.auditing.audit_files import FileAudit
 from holdfast.auditing.intervals import upper_limit
+from holdfast.explaining.file_audit import FileAudit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
 from holdfast.reporting.listings import family_line
