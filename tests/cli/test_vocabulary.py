@@ -25,7 +25,7 @@ SHARED = {
     "--scaling", "--hidden", "--epochs", "--batch", "--out", "--json", "--quiet",
 }  # fmt: skip
 COMMANDS = ("audit", "promise", "explain")
-OWN = {"--want", "--out"}  # of which a command may have more to say
+OWN = {"--out"}  # of which a command may have more to say
 
 
 def options(command: str) -> dict[str, object]:

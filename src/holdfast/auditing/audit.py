@@ -22,7 +22,6 @@ from holdfast.search.counterfactuals import Counterfactuals, check_answer, check
 from holdfast.theory.certificates import certified_radius
 from holdfast.theory.layers import Layers, check_layers
 from holdfast.utils import notebook
-from holdfast.utils.renaming import renamed
 from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
@@ -147,10 +146,6 @@ class Audit:
             return np.zeros(len(self.kinds), dtype=bool)
         held = (self.predictions == answer.target)[:, answer.found].all(1)
         return (held & (self.before == answer.before).all(1)).cpu().numpy()
-
-    undone = renamed("undone", "invalidated")
-    end_to_end = renamed("end_to_end", "found_and_held")
-    clean = renamed("clean", "baseline_flips")
 
     # ---- intervals ----
 

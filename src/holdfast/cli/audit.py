@@ -77,10 +77,11 @@ def audit(
             layers=(hidden, epochs, batch),
             count=MEMBERS,
             passed_over=None if excluded is None else excluded.taken,
+            want=inputs.wanted_of(want),
             constrained=not unconstrained,
             progress=not quiet,
         )
-        result = audit_points(explainer, whose, points, want=want, matched=tables.matched, excluded=excluded)
+        result = audit_points(explainer, whose, points, matched=tables.matched, excluded=excluded)
         files = result.save(out)
         inputs.show(result.summary(), file_audit_text(result), files, as_json=json, quiet=quiet, soft_wrap=True)
 

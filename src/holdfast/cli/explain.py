@@ -28,7 +28,7 @@ def explain(
     retrain: inputs.RetrainOption = None,
     params: inputs.ParamsOption = None,
     retrained: inputs.RetrainedOption = None,
-    want: inputs.WantedOption = None,
+    want: inputs.WantOption = None,
     hold: Annotated[
         float | None,
         typer.Option(
@@ -105,7 +105,7 @@ def explain(
             layers=(hidden, epochs, batch),
             count=USUAL if None in sizes else sum(filter(None, sizes)),
             sizes=Sizes(*sizes),
-            want=want[0] if want and len(want) == 1 else want or None,
+            want=inputs.wanted_of(want),
             constrained=not unconstrained,
             progress=not quiet,
         )

@@ -27,7 +27,7 @@ def promise(
     retrain: inputs.RetrainOption = None,
     params: inputs.ParamsOption = None,
     retrained: inputs.RetrainedOption = None,
-    want: inputs.WantedOption = None,
+    want: inputs.WantOption = None,
     plans: inputs.PlansOption = 1,
     method: inputs.MethodOption = None,
     group: inputs.GroupOption = None,

@@ -125,11 +125,6 @@ def load_explainer(
 
 def _check_whole(folder: Path, about: dict[str, Any]) -> None:
     """Refuse files that were not saved with this description, before anything of them is used."""
-    if "files" not in about:  # format 1
-        raise ValueError(
-            f"{folder} was written by holdfast {about['version']}, which did not note whether its files belong "
-            "together; make the explainer again, and save it with Explainer.save"
-        )
     kept, there = about["files"], _digests(folder)
     differs = [
         *(f"{name} is missing" for name in kept if name not in there),
