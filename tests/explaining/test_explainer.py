@@ -400,11 +400,10 @@ def test_a_recipe_in_the_place_of_a_model_trains_one_and_says_that_it_is_ours():
 
 
 def test_too_few_retrainings_are_told_before_they_are_made():
-    with pytest.raises(ValueError, match="too few"):
-        hf.Explainer(model(), train_rows(), schema=schema(), retrain=hf.changes.bootstrap(2))
-    with pytest.raises(ValueError, match="too few"):
-        sizes = hf.Sizes(rehearsal=10, selection=10, audit=10)
-        hf.Explainer(model(), train_rows(), schema=schema(), retrain=hf.changes.bootstrap(20), sizes=sizes)
+    sizes = hf.Sizes(rehearsal=10, selection=10, audit=10)
+    for given in ({"retrain": hf.changes.bootstrap(2)}, {"retrain": hf.changes.bootstrap(20), "sizes": sizes}):
+        with pytest.raises(ValueError, match="too few"):
+            hf.Explainer(model(), train_rows(), schema=schema(), **given).explain(applicants(2))
 
 
 def test_several_kinds_of_change_are_shared_out_each():

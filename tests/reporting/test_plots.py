@@ -210,7 +210,7 @@ def test_a_promise_is_drawn_as_its_curve(promised, axes):
     draw_promise(axes, promised)
     curve = promised.curve
     np.testing.assert_allclose(line(axes, "bootstrap: could"), np.stack([curve["cost_l1"], 100 * curve["bound"]], 1))
-    np.testing.assert_allclose(line(axes, "bootstrap: calib"), np.stack([curve["cost_l1"], 100 * curve["loss"]], 1))
+    np.testing.assert_allclose(line(axes, "bootstrap: selection"), np.stack([curve["cost_l1"], 100 * curve["loss"]], 1))
     assert line(axes, "rate asked: 10 %")[:, 1] == pytest.approx([10, 10])
     chosen = curve[curve["value"] == promised.value].iloc[0]
     np.testing.assert_allclose(line(axes, "chosen"), [(chosen["cost_l1"], 100 * chosen["bound"])])

@@ -69,6 +69,7 @@ def audit(
             whose = rows_named(tables.table, points)
         explainer = explainer_of(
             tables,
+            label=label,
             model=model,
             train=train,
             retrain=retrain if retrain or retrained else _usual(excluded, train, len(tables.known)),

@@ -97,6 +97,7 @@ def explain(
         sizes = (rehearsal, selection, audit)
         explainer = explainer_of(
             tables,
+            label=label,
             model=model,
             train=train,
             retrain=retrain,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,13 @@ import pandas as pd
 
 from holdfast.auditing.audit import Audit, audit
 from holdfast.auditing.storage import save_audit
-from holdfast.explaining.sources import told_of
 from holdfast.explaining.wanted import wanted
 from holdfast.external.dice import from_dice
 from holdfast.external.judging import ImportedCounterfactuals
 from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
 from holdfast.utils.files import all_or_none, no_empty_folders, write_text
-from holdfast.utils.messages import plain
+from holdfast.utils.sealing import without_nan
 from holdfast.utils.spreadsheets import as_csv
 
 if TYPE_CHECKING:
@@ -86,10 +84,7 @@ class FileAudit:
             "counterfactuals": len(answer),
             "valid": int(answer.found.sum()),
             "problems": {str(problem): int(count) for problem, count in problems.items()},
-            "changes": [
-                {name: _as_json(value) for name, value in row.items()}
-                for row in self.audit.summary().to_dict("records")
-            ],
+            "changes": without_nan(self.audit.summary().to_dict("records")),
             "promised_rate": self.promised_rate,
         }
 
@@ -138,9 +133,7 @@ def audit_points(
     answer = imported.counterfactuals
     # From here on it takes long: whatever is wrong with the tables is told by now.
     family = explainer.roles.audit if audit_models_only else explainer.family
-    retrained = told_of(
-        explainer.retrain, explainer.model if explainer.ours else explainer.recipe, explainer.ours, family
-    )
+    retrained = explainer.retrained_from(family)
     if excluded is not None:
         answer, all_members = replace(answer, seen=answer.seen | excluded.members), len(family)
         family = _audit_models(family, excluded)
@@ -172,9 +165,3 @@ def named_as_in_advice(people: pd.DataFrame, points: pd.DataFrame) -> pd.DataFra
     """The people with their index called id, as `Advice.wide` calls an index without a name, where the points do so."""
     nameless = "id" in points and "id" not in people and people.index.name is None
     return people.rename_axis("id") if nameless and points["id"].isin(people.index).all() else people
-
-
-def _as_json(value: Any) -> Any:
-    """A cell of a table: NaN, which JSON does not have, is null."""
-    value = plain(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value

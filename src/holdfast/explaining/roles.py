@@ -76,8 +76,8 @@ class Roles:
     @property
     def seen(self) -> frozenset[str]:
         """Members that had a say in the advice, and may not judge it."""
-        own = self.selection.fingerprints
-        return frozenset(own if self.rehearsal is None else (*own, *self.rehearsal.fingerprints))
+        chose = self.selection.fingerprints
+        return frozenset(chose if self.rehearsal is None else (*chose, *self.rehearsal.fingerprints))
 
     @property
     def surrogates(self) -> str:
@@ -115,10 +115,10 @@ def divided(family: Family, sizes: Sizes) -> Roles:
     kinds = list(dict.fromkeys(family.kinds))
     parts: tuple[list[int], list[int], list[int]] = ([], [], [])
     for kind in kinds:
-        places = [place for place, own in enumerate(family.kinds) if own == kind]
-        first, second, last = sizes.of(len(places), kind, len(kinds))
-        parts[0].extend(places[:first])
-        parts[1].extend(places[first : first + second])
-        parts[2].extend(places[first + second : first + second + last])
+        members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
+        first, second, last = sizes.of(len(members), kind, len(kinds))
+        parts[0].extend(members[:first])
+        parts[1].extend(members[first : first + second])
+        parts[2].extend(members[first + second : first + second + last])
     rehearsal, selection, audit = (family.chosen(part) for part in parts)
     return Roles(rehearsal if parts[0] else None, selection, audit)

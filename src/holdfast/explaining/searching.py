@@ -86,7 +86,7 @@ class Outcome:
     """What a search gave."""
 
     given: Answers
-    apart: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
+    not_durable: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
     promise: Promise | None = None
 
 
@@ -102,11 +102,11 @@ def check_method(method: Any) -> None:
         raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
 
 
-def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method, str]:
-    """The method, and the rule that chose it; ``asked`` says whether the advice has to hold."""
+def chosen_method(method: Any, roles: Roles | None, must_hold: bool) -> tuple[Method, str]:
+    """The method, and the rule that chose it; ``must_hold`` says whether the advice has to hold."""
     rehearsal = None if roles is None else roles.rehearsal
     if method is None:
-        if not asked:
+        if not must_hold:
             return MinCost(norm=1), "min-l1, the cheapest plan that the deployed model accepts: no hold was asked for"
         if rehearsal is None:
             return Margin(search=MinCost(norm=1)), "margin, since no retrained model was left to rehearse with"
@@ -149,26 +149,26 @@ def search_held(question: Question, method: Method, selection: Family, hold: flo
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
     todo, people, before = torch.arange(len(question.x)), len(question.x), None
-    for value, own in _ladder(method, hold):
+    for value, candidate in _ladder(method, hold):
         if not len(todo):
             break
-        LOG.info("searching plans for %d people with %r", len(todo), own)
+        LOG.info("searching plans for %d people with %r", len(todo), candidate)
         with bar(
-            f"searching {counted_people(len(todo))}, {_said(own, value)}", len(todo), question.progress
+            f"searching {counted_people(len(todo))}, {_setting(candidate, value)}", len(todo), question.progress
         ) as advance:
-            found = question.search(own, todo, advance, before)
+            found = question.search(candidate, todo, advance, before)
             again = best.take(found, todo, selection)
             before, todo = found.answers[0][torch.isin(todo, again)], again
             advance(0, f"with a plan that holds {best.held} of {people}, to be searched again {len(todo)}")
     best.fall_back(selection)
-    return Outcome(best.given(), best.apart())
+    return Outcome(best.given(), best.not_durable())
 
 
 def counted_people(count: int) -> str:
     return "1 person" if count == 1 else f"{count} people"
 
 
-def _said(method: Any, value: float) -> str:
+def _setting(method: Any, value: float) -> str:
     return "once" if math.isnan(value) else f"{parameter_of(method)} {value:g}"
 
 
@@ -234,9 +234,9 @@ class _Best:
         # Plans that hold come first, in the order of their cost.
         order = (~holds).to(torch.int8).argsort(dim=1, stable=True)[better]
         points = torch.stack([answer.point for answer in found.answers], dim=1)[better[:, None], order]
-        own = rows[better]
-        self.point[own], self.votes[own] = points, votes[better[:, None], order]
-        self.have[own] = holds.sum(1)[better]
+        improved = rows[better]
+        self.point[improved], self.votes[improved] = points, votes[better[:, None], order]
+        self.have[improved] = holds.sum(1)[better]
         self.seen |= found.answers[0].seen
         # Who finds nothing here finds nothing at a more careful value either.
         again = there.any(1) & (there & ~holds).any(1)
@@ -246,10 +246,10 @@ class _Best:
         """How many of the selection models accept each plan: (m, k)."""
         votes = torch.zeros_like(there, dtype=torch.int64)
         for rank, answer in enumerate(found.answers):
-            own = there[:, rank]
-            if own.any():
-                said = selection.predict(answer.point[own])
-                votes[own, rank] = (said == answer.target[own]).sum(0).cpu()
+            found_here = there[:, rank]
+            if found_here.any():
+                classes = selection.predict(answer.point[found_here])
+                votes[found_here, rank] = (classes == answer.target[found_here]).sum(0).cpu()
         return votes
 
     def _keep_spares(self, found: Plans, rows: Tensor, fails: Tensor, votes: Tensor) -> None:
@@ -258,23 +258,23 @@ class _Best:
             more = votes[:, rank] > self.spare_votes[rows]
             as_many = (votes[:, rank] == self.spare_votes[rows]) & (cost < self.spare_cost[rows])
             better = torch.nonzero(fails[:, rank] & (more | as_many)).flatten()
-            own = rows[better]
-            self.spare[own], self.spare_cost[own] = answer.point[better], cost[better]
-            self.spare_votes[own] = votes[better, rank]
+            improved = rows[better]
+            self.spare[improved], self.spare_cost[improved] = answer.point[better], cost[better]
+            self.spare_votes[improved] = votes[better, rank]
 
     def fall_back(self, selection: Family) -> None:
         """Whoever has nothing yet is told the cheapest plan that the deployed model accepts, though it may not hold."""
         rows = torch.nonzero((self.have == 0) & (self.spare_votes < 0)).flatten()
         if len(rows):
-            one = replace(self.question, plans=1)
-            self.take(one.search(MinCost(norm=1), rows), rows, selection)
+            single_plan = replace(self.question, plans=1)
+            self.take(single_plan.search(MinCost(norm=1), rows), rows, selection)
 
     def given(self) -> Answers:
         people, rank = torch.nonzero(torch.arange(self.point.shape[1]) < self.have[:, None]).unbind(1)
         plan = (rank + 1).numpy()
         return self._answers(people, self.point[people, rank], plan, self.votes[people, rank])
 
-    def apart(self) -> Answers:
+    def not_durable(self) -> Answers:
         people = torch.nonzero((self.have == 0) & (self.spare_votes >= 0)).flatten()
         return self._answers(people, self.spare[people], np.ones(len(people), np.int64), self.spare_votes[people])
 
@@ -284,14 +284,14 @@ class _Best:
 
 
 def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[str]) -> Counterfactuals:
-    own = question.space.of(people)
-    answer = assess(question.model, question.x[people], point, question.target[people], own)
+    space = question.space.of(people)
+    answer = assess(question.model, question.x[people], point, question.target[people], space)
     return replace(answer, seen=answer.seen | seen)
 
 
 def _answers(plans: Sequence[Counterfactuals]) -> Answers:
-    joined, place, plan = one_below_another(plans)
-    return Answers(joined, place, plan, np.full(len(place), np.nan))
+    joined, person, plan = one_below_another(plans)
+    return Answers(joined, person, plan, np.full(len(person), np.nan))
 
 
 def _nothing(question: Question) -> Answers:

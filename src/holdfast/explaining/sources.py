@@ -45,15 +45,15 @@ class Training:
     progress: bool = False
 
 
-def check_source(retrain: Any, own: Any, recipe: Any, params: Any) -> None:
+def check_source(retrain: Any, model: Any, recipe: Any, params: Any) -> None:
     """Raise where nothing can be retrained by what was given: before any long work."""
-    can_refit = is_estimator(own) or is_booster(own)
+    can_refit = is_estimator(model) or is_booster(model)
     if _are_changes(retrain) and recipe is None and can_refit:
-        check_params(own, params)
+        check_params(model, params)
     elif params is not None and retrain is not None:
         raise ValueError(
             f"params states how a booster was trained, for changes such as retrain=hf.seeds(96), got {retrain!r:.80} "
-            f"for a {type(own).__name__}; leave params out"
+            f"for a {type(model).__name__}; leave params out"
         )
     if retrain is None or isinstance(retrain, (Family, str, Path)) or _is_function(retrain):
         return
@@ -61,8 +61,8 @@ def check_source(retrain: Any, own: Any, recipe: Any, params: Any) -> None:
         raise TypeError(f"retrain is {retrain!r}, which gives no retrained models; the sources are {SOURCES}")
     if _are_changes(retrain) and recipe is None and not can_refit:
         raise TypeError(
-            f"retrain names changes ({counted([one.kind for one in retrain])}), but a {type(own).__name__} does not "
-            "say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
+            f"retrain names changes ({counted([change.kind for change in retrain])}), but a {type(model).__name__} "
+            "does not say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
             "anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a model; or "
             "retrain=[model, model, ...], retrained models that you have"
         )
@@ -128,13 +128,13 @@ def _name_of(source: Any) -> str:
 
 
 def _by_changes(changes: list[Retraining], training: Training) -> Family:
-    own: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
+    settings: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
     table, encoding, recipe = training.table, training.encoding, training.recipe
     if isinstance(recipe, Recipe):
-        return retrained_network(training.deployed, recipe, encoding, table, changes, **own)
+        return retrained_network(training.deployed, recipe, encoding, table, changes, **settings)
     if recipe is None:
-        return refit(training.deployed, table, changes, params=training.params, **own)
-    family = refit(recipe, table, changes, encoding=encoding, **own)  # an estimator that is not fitted
+        return refit(training.deployed, table, changes, params=training.params, **settings)
+    family = refit(recipe, table, changes, encoding=encoding, **settings)  # an estimator that is not fitted
     return judged(family, training.deployed, encoding, table)
 
 
@@ -167,4 +167,4 @@ def _is_function(source: Any) -> bool:
 
 def _are_changes(source: Any) -> bool:
     several = isinstance(source, Sequence) and not isinstance(source, str) and len(source) > 0
-    return several and all(isinstance(one, Retraining) for one in source)
+    return several and all(isinstance(change, Retraining) for change in source)

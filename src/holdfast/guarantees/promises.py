@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,6 +32,7 @@ from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils import notebook
 from holdfast.utils.progress import bar
+from holdfast.utils.sealing import without_nan
 from holdfast.utils.settings import check_flag, check_number, check_share, check_whole
 
 LOG = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class Promise:
             "plans": 1 if self.plans is None else len(self.plans.answers),
             "selected_by": self.selected_by,
             "exhaustive": [calibration.kind for calibration in self.calibrations if calibration.exhaustive],
-            "curve": [{name: _plain(value) for name, value in row.items()} for row in self.curve.to_dict("records")],
+            "curve": without_nan(self.curve.to_dict("records")),
             "realised": [
                 {"kind": kind, "members": len(part.kinds), "rate": part.rate, "limit": self.realised_limit(kind)}
                 for kind, part in self.realised_by_kind.items()
@@ -664,8 +664,3 @@ def _listed(words: list[str], last: str) -> str:
 
 def _percent(rate: float) -> str:
     return f"{100 * rate:.4g}%"
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
-    return None if isinstance(value, float) and math.isnan(value) else value
