@@ -62,9 +62,9 @@ def check_source(retrain: Any, model: Any, recipe: Any, params: Any) -> None:
     if _are_changes(retrain) and recipe is None and not can_refit:
         raise TypeError(
             f"retrain names changes ({counted([change.kind for change in retrain])}), but a {type(model).__name__} "
-            "does not say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
-            "anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a model; or "
-            "retrain=[model, model, ...], retrained models that you have"
+            "does not say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which "
+            "trains it anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a "
+            "model; or retrain=[model, model, ...], retrained models that you have"
         )
 
 
