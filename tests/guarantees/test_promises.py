@@ -116,14 +116,6 @@ def test_a_summary_is_json_and_names_every_model(world, promised):
     assert told["realised"][0]["limit"] == promised.realised_limit("seeds")
 
 
-def test_the_counterfactuals_are_a_table_with_who_is_promised(promised):
-    table = people()[:20].assign(promised="a column of their own")
-    frame = promised.to_frame(ENCODING, table)
-    assert list(frame.columns[:2]) == ["found", "promised"]
-    assert (frame["found"] == frame["promised"]).all()
-    assert frame.index.equals(table.index)
-
-
 def test_rehearsals_are_kept_apart_from_those_who_choose_and_those_who_judge(world):
     method = Rehearsed(world.rehearsed, search=CHEAP.search)
     few = replace(world, rows=world.rows[:6], target=world.target[:6])
@@ -275,9 +267,6 @@ def test_of_several_plans_none_may_be_invalidated(world):
         np.testing.assert_allclose(own, expected)
     assert result.realised.rate >= hf.audit(answers[0], world.audit).rate
     assert "any of its plans" in result.statement
-    frame = result.to_frame(ENCODING, people()[:20])
-    assert {"row", "plan", "found", "promised"} <= set(frame.columns)
-    assert (frame["found"] == frame["promised"]).all()
 
 
 # ---- every model there can be ----

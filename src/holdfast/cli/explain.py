@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from holdfast.cli import inputs
 from holdfast.cli.options import DATASETS, command_again, errors_as_sentences, writing_to
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 USUAL = 96  # retrained models of a kind, where their number is not given
 NOTHING_PROMISED = 3  # exit code
@@ -88,9 +84,13 @@ def explain(
         from holdfast.reporting.advice_text import advice_text
         from holdfast.reporting.groups import check_groups
         from holdfast.reporting.html.page import report_text
+        from holdfast.utils.digests import file_digest
 
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
-        asked = _people(tables.people, tables.test).iloc[:rows]
+        asked = tables.test if tables.people is None else tables.people
+        if asked is None:
+            raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
+        asked = asked.iloc[:rows]
         groups = check_groups(group or (), asked)
         if train and (hold, promise) != (None, None) and not retrained:
             retrain = retrain or ["seeds"]
@@ -110,9 +110,10 @@ def explain(
             constrained=not unconstrained,
             progress=not quiet,
         )
-        read = _digests([None if data in DATASETS else data, people, schema, model, params, *(retrained or ())])
+        files_read = [None if data in DATASETS else data, people, schema, model, params, *(retrained or ())]
+        digests = {str(path): file_digest(path) for path in files_read if path is not None}
         advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
-        advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": read})
+        advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": digests})
         try:
             report = report_text(advice, groups=groups)
         except Exception:
@@ -123,17 +124,3 @@ def explain(
         inputs.show(summary_of(advice), advice_text(advice, out / REPORT), files, as_json=json, quiet=quiet)
     if advice.promise is not None and not advice.promise.promised:
         raise typer.Exit(NOTHING_PROMISED)
-
-
-def _people(given: pd.DataFrame | None, test: pd.DataFrame | None) -> pd.DataFrame:
-    found = test if given is None else given
-    if found is None:
-        raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
-    return found
-
-
-def _digests(paths: Sequence[str | Path | None]) -> dict[str, str]:
-    """What tells each file that is read, by the name that was typed, from another one; a dataset's name is no file."""
-    from holdfast.utils.digests import file_digest
-
-    return {str(path): file_digest(path) for path in paths if path is not None}

@@ -59,11 +59,6 @@ class Calibration:
         return smallest(self.bound, self.rate)
 
     @property
-    def enough(self) -> bool:
-        """Whether so many models could promise the rate at all."""
-        return self.exhaustive or self.members >= fewest_models(self.rate)
-
-    @property
     def wanted(self) -> int | None:
         """How many models would do if more of them lost what these lose at the largest value; None where none would."""
         lost = float(monotone(self.losses)[-1].mean())

@@ -28,7 +28,6 @@ from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.plans import Plans, one_below_another
 from holdfast.search.plans import plans as plans_by
 from holdfast.search.stricter import checked_values, has_parameter, parameter_of, search_stricter, with_parameter
-from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.utils import notebook
 from holdfast.utils.progress import bar
@@ -221,26 +220,6 @@ class Promise:
             return f"Promise of nothing, for a rate of {self.rate:g}"
         rows = f"{int(self.promised_rows.sum())} of {len(self.promised_rows)} rows"
         return f"Promise: on average at most {_percent(self.rate)} invalidated, for {rows}"
-
-    # ---- as tables ----
-
-    def to_frame(self, encoding: Encoding, table: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The counterfactuals in the table's own units, with ``found`` and ``promised`` beside them.
-
-        With plans, as `Plans.to_frame`.
-        """
-        if self.counterfactuals is None:
-            raise ValueError(f"nothing was promised, so there is nothing to show: {self.refusal}")
-        if self.plans is None:
-            frame, promised = self.counterfactuals.to_frame(encoding, table), self.promised_rows.cpu().numpy()
-        else:
-            frame = self.plans.to_frame(encoding, table)
-            promised = frame["found"].to_numpy()
-        name = "promised"
-        while name in frame:
-            name += "_"
-        frame.insert(list(frame.columns).index("found") + 1, name, promised)
-        return frame
 
     def summary(self) -> dict[str, Any]:
         """All of it that JSON can say."""
