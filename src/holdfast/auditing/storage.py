@@ -118,10 +118,10 @@ def load_audit(folder: str | Path) -> Audit:
 
 def _names(columns: int, members: int, before: bool, labelled: bool) -> dict[str, list[str]]:
     """The table's columns, by what they hold, in their order."""
-    own = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
-    said = {"member": [f"member_{member}" for member in range(members)]}
-    said["member_before"] = [f"member_{member}_before" for member in range(members) if before]
-    return own | {name: [name] for name in ("target", "found", "before")} | said | {"label": ["label"] * labelled}
+    points = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
+    answers = {"member": [f"member_{member}" for member in range(members)]}
+    answers["member_before"] = [f"member_{member}_before" for member in range(members) if before]
+    return points | {name: [name] for name in ("target", "found", "before")} | answers | {"label": ["label"] * labelled}
 
 
 def _as_parquet(audit: Audit) -> bytes:

@@ -87,11 +87,11 @@ def explain(
         from holdfast.utils.digests import file_digest
 
         tables = read_tables(data, people=people, schema=schema, label=label, scaling=scaling, index=index)
-        asked = tables.test if tables.people is None else tables.people
-        if asked is None:
+        who_ask = tables.test if tables.people is None else tables.people
+        if who_ask is None:
             raise ValueError("a table of your own does not say whom advice is for; name them: --people FILE")
-        asked = asked.iloc[:rows]
-        groups = check_groups(group or (), asked)
+        who_ask = who_ask.iloc[:rows]
+        groups = check_groups(group or (), who_ask)
         if train and (hold, promise) != (None, None) and not retrained:
             retrain = retrain or ["seeds"]
         sizes = (rehearsal, selection, audit)
@@ -112,7 +112,7 @@ def explain(
         )
         files_read = [None if data in DATASETS else data, people, schema, model, params, *(retrained or ())]
         digests = {str(path): file_digest(path) for path in files_read if path is not None}
-        advice = explainer.explain(asked, hold=hold, promise=promise, plans=plans, method=method)
+        advice = explainer.explain(who_ask, hold=hold, promise=promise, plans=plans, method=method)
         advice = replace(advice, decided={**advice.decided, "command": command_again(sys.argv), "files": digests})
         try:
             report = report_text(advice, groups=groups)

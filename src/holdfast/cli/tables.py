@@ -54,27 +54,27 @@ def read_tables(
         table, described = _described(data, schema, label)
     else:
         table, described = dataset.table.rename_axis(index), dataset.schema
-    asked = None if people is None else read_table(people)
+    who_ask = None if people is None else read_table(people)
     found = "" if points is None else _read_points(Path(points))
     features = {described} if isinstance(described, str) else {*described.names, described.label}
-    key, told = index, ""
+    key, how_matched = index, ""
     if isinstance(found, pd.DataFrame):
-        names = ("data" if asked is None else "people", "counterfactuals")
-        whose = named_as_in_advice(table if asked is None else asked, found)
-        whose, found, told = matched(whose, found, features, index, names, table)
-        asked, key = None if asked is None else whose, _name_of(whose)
-    elif asked is not None:
-        asked, told = row_labels(asked, features, index, "people", table)
-        key = _name_of(asked)
+        names = ("data" if who_ask is None else "people", "counterfactuals")
+        whose = named_as_in_advice(table if who_ask is None else who_ask, found)
+        whose, found, how_matched = matched(whose, found, features, index, names, table)
+        who_ask, key = None if who_ask is None else whose, _name_of(whose)
+    elif who_ask is not None:
+        who_ask, how_matched = row_labels(who_ask, features, index, "people", table)
+        key = _name_of(who_ask)
     if dataset is not None:
         recipe, own_scaling = PAPER_RECIPES.get(dataset.card.name), dataset.encoding.scaling
         return Tables(
-            dataset.table, dataset.train, dataset.schema, own_scaling, asked, found, told, recipe, dataset.test
+            dataset.table, dataset.train, dataset.schema, own_scaling, who_ask, found, how_matched, recipe, dataset.test
         )
     if key in table and (isinstance(described, str) or key not in described.names):
         table = table.set_index(key)  # what names a row never becomes a feature unsaid
     described = Schema.infer(table, described) if isinstance(described, str) else described
-    return Tables(table, table, described, scaling, asked, found, told)
+    return Tables(table, table, described, scaling, who_ask, found, how_matched)
 
 
 def _is_dataset(name: str | Path) -> bool:

@@ -25,13 +25,13 @@ def read_deployed(path: str | Path, encoding: Encoding | None = None) -> Model:
             "--model FILE, or model=..."
         )
     family = load_family(path, encoding=encoding)
-    places = [place for place, kind in enumerate(family.kinds) if kind == "base"]
-    if len(places) != 1:
+    deployed = [member for member, kind in enumerate(family.kinds) if kind == "base"]
+    if len(deployed) != 1:
         raise ValueError(
-            f"{path} holds {len(places)} members of kind 'base', so it does not say which model the "
+            f"{path} holds {len(deployed)} members of kind 'base', so it does not say which model the "
             "counterfactuals were found for; name the deployed model's file: --model FILE, or model=..."
         )
-    return family[places[0]]
+    return family[deployed[0]]
 
 
 def read_retrained(paths: Sequence[str | Path], encoding: Encoding | None = None) -> Family:
@@ -47,7 +47,7 @@ def read_retrained(paths: Sequence[str | Path], encoding: Encoding | None = None
     (folder,) = folders
     if _is_family(folder):
         family = load_family(folder, encoding=encoding)
-        others = [place for place, kind in enumerate(family.kinds) if kind != "base"]
+        others = [member for member, kind in enumerate(family.kinds) if kind != "base"]
         if not others:
             raise ValueError(f"{folder} holds no retrained models: all of its members are of kind 'base'")
         return family.chosen(others)

@@ -93,8 +93,8 @@ def joint_choice(calibrations: Sequence[Calibration]) -> int | None:
     Kinds are not pooled: models of two kinds are not exchangeable, and many of an easy kind would hide a hard one.
     """
     choices = [calibration.choice for calibration in calibrations]
-    own = [choice for choice in choices if choice is not None]
-    return max(own) if own and len(own) == len(choices) else None
+    made = [choice for choice in choices if choice is not None]
+    return max(made) if made and len(made) == len(choices) else None
 
 
 def fewest_models(rate: float) -> int:

@@ -132,10 +132,10 @@ class Promise:
             return self.audit
         _, row, plan = one_below_another(self.plans.answers)
         cheapest = self.audit.of_rows(torch.from_numpy(plan == 1))
-        place, target = np.searchsorted(row[plan == 1], row), cheapest.counterfactuals.target
+        position, target = np.searchsorted(row[plan == 1], row), cheapest.counterfactuals.target
         predictions = cheapest.predictions.clone()
         for number in range(2, len(self.plans.answers) + 1):
-            rows, classes = place[plan == number], self.audit.predictions[:, plan == number]
+            rows, classes = position[plan == number], self.audit.predictions[:, plan == number]
             so_far = predictions[:, rows]
             predictions[:, rows] = torch.where(so_far == target[rows], classes, so_far)
         return replace(cheapest, predictions=predictions)
@@ -181,12 +181,12 @@ class Promise:
                 f"{parameter_of(self.method)} = {self.value:g}, and of the model that comes next. Refusals count as "
                 f"0%, so promises that are made can average above {rate}."
             )
-        place = [step.value for step in self.steps].index(cast(float, self.value))
+        position = [step.value for step in self.steps].index(cast(float, self.value))
         for calibration in self.calibrations:
             if calibration.exhaustive:
                 yield (
                     f"All {calibration.members} models that '{calibration.kind}' can give were asked: one of them, "
-                    f"drawn at random, invalidates exactly {calibration.loss[place]:.2%} on average."
+                    f"drawn at random, invalidates exactly {calibration.loss[position]:.2%} on average."
                 )
 
     def _realised(self) -> Iterator[str]:
@@ -325,10 +325,10 @@ def promise(
         return replace(refused, refusal=f"Nothing was found for any of {len(x)} rows, so there is nothing to promise.")
     calibrations = tuple(_calibrated(offers, families, rate))
     result = replace(refused, steps=tuple(offer.step for offer in offers), calibrations=calibrations)
-    place = joint_choice(calibrations)
-    if place is None:
+    position = joint_choice(calibrations)
+    if position is None:
         return replace(result, refusal=_refusal(result, least_found, len(candidates)))
-    chosen = offers[place]
+    chosen = offers[position]
     return replace(
         result,
         method=chosen.method,
@@ -354,7 +354,7 @@ class _Question:
     plans: int
 
     def itself(self) -> Counterfactuals:
-        """The rows as they are: all that is wrong with a question is told here, before the search."""
+        """The rows as they are: all that is wrong with a question raises here, before the search."""
         return assess(self.model, self.x, self.x, self.target, self.space)
 
     def offer(self, value: float, method: Method, before: _Offer | None) -> _Offer:
@@ -475,28 +475,28 @@ class _Families:
 
     def check_unseen(self, seen: frozenset[str]) -> None:
         for role, family in (("selection", self.drawn), ("audit", self.audit)):
-            places = [] if family is None else [n for n, name in enumerate(family.fingerprints) if name in seen]
-            if places:
+            known = [] if family is None else [n for n, name in enumerate(family.fingerprints) if name in seen]
+            if known:
                 raise ValueError(
-                    f"members {places} of the {role} family {family} are models that the search has seen, as the "
+                    f"members {known} of the {role} family {family} are models that the search has seen, as the "
                     "deployed model or as rehearsals; a model agrees with itself: give families that share no member, "
                     "such as seeds(100, start=...)"
                 )
 
 
 def _checked_families(question: _Question, method: Any, selection: Any, audit: Any, exhaustive: Any) -> _Families:
-    """The families, if they belong to the question and to each other; all that can be told before the search."""
+    """The families, if they belong to the question and to each other; all that can be known before the search."""
     for role, family in (("selection", selection), ("audit", audit)):
         if not isinstance(family, Family) and not (role == "audit" and family is None):
             raise TypeError(
                 f"{role} must be a Family of retrained models, got {type(family).__name__}; for your own models use "
                 "Family.from_models([...])"
             )
-    asked = question.itself()
+    unchanged = question.itself()
     families = _Families(
-        selection, audit, _kinds(exhaustive, selection), tuple(_rehearsed(method)), tuple(sorted(asked.seen))
+        selection, audit, _kinds(exhaustive, selection), tuple(_rehearsed(method)), tuple(sorted(unchanged.seen))
     )
-    families.check_unseen(asked.seen | set(families.rehearsed))
+    families.check_unseen(unchanged.seen | set(families.rehearsed))
     for role, family in (("selection", selection), ("audit", audit)):
         if family is None:
             continue
@@ -505,7 +505,7 @@ def _checked_families(question: _Question, method: Any, selection: Any, audit: A
                 f"the {role} family holds surrogates ({family.surrogates}): they do not resemble retrainings of the "
                 "deployed model, so nothing can be promised; retrain the deployed model itself, as refit does"
             )
-        check_belong(asked, family)
+        check_belong(unchanged, family)
     _check_complete(families)
     if audit is not None:
         _check_audit(families, audit)
@@ -574,7 +574,7 @@ def _names(family: Family, other: Family) -> set[Any]:
     """What members are known by; those made elsewhere by their weights too."""
     names: set[Any] = set(family.fingerprints or family.retrainings)
     if (family.external or other.external) and family.groups is None:
-        names |= {name for place in range(len(family)) for name in identities(family[place])}
+        names |= {name for member in range(len(family)) for name in identities(family[member])}
     return names
 
 
@@ -588,15 +588,15 @@ def _chosen(family: Family, chosen: list[bool]) -> Family:
 def _calibrated(offers: list[_Offer], families: _Families, rate: float) -> Iterator[Calibration]:
     for kind in families.selected_by:
         family = families.of(kind)
-        asked = [offer.losses(family) for offer in offers]
-        silent = torch.nonzero(torch.stack([who for _, who in asked]).any(0)).flatten().tolist()
+        answers = [offer.losses(family) for offer in offers]
+        silent = torch.nonzero(torch.stack([who for _, who in answers]).any(0)).flatten().tolist()
         if silent:
             warnings.warn(
                 f"members {silent} of {family} answer NaN for some counterfactuals; such an answer counts as "
                 "invalidated",
                 stacklevel=3,
             )
-        yield Calibration(kind, float(rate), np.stack([losses for losses, _ in asked]), kind in families.exhaustive)
+        yield Calibration(kind, float(rate), np.stack([losses for losses, _ in answers]), kind in families.exhaustive)
 
 
 def _too_few(families: _Families, rate: float) -> str:
@@ -614,13 +614,13 @@ def _too_few(families: _Families, rate: float) -> str:
 
 def _refusal(result: Promise, least_found: float, values: int) -> str:
     """Why no value keeps the rate, and what would do."""
-    failed = [one for one in result.calibrations if one.choice is None]
+    failed = [calibration for calibration in result.calibrations if calibration.choice is None]
     last = result.steps[-1]
-    said = [f"'{one.kind}' could promise {one.bound[-1]:.3g} at best" for one in failed]
+    at_best = [f"'{calibration.kind}' could promise {calibration.bound[-1]:.3g} at best" for calibration in failed]
     name = parameter_of(result.method)
     texts = [f"No value of {name} up to {last.value:g} keeps the rate {result.rate:g}:"]
-    texts.append(f"{_listed(said, 'and')}, with {last.found} of {len(result.promised_rows)} rows found.")
-    wanted = [one.wanted for one in failed]
+    texts.append(f"{_listed(at_best, 'and')}, with {last.found} of {len(result.promised_rows)} rows found.")
+    wanted = [calibration.wanted for calibration in failed]
     if all(count is not None for count in wanted):
         texts.append(
             f"About {max(cast(list[int], wanted))} selection models per kind would do, if they are like these."
