@@ -1097,7 +1097,6 @@ def _promises() -> Iterator[Misuse]:
         {
             "a limit without an audit": (lambda: promised().realised_limit("seeds"), ValueError, "audit=family"),
             "a limit of a refusal": (lambda: nothing().realised_limit("seeds"), ValueError, "nothing was promised"),
-            "a table of a refusal": (lambda: nothing().to_frame(m().encoding), ValueError, "nothing was promised"),
             "a confidence above 1": (lambda: nothing().realised_limit("seeds", 95), ValueError, "confidence"),
         },
     )
@@ -1139,7 +1138,7 @@ def _explainers() -> Iterator[Misuse]:
         says=" ",
     )
     module = torch.nn.Sequential(torch.nn.Linear(5, 2))
-    few = lambda: explainer(model=m().recipe, retrain=hf.seeds(2))  # noqa: E731
+    few = lambda: explainer(model=m().recipe, retrain=hf.seeds(2)).roles  # noqa: E731
     nobody = lambda: explainer().explain(m().table, hold=0.9)  # noqa: E731
     yield from calls(
         of,

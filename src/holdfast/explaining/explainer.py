@@ -387,8 +387,8 @@ class Explainer:
         """Why what the retrained models say may tell little of retrainings of the deployed one."""
         if self.retrain is None:
             return []
-        why, family = self.roles.surrogates, self.roles.audit
-        doubts = [f"surrogates: {why}"] if why else []
+        family = self.roles.audit
+        doubts = [f"surrogates: {family.surrogates}"] if family.surrogates else []
         x = self.encoding.encode(self.rows.iloc[:FEW])
         for kind, count in Counter(family.kinds).items():
             members = family.chosen([number for number, its_kind in enumerate(family.kinds) if its_kind == kind])

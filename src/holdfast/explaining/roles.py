@@ -79,11 +79,6 @@ class Roles:
         chose = self.selection.fingerprints
         return frozenset(chose if self.rehearsal is None else (*chose, *self.rehearsal.fingerprints))
 
-    @property
-    def surrogates(self) -> str:
-        """Why the models stand in for retrainings of the deployed one, where they do not resemble it."""
-        return self.audit.surrogates
-
     def wanted_by(self, goal: Wanted) -> Roles:
         """The same with the classes joined of which any will do."""
         rehearsal = None if self.rehearsal is None else goal.family(self.rehearsal)

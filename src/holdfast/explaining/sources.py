@@ -83,7 +83,8 @@ def retrained(retrain: Any, training: Training) -> Family:
 
 def told_of(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     """Where the retrained models come from, in words, and what is known of how they were made."""
-    parts = [f"{_maker(retrain, recipe, ours, family)}: {_by_kind(family)}"]
+    by_kind = ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
+    parts = [f"{_maker(retrain, recipe, ours, family)}: {by_kind}"]
     if family.failures:
         parts.append(f"{len(family.failures)} more could not be trained")
     if family.told:
@@ -100,7 +101,8 @@ def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     if files := _files(retrain):
         return f"read from '{files[0]}'" if len(files) == 1 else "read from files of the user"
     if _is_function(retrain):
-        return f"trained by the user's function {_name_of(retrain)}"
+        function = retrain[0] if isinstance(retrain, tuple) else retrain
+        return f"trained by the user's function '{getattr(function, '__name__', type(function).__name__)}'"
     if not _are_changes(retrain):
         return "given by the user"
     if isinstance(recipe, Recipe):
@@ -116,15 +118,6 @@ def _maker_of(family: Family) -> str:
     if family.refitted:
         return "fitted again by holdfast beforehand"
     return "given by the user" if family.external else "networks trained by holdfast beforehand"
-
-
-def _by_kind(family: Family) -> str:
-    return ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
-
-
-def _name_of(source: Any) -> str:
-    function = source[0] if isinstance(source, tuple) else source
-    return f"'{getattr(function, '__name__', type(function).__name__)}'"
 
 
 def _by_changes(changes: list[Retraining], training: Training) -> Family:

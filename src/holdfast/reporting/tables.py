@@ -55,7 +55,9 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     counts = result.imported.problems["problem"].value_counts()
     answer = result.imported.counterfactuals
     valid = f"{int(answer.found.sum())} of {len(answer)} counterfactuals are valid and were audited"
-    texts = [*_sources(result.model, result.retrained, result.matched), Text(valid, style="bold")]
+    # What was judged and by what, so that nobody takes one model for another.
+    sources = [f"deployed model: {result.model}", f"retrained models: {result.retrained}"] if result.model else []
+    texts = [Text(line) for line in (*sources, result.matched) if line] + [Text(valid, style="bold")]
     for problem, count in counts.items():
         shown = result.imported.problems[result.imported.problems["problem"] == problem].head(most)
         texts.append(Text(f"  {problem}: {count}", style="yellow"))
@@ -64,12 +66,6 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
         ]
         texts += [Text(f"    and {count - most} more, in problems.csv", style="dim")] if count > most else []
     return Group(*texts, Text(f"\n{result.audit}\n"), *_beside_promise(result))
-
-
-def _sources(model: str, retrained: str, labels: str) -> list[Text]:
-    """What was judged and by what, so that nobody takes one model for another."""
-    lines = [f"deployed model: {model}", f"retrained models: {retrained}"] if model else []
-    return [Text(line) for line in [*lines, *([labels] if labels else [])]]
 
 
 def _beside_promise(result: FileAudit) -> list[Text]:
