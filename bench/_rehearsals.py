@@ -118,7 +118,7 @@ class Cell:
         for members, caution in self.searched:
             if members <= self.members[0]:
                 name = f"rehearsed {members}, caution {caution:g}"
-                own[name] = Rehearsed(rehearsed[:members], search=plain).turned(caution)
+                own[name] = Rehearsed(rehearsed[:members], search=plain).with_parameter(caution)
         # What may see the judges: they are asked for all of them, and for almost all.
         own["oracle 100 %"] = Rehearsed(judges, search=plain)
         own["oracle 99 %"] = Rehearsed(judges, share=ACCEPTED, search=plain)

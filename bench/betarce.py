@@ -57,7 +57,7 @@ from holdfast.search.counterfactuals import Method
 
 DATASETS = ("german", "heloc", "seizure")
 SPACES = ("free", "schema")
-LEAST_FOUND = 0.25  # of the rows found at first; a value of the knob that finds fewer ends a promise's search
+LEAST_FOUND = 0.25  # of the rows found at first; a value of the parameter that finds fewer ends a promise's search
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Size:
     draws: int = 5
     delta: float = 0.9
     rates: tuple[float, ...] = (0.05, 0.1)
-    knobs: tuple[float, ...] | None = None  # the method's own
+    parameter_values: tuple[float, ...] | None = None  # the method's own
 
 
-QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), knobs=(0.0, 0.1))
+QUICK = Size(5, networks=18, models=8, rehearsed=4, draws=2, delta=0.5, rates=(0.3,), parameter_values=(0.0, 0.1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,10 @@ class Question:
     def asked(self, method: Method) -> Counterfactuals:
         return method(self.model, self.x, self.target, self.space)
 
-    def promised(self, method: Rehearsed, by: Family, rate: float, knobs: tuple[float, ...] | None) -> Promise:
-        own = {"rate": rate, "audit": self.judges, "knobs": knobs, "least_found": LEAST_FOUND}
+    def promised(
+        self, method: Rehearsed, by: Family, rate: float, parameter_values: tuple[float, ...] | None
+    ) -> Promise:
+        own = {"rate": rate, "audit": self.judges, "parameter_values": parameter_values, "least_found": LEAST_FOUND}
         return promise(method, self.model, self.x, self.target, self.space, by, **own)
 
 
@@ -135,14 +137,14 @@ def by_betarce(asked: Question, method: BetaRCE) -> dict[str, Any]:
 
 
 def by_promise(asked: Question, size: Size) -> Iterator[dict[str, Any]]:
-    """The first members are rehearsed with, the others choose how far the knob is turned for each rate."""
+    """The first members are rehearsed with, the others choose how large the parameter is for each rate."""
     rehearsed, calibration = Rehearsed(asked.family[: size.rehearsed]), asked.family[size.rehearsed :]
     for rate in size.rates:
-        promised, seconds = timed(lambda rate=rate: asked.promised(rehearsed, calibration, rate, size.knobs))
+        promised, seconds = timed(lambda rate=rate: asked.promised(rehearsed, calibration, rate, size.parameter_values))
         result = promised.realised if promised.promised else None
         held = None if result is None else bool(result.interval()[0] <= rate)
         name = f"Rehearsed({rehearsed.members}) + {len(calibration)}, rate {rate}"
-        yield row(asked, name, seconds, result) | {"stated": rate, "held": held, "knob": promised.knob}
+        yield row(asked, name, seconds, result) | {"stated": rate, "held": held, "value": promised.value}
 
 
 def row(asked: Question, method: str, seconds: float, result: Audit | None = None) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def row(asked: Question, method: str, seconds: float, result: Audit | None = Non
     return line
 
 
-SAID = ("knob", "found", "l2", "l1", "stated", "realised", "low", "high", "refuted", "held")
+SAID = ("value", "found", "l2", "l1", "stated", "realised", "low", "high", "refuted", "held")
 
 
 # ---- over the draws ----
@@ -178,7 +180,7 @@ def together(dataset: str, space: str, method: str, lines: list[dict[str, Any]])
         return float(summary(values)) if values else "-"
 
     held = [line["held"] for line in lines if line["held"] is not None]
-    means = {name: told(name) for name in ("knob", "found", "l2", "l1", "stated", "realised")}
+    means = {name: told(name) for name in ("value", "found", "l2", "l1", "stated", "realised")}
     ends = {"least": told("realised", min), "most": told("realised", max), "refuted": told("refuted")}
     counts = {
         "held": f"{sum(held)} of {len(held)}" if held else "-",

@@ -80,7 +80,7 @@ class Sizes:
     train: int = 3000  # rows that models are fitted to, at most
     trees: int = 100
     epochs: int | None = None  # those of the recipe
-    knobs: tuple[float, ...] = (-0.1, 0.0, 0.45, 1.0)  # that a promise tries
+    parameter_values: tuple[float, ...] = (-0.1, 0.0, 0.45, 1.0)  # that a promise tries
     rates: tuple[float, ...] = RATES
 
     @property
@@ -180,15 +180,15 @@ def answers(own: Case, x: Tensor, target: Tensor, sizes: Sizes) -> Iterator[tupl
         return
     calibration = own.family[sizes.rehearse : sizes.rehearse + sizes.calibrate]
     start = time.process_time()
-    said = promise(rehearsed, *question, calibration, rate=max(sizes.rates), knobs=sizes.knobs)
+    said = promise(rehearsed, *question, calibration, rate=max(sizes.rates), parameter_values=sizes.parameter_values)
     seconds = time.process_time() - start
     for rate in sizes.rates:
         # What another rate would choose stands in the curve, so the values are not all searched again.
-        chosen = said.curve.loc[said.curve["bound"] <= rate, "knob"]
+        chosen = said.curve.loc[said.curve["bound"] <= rate, "value"]
         answer = None
         if len(chosen):
-            knob = float(chosen.iloc[0])
-            answer = said.counterfactuals if knob == said.knob else rehearsed.turned(knob)(*question)
+            value = float(chosen.iloc[0])
+            answer = said.counterfactuals if value == said.value else rehearsed.with_parameter(value)(*question)
         yield f"promise {rate:g}", answer, seconds
 
 

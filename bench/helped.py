@@ -124,17 +124,17 @@ class People:
         for caution in CAUTIONS:
             rows = torch.nonzero(~held & ~hopeless).flatten()
             if len(rows):
-                answer = self.question.search(method.turned(caution), rows).answers[0]
+                answer = self.question.search(method.with_parameter(caution), rows).answers[0]
                 held[rows] = self.models.holds(answer)
                 # Who finds nothing that so few accept finds nothing that more accept.
                 hopeless[rows] = ~answer.found & (caution < 0)
         return held
 
     def found(self) -> Tensor:
-        """For whom our search finds anything, at the value of its knob where it begins: (n,)."""
+        """For whom our search finds anything, at the value of its parameter where it begins: (n,)."""
         method = self.models.rehearsing(self.models.rehearsal)
-        first = min(value for value in method.knobs if value >= HOLD - 1)
-        return self.question.search(method.turned(first), torch.arange(len(self.nobody))).answers[0].found
+        first = min(value for value in method.parameter_values if value >= HOLD - 1)
+        return self.question.search(method.with_parameter(first), torch.arange(len(self.nobody))).answers[0].found
 
     def given(self, selection: Family) -> tuple[Tensor, Tensor]:
         """Who is given a plan, and one that holds: (n,), (n,)."""

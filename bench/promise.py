@@ -14,7 +14,7 @@ is the cost on the rows that both find, over that of the cheapest point from any
 accept; the oracle's own searches may see the judges.
 
 speed: a promise of 5 % for 100 rows is timed twice, as it is, and with everybody searched anew at each value of the
-knob.
+parameter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from _rehearsals import CALIBRATED, DEPLOYED, SPACES, Cell
 from holdfast import Counterfactuals, Margin, MinCost, Rehearsed, promise
 from holdfast.guarantees.calibration import bounds, fewest_models, smallest
-from holdfast.guarantees.promises import turned
 from holdfast.paper.declared import PAPER_DATASETS
+from holdfast.search.stricter import with_parameter
 from holdfast.utils.files import append
 from holdfast.utils.progress import bar
 
@@ -52,7 +52,7 @@ CHANGES = ("seeds", "leave-one-out")
 PROMISED = ("german", "heloc")
 SPLITS = 200
 RATES = (0.01, 0.05, 0.1, 0.2)
-LEAST_FOUND = 0.5  # of the rows that the first value of the knob finds
+LEAST_FOUND = 0.5  # of the rows that the first value of the parameter finds
 
 
 def asked() -> argparse.Namespace:
@@ -191,12 +191,12 @@ def splits(cell: Cell, models: int, calibration: int, quick: bool) -> list[dict[
 
 
 def lost(cell: Cell, method: Any, models: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """The values of the knob, what each model of the pool loses there (values, models), rows found, mean cost."""
+    """The values of the parameter, what each model of the pool loses there (values, models), rows found, mean cost."""
     x, target, space = cell.question
     pool = cell.pool(models)
     values, losses, found, cost = [], [], [], []
-    for value in method.knobs:
-        answer = turned(method, value)(cell.model, x, target, space)
+    for value in method.parameter_values:
+        answer = with_parameter(method, value)(cell.model, x, target, space)
         if found and int(answer.found.sum()) < max(1, LEAST_FOUND * max(found)):
             break
         wrong = (pool.predict(answer.point[answer.found]) != target[answer.found]).double().mean(1)
@@ -257,18 +257,18 @@ class Anew:
     """The same search, which does not say what it asks of a point: everybody is searched for at each value."""
 
     own: Rehearsed
-    knob: ClassVar[str] = Rehearsed.knob
+    parameter: ClassVar[str] = Rehearsed.parameter
 
     @property
     def family(self) -> Any:
         return self.own.family
 
     @property
-    def knobs(self) -> tuple[float, ...]:
-        return self.own.knobs
+    def parameter_values(self) -> tuple[float, ...]:
+        return self.own.parameter_values
 
-    def turned(self, caution: float) -> Anew:
-        return Anew(self.own.turned(caution))
+    def with_parameter(self, caution: float) -> Anew:
+        return Anew(self.own.with_parameter(caution))
 
     def __call__(self, *question: Any) -> Counterfactuals:
         return self.own(*question)
@@ -282,7 +282,7 @@ def promised(options: argparse.Namespace) -> list[dict[str, Any]]:
         for name, method in {"promise": rehearsed, "everybody anew": Anew(rehearsed)}.items():
             result, seconds = timed(partial(promise, method, cell.model, *cell.question, calibration))
             rows.append(
-                {"dataset": dataset, "rows": len(cell.question[0]), "method": name, "caution": result.knob,
+                {"dataset": dataset, "rows": len(cell.question[0]), "method": name, "caution": result.value,
                  "found": [step.found for step in result.steps][-1], "seconds": seconds}
             )  # fmt: skip
     show("How long a promise of 5 % takes", rows)

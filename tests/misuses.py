@@ -1056,7 +1056,7 @@ def _promises() -> Iterator[Misuse]:
 
     def promised(**other: Any) -> Any:
         given = {"method": hf.Margin(), "model": m().model, "x": m().x, "target": m().target, "space": m().space}
-        return hf.promise(**{**given, "calibration": m().family, "rate": 0.5, "knobs": (0.0,), **other})
+        return hf.promise(**{**given, "selection": m().family, "rate": 0.5, "parameter_values": (0.0,), **other})
 
     of = "promise"
     yield from every(of, "rows", ROWS | NOT_FINITE, lambda x: promised(x=x), "x")
@@ -1069,10 +1069,10 @@ def _promises() -> Iterator[Misuse]:
         of,
         promised,
         {
-            "calibration": (None, 3, [1, 2]),
+            "selection": (None, 3, [1, 2]),
             "audit": (3, [1, 2]),
             "rate": (0, 1, -0.1, math.nan, "5 %", None, True),
-            "knobs": (3, (), (1.0, 0.0), (0.0, math.nan), ("a",), (0, 0)),
+            "parameter_values": (3, (), (1.0, 0.0), (0.0, math.nan), ("a",), (0, 0)),
             "least_found": (-0.1, 1.5, math.nan, "half", None, True),
             "plans": NO_COUNT,
             "exhaustive": (3, ("bootstrap",), None),
@@ -1084,17 +1084,17 @@ def _promises() -> Iterator[Misuse]:
     yield from calls(
         of,
         {
-            "no members": (lambda: promised(calibration=m().family[:0]), ValueError, "0 members"),
-            "a member twice": (lambda: promised(calibration=m().family.chosen([0, 0])), ValueError, "more than once"),
-            "surrogates": (lambda: promised(calibration=surrogates()), ValueError, "stand in for a forest"),
+            "no members": (lambda: promised(selection=m().family[:0]), ValueError, "0 members"),
+            "a member twice": (lambda: promised(selection=m().family.chosen([0, 0])), ValueError, "more than once"),
+            "surrogates": (lambda: promised(selection=surrogates()), ValueError, "stand in for a forest"),
             "surrogates to audit with": (lambda: promised(audit=surrogates()), ValueError, "stand in for a forest"),
-            "a level beside the knob": (lambda: promised(method=wide), ValueError, "not both"),
+            "a level beside the parameter": (lambda: promised(method=wide), ValueError, "not both"),
             "the deployed model": (
-                lambda: promised(calibration=hf.Family.from_models([m().model])),
+                lambda: promised(selection=hf.Family.from_models([m().model])),
                 ValueError,
                 "the search has seen",
             ),
-            "an audit by calibration models": (lambda: promised(audit=m().family[1:]), ValueError, "share no member"),
+            "an audit by selection models": (lambda: promised(audit=m().family[1:]), ValueError, "share no member"),
             "an audit by another kind": (
                 lambda: promised(audit=hf.Family.from_models([torch.nn.Linear(5, 2)])),
                 ValueError,
@@ -1108,7 +1108,6 @@ def _promises() -> Iterator[Misuse]:
         {
             "a limit without an audit": (lambda: promised().realised_limit("seeds"), ValueError, "audit=family"),
             "a limit of a refusal": (lambda: nothing().realised_limit("seeds"), ValueError, "nothing was promised"),
-            "a table of a refusal": (lambda: nothing().to_frame(m().encoding), ValueError, "nothing was promised"),
             "a confidence above 1": (lambda: nothing().realised_limit("seeds", 95), ValueError, "confidence"),
         },
     )
@@ -1150,7 +1149,7 @@ def _explainers() -> Iterator[Misuse]:
         says=" ",
     )
     module = torch.nn.Sequential(torch.nn.Linear(5, 2))
-    few = lambda: explainer(model=m().recipe, retrain=hf.seeds(2))  # noqa: E731
+    few = lambda: explainer(model=m().recipe, retrain=hf.seeds(2)).roles  # noqa: E731
     nobody = lambda: explainer().explain(m().table, hold=0.9)  # noqa: E731
     yield from calls(
         of,
@@ -1180,7 +1179,7 @@ def _explainers() -> Iterator[Misuse]:
         {
             "people": (None, 3, "people.csv", [1]),
             "hold": (0, -1, 1.5, math.nan, "0.9", True),
-            "knobs": ((0.0, 1.0),),  # without a promise
+            "parameter_values": ((0.0, 1.0),),  # without a promise
             "wishes": ("housing", 3, {-1: hf.Wish()}, [hf.Wish()], {0: "housing"}, hf.Wish(keep=("nothing",))),
             "promise": (0, 1, -1, math.nan, "0.1", True),
             "plans": NO_COUNT,

@@ -93,7 +93,7 @@ def test_a_rate_that_so_few_models_cannot_keep_is_refused_before_they_are_traine
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("holdfast.demo.train", lambda *_, **__: pytest.fail("networks were trained"))
         with pytest.raises(
-            ValueError, match="rate=0.02 needs 49 calibration networks .* there are 20; ask for members=49"
+            ValueError, match="rate=0.02 needs 49 selection networks .* there are 20; ask for members=49"
         ):
             demo(rows=20, members=2, rate=0.02)
 

@@ -135,7 +135,7 @@ def demo(
         raise ValueError(f"rows is {rows}; the test split has {len(asked)}: choose from 1 to {len(asked)}")
     asked = asked.iloc[:rows]
     x, y = german.rows
-    _check_rate(rate, _calibrated(members))
+    _check_rate(rate, _selecting(members))
     deployed, family, front_door = _networks(x, y, members, seed, workers, progress)
 
     question, space = encoding.encode(asked), encoding.space_for(_wishes(asked))
@@ -149,12 +149,12 @@ def demo(
         schema=german.schema,
         scaling=encoding.scaling,
         retrain=front_door,
-        sizes=Sizes(REHEARSED, _calibrated(members), members),
+        sizes=Sizes(REHEARSED, _selecting(members), members),
         workers=workers,
         progress=progress,
     )
     people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
-    told: dict[str, Any] = {"promise": rate, "knobs": CAUTIONS, "wishes": _wishes(people)}
+    told: dict[str, Any] = {"promise": rate, "parameter_values": CAUTIONS, "wishes": _wishes(people)}
     advice, seconds = _timed(lambda: explainer.explain(people, **told))
     advice = replace(advice, decided={**advice.decided, "model_is_ours": True})
     promised = None if advice.promise is None else advice.promise.counterfactuals
@@ -195,34 +195,34 @@ def demo_text(result: Demo) -> Group:
     return Group(opening, possible, spaces, story, Text(f"{result.promise.statement}\n", style="dim"), papers)
 
 
-def _calibrated(members: int) -> int:
+def _selecting(members: int) -> int:
     """How many networks choose how careful the promised advice is."""
     return max(members, FEWEST_CALIBRATED)
 
 
-def _check_rate(rate: float, calibrated: int) -> None:
+def _check_rate(rate: float, selecting: int) -> None:
     """Raise where so few networks could promise nothing, before they are trained."""
     check_share("rate", rate)
     needed = fewest_models(rate)
-    if needed > calibrated:
+    if needed > selecting:
         raise ValueError(
-            f"rate={rate:g} needs {needed} calibration networks (1 / rate - 1), and there are {calibrated}; ask for "
-            f"members={needed}, or for a rate of {1 / (calibrated + 1):.3g} or more"
+            f"rate={rate:g} needs {needed} selection networks (1 / rate - 1), and there are {selecting}; ask for "
+            f"members={needed}, or for a rate of {1 / (selecting + 1):.3g} or more"
         )
 
 
 def _networks(
     x: Tensor, y: Tensor, members: int, seed: int, workers: int | None, progress: bool
 ) -> tuple[Model, Family, Family]:
-    """The deployed network, those that audit, and those of the front door: the first rehearse, the next calibrate, and
+    """The deployed network, those that audit, and those of the front door: the first rehearse, the next select, and
     the last audit. No two share a seed.
 
-    The front door gets new seeds only: of each kind of change it needs models to rehearse, to calibrate and to audit,
+    The front door gets new seeds only: of each kind of change it needs models to rehearse, to select and to audit,
     and of leave-one-out there are some to audit.
     """
     base = Retraining(init_seed=seed, order_seed=seed)
     audits = seeds(members, start=seed + 1) + leave_one_out(members, len(x), base=base)
-    others = seeds(REHEARSED + _calibrated(members), start=seed + 1 + members)
+    others = seeds(REHEARSED + _selecting(members), start=seed + 1 + members)
     recipe = PAPER_RECIPES[CARD.name]
     deployed = train(x, y, recipe, [base])[0]
     family = train(x, y, recipe, audits + others, workers=workers, progress=progress)

@@ -1,7 +1,5 @@
 """Files in, an audit out: the same numbers as with the library's own values."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 import safetensors.torch
@@ -12,6 +10,7 @@ from commands import invoke
 from holdfast import (
     PGD,
     Encoding,
+    Explainer,
     Family,
     MinCost,
     Recipe,
@@ -25,11 +24,12 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.auditing.audit_files import audit_files, read_data
-from holdfast.auditing.model_files import find_models, read_deployed, read_retrained
 from holdfast.datasets import card
+from holdfast.datasets.prepared import prepare
+from holdfast.explaining.file_audit import audit_points, rows_named
 from holdfast.families import training
 from holdfast.families.members import read_perceptron
+from holdfast.families.model_files import read_deployed, read_retrained
 from holdfast.models.model import predict
 
 RECIPE = Recipe((16,), epochs=20, batch=32)
@@ -126,22 +126,22 @@ def test_models_of_another_library_in_files(german, tmp_path):
     """Boosters of XGBoost on encoded rows: the deployed one and three retrained ones."""
     xgboost = pytest.importorskip("xgboost")
     _, asked, encoding, *_ = german
-    asked, data = asked[10:20], read_data("german")
-    x, y = encoding.encode(data.known).numpy(), encoding.labels(data.known).numpy()
+    asked, known = asked[10:20], prepare("german").train
+    x, y = encoding.encode(known).numpy(), encoding.labels(known).numpy()
     files = [tmp_path / f"{seed}.ubj" for seed in range(4)]
     for seed, file in enumerate(files):
         own = xgboost.XGBClassifier(n_estimators=5, max_depth=3, subsample=0.8, random_state=seed)
         own.fit(pd.DataFrame(x, columns=list(encoding.columns)), y).save_model(file)
-    deployed = read_model(files[0], data.encoding)
-    rows = data.encoding.encode(asked)
-    found = MinCost(norm=1)(deployed, rows, other_class(deployed, rows), data.encoding.space.without_people())
-    points = found.to_frame(data.encoding, asked)
-    models = find_models(data.known, data.encoding, model=files[0], retrained=files[1:])
-    result = audit_files(data, points, models, people=asked, constrained=False)
+    deployed = read_model(files[0], encoding)
+    rows = encoding.encode(asked)
+    found = MinCost(norm=1)(deployed, rows, other_class(deployed, rows), encoding.space.without_people())
+    points = found.to_frame(encoding, asked)
+    given = {"schema": encoding.schema, "scaling": encoding.scaling, "constrained": False}
+    result = audit_points(Explainer(files[0], known, retrain=files[1:], **given), asked, points)
     assert result.audit.success == found.success
     assert 0 < result.audit.rate < 1
     with pytest.raises(ValueError, match="a model agrees with itself"):
-        audit_files(data, points, replace(models, family=read_retrained(files[:2], data.encoding)[0]), people=asked)
+        audit_points(Explainer(files[0], known, retrain=files[:2], **given), asked, points)
 
 
 def test_without_models_networks_are_retrained(german, tmp_path):
@@ -178,7 +178,7 @@ def test_retrained_networks_are_kept_for_the_next_time_and_points_are_read_first
     sizes = []
     monkeypatch.setattr(training, "train_stack", lambda *job: sizes.append(len(job[-1])) or one_stack(*job))
     assert invoke(*words, *points, cwd=tmp_path, **store).returncode == 0
-    assert sizes == [1]  # the deployed network alone
+    assert sizes == []  # neither the deployed network nor the others
     assert torch.equal(load_audit(tmp_path / "holdfast-audit" / "audit").predictions, first.predictions)
 
 
@@ -190,12 +190,12 @@ def test_retrained_networks_are_kept_for_the_next_time_and_points_are_read_first
         (("--data", "{folder}/known.csv"), "needs a label: name its column (--label NAME)"),
         (
             ("--data", "{folder}/known.csv", "--label", "risk"),
-            "there is no model: name the deployed one (--model FILE)",
+            "there is no model; name the file of the deployed model (--model FILE)",
         ),
-        (("--data", "german", "--want", "splendid"), "no class is called 'splendid'; the classes are"),
+        (("--data", "german", "--train", "--want", "splendid"), "is called 'splendid'; the classes are"),
         (
             ("--data", "german", "--retrained", "{folder}/people.csv"),
-            "say which model the counterfactuals were found for",
+            "name the file of the deployed model (--model FILE)",
         ),
         (
             ("--data", "german", "--retrained", "{folder}/people.csv", "--model", "{folder}/people.csv"),
@@ -218,11 +218,12 @@ def test_what_cannot_be_done_ends_in_a_sentence_and_writes_nothing(words, messag
 
 def test_rows_that_were_asked_and_not_answered_count_as_not_found(german):
     folder, asked, _, _, found = german
-    data = read_data("german")
+    data = prepare("german")
     points = found.to_frame(data.encoding, asked).iloc[:10]
-    models = find_models(data.known, data.encoding, retrained=[folder / "family"])
-    some = audit_files(data, points, models)
-    everybody = audit_files(data, points, models, people=asked)
+    given = {"schema": data.schema, "scaling": data.encoding.scaling}
+    explainer = Explainer(folder / "family", data.train, retrain=[folder / "family"], **given)
+    some = audit_points(explainer, rows_named(data.table, points), points)
+    everybody = audit_points(explainer, asked, points)
     assert len(some.audit.counterfactuals) == 10
     assert len(everybody.audit.counterfactuals) == 30
     assert everybody.audit.success == pytest.approx(some.audit.success / 3)

@@ -26,7 +26,7 @@ THEMES = {
 def promised() -> Promise:
     own = made()
     given = (hf.Margin(), own.model, own.x, own.target, own.space)
-    return hf.promise(*given, calibration=own.family, rate=0.5, knobs=(0.0, 0.5))
+    return hf.promise(*given, selection=own.family, rate=0.5, parameter_values=(0.0, 0.5))
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ OTHERS = {  # an option, what it names, and what must be said
     "no kind of retraining": ("retrain", "magic:96", ["magic", "seeds"]),
     "no count": ("retrain", "seeds:many", ["seeds:many"]),
     "hold and no models": ("hold", "0.9", ["--retrain", "--retrained"]),
-    "sizes": ("sizes", "3,3", ["3,3"]),
+    "nobody selects": ("selection", "0", ["0", "1"]),
 }
 
 

@@ -157,7 +157,7 @@ def test_advice_is_audited_by_models_that_had_no_say_in_it(files, given, done, t
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
     # The first eight rehearsed and selected; those that come next are the ones that the advice's own columns are from.
-    assert about["had_a_say"]["taken"] == {"bootstrap": 8}
+    assert about["excluded_from_audit"]["taken"] == {"bootstrap": 8}
     assert said["changes"][0]["rate"] == pytest.approx(about["audited"][0]["invalidated"])
     assert said["valid"] == about["plans"]
 

@@ -186,6 +186,7 @@ HUGE = "9" * 5000
     ("words", "message"),
     [
         (("demo", "--members", 10**9), "got 1000000000; choose a whole number from 1 to 700"),
+        (("promise", "--selection", 10**9), "got 1000000000; choose a whole number from 1 to 100000"),
         (("audit", "--epochs", 10**12), "got 1000000000000; choose a whole number from 1 to 1000000"),
         (("audit", "--batch", 10**12), "choose a whole number from 1 to 100000000"),
         (("audit", "--hidden", "10000000000,5"), "'10000000000' is no width; give whole numbers from 1 to 100000"),
@@ -196,6 +197,8 @@ HUGE = "9" * 5000
         (("audit", "--hidden", HUGE), "'99999999999999999999...' is no width"),
         (("demo", "--members", HUGE), "Invalid value for '--members'"),
         (("demo", "--members", "9" * 4000), "got 99999999999999999999... (4000 digits); choose a whole number"),
+        (("promise", "--selection", HUGE), "Invalid value for '--selection'"),
+        (("promise", "--selection", "9" * 4000), "got 99999999999999999999... (4000 digits); choose a whole number"),
         (("demo", "--workers", 100_000), "got 100000; choose a whole number from 1 to 1024"),
         (("demo", "--seed", 10**30), "(31 digits); choose a whole number from 0 to 9000000000000000000"),
         (("demo", "--seed", HUGE), "Invalid value for '--seed'"),
@@ -206,9 +209,12 @@ HUGE = "9" * 5000
 )
 def test_a_number_that_nobody_means_is_refused_before_the_work(words, message, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.cli.audit.writing_to", None)  # the first step of each command
+    monkeypatch.setattr("holdfast.cli.explain.writing_to", None)
     monkeypatch.setattr("holdfast.cli.demo.writing_to", None)
     monkeypatch.setattr("holdfast.cli.paper.writing_to", None)
-    more = ("--data", "german", "--counterfactuals", "x.csv") if words[0] == "audit" else ()
+    more = {"audit": ("--data", "german", "--counterfactuals", "x.csv"), "promise": ("--data", "german")}.get(
+        words[0], ()
+    )
     done = invoke(*words, *more, cwd=tmp_path)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.replace("│", " ").split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import resource
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from rich.console import Console
 from typer.main import get_command
 
 import holdfast as hf
@@ -21,16 +19,13 @@ from commands import HANG, TERMINAL, interrupt, invoke
 from holdfast.cli.app import app
 from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
 from holdfast.families import changes
-from holdfast.guarantees.promise_files import FilePromise
-from holdfast.reporting.fitted import FittedTable
-from holdfast.reporting.tables import file_promise_text
 
 SHARED = {
     "--data", "--people", "--index", "--schema", "--label", "--model", "--retrained", "--retrain", "--want", "--train",
     "--scaling", "--hidden", "--epochs", "--batch", "--out", "--json", "--quiet",
 }  # fmt: skip
 COMMANDS = ("audit", "promise", "explain")
-OWN = {"--want", "--out"}  # of which a command may have more to say
+OWN = {"--out"}  # of which a command may have more to say
 
 
 def options(command: str) -> dict[str, object]:
@@ -179,20 +174,6 @@ def test_labels_that_the_other_table_does_not_know_stop_the_audit(given, tables,
     assert not (tmp_path / "holdfast-audit").exists()
 
 
-def test_people_who_ask_are_named_by_their_labels_in_a_promise(given, tmp_path):
-    folder, asked, *_ = given
-    asked.to_csv(tmp_path / "people.csv", index=False)
-    small = ("--rehearsals", 0, "--calibration", 4, "--members", 2, "--rate", 0.5, "--rows", 3)
-    words = ("--data", folder / "train.csv", "--label", "outcome", "--people", "people.csv", *small)
-    done = invoke("promise", *words, "--retrained", folder / "family", "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    said = json.loads(done.stdout)
-    assert said["labelled"] == "people: column 'id' names the rows"
-    points = pd.read_csv(tmp_path / "holdfast-promise" / "counterfactuals.csv")
-    assert points["id"].isin(asked["id"]).all()
-    assert "id" not in json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
-
-
 @pytest.mark.parametrize("words", [("--model", "family"), ("--model", "model.safetensors"), ()])
 @pytest.mark.parametrize("retrained", ["family", "retrained"])
 def test_models_are_files_or_folders(words, retrained, given, tables, tmp_path):
@@ -200,11 +181,11 @@ def test_models_are_files_or_folders(words, retrained, given, tables, tmp_path):
     named = [word if word.startswith("--") else folder / word for word in words]
     done = invoke("audit", *tables, *named, "--retrained", folder / retrained, cwd=tmp_path)
     if not words and retrained == "retrained":
-        assert (done.returncode, "name the deployed model: --model FILE" in done.stderr) == (1, True)
+        assert (done.returncode, "--model FILE" in done.stderr) == (1, True)
         return
     assert done.returncode == 0, done.stderr
-    told = f"6 members of {folder}" if retrained == "family" else f"6 files of {folder}"
-    assert f"retrained models: {told}" in done.stdout
+    kind = "seeds" if retrained == "family" else "own"
+    assert f"retrained models: read from '{folder / retrained}': 6 of kind '{kind}'" in done.stdout
     assert hf.load_audit(tmp_path / "holdfast-audit" / "audit").rate == hf.audit(found, family[1:]).rate
 
 
@@ -215,7 +196,7 @@ def test_an_estimator_is_refitted(given, tables, tmp_path):
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["model"] == str(folder / "model.skops")
-    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
+    assert said["retrained"].startswith("fitted again by holdfast")
     assert [(row["change"], row["members"]) for row in said["changes"]] == [("bootstrap", 4)]
 
 
@@ -223,7 +204,7 @@ def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
     done = invoke("audit", *tables, *TRAIN, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "deployed model: a network that holdfast trained\n" in done.stdout
-    assert "retrained models: networks that holdfast trained\n" in done.stdout
+    assert "retrained models: networks trained by holdfast" in done.stdout
     written = json.loads((tmp_path / "holdfast-audit" / "summary.json").read_text())
     assert written["model"] == "a network that holdfast trained"
     again = invoke("audit", *tables, *TRAIN, "--json", cwd=tmp_path)
@@ -240,26 +221,29 @@ def test_a_network_that_holdfast_trained_is_called_so(given, tables, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "there is no model: name the deployed one (--model FILE), or have holdfast train a network"),
-        (("--retrain", "seeds:3"), "there is no model: name the deployed one (--model FILE)"),
-        (("--hidden", 8), "--hidden says how holdfast is to train a network, which it does only when it is asked to"),
-        (("--model", "{folder}/model.skops"), "there are no retrained models: say how often to retrain"),
+        ((), "there is no model; name the file of the deployed model (--model FILE)"),
+        (("--retrain", "seeds:3"), "there is no model; name the file of the deployed model (--model FILE)"),
+        (
+            ("--model", "{folder}/model.skops", "--hidden", 8),
+            "--hidden says how holdfast is to train a network, which it does only when it is asked to",
+        ),
+        (("--model", "{folder}/model.skops"), "--retrain seeds:96 or --retrained FILE"),
         (
             ("--model", "{folder}/model.safetensors", "--retrain", "seeds:3"),
-            "cannot be retrained: refit clones and fits",
+            "cannot be retrained (seeds:3)",
         ),
         (("--model", "{folder}/retrained", "--retrained", "{folder}/family"), "is a folder, and no saved family"),
         (("--model", "{folder}/none.ubj", "--retrained", "{folder}/family"), "there is no file"),
         (("--model", "{folder}/model.safetensors", "--retrained", "{empty}"), "holds no files of models"),
         (
             (*TRAIN, "--retrained", "{folder}/family"),
-            "--retrained names the retrained models and --train asks for others",
+            "--retrain makes retrained models and --retrained names some that exist",
         ),
         (
             ("--model", "{folder}/model.safetensors", "--retrained", "{folder}/family", "--retrain", "seeds:3"),
-            "--retrained names the retrained models and --retrain asks for others",
+            "--retrain makes retrained models and --retrained names some that exist",
         ),
-        (("--want", "maybe", *TRAIN), "no class is called 'maybe'; the classes are no, yes"),
+        (("--want", "maybe", *TRAIN), "is called 'maybe'; the classes are 'no', 'yes'"),
         (("--index", "name", *TRAIN), "no column 'name' to take the labels from"),
     ],
     ids=str,
@@ -294,54 +278,13 @@ def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, t
     assert "others holds 0 members of kind 'base'" in done.stderr
 
 
-# ---- promises ----
-
-
-def test_a_promise_says_whose_models_it_is_about(given, tables, tmp_path):
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    small = ("--rehearsals", 0, "--calibration", 4, "--members", 1, "--rate", 0.5, "--hidden", 8, "--epochs", 2)
-    done = invoke("promise", *tables[:4], *people, "--train", *small, cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    assert "deployed model: a network that holdfast trained" in done.stdout
-    written = json.loads((tmp_path / "holdfast-promise" / "promise.json").read_text())
-    assert written["model"] == "a network that holdfast trained"
-    assert written["retrained"] == "networks that holdfast trained"
-
-
-def test_too_few_retrainings_for_a_promise_are_told_before_any_training(given, tables, tmp_path):
-    people = ("--people", given[0] / "train.csv", "--rows", 3)
-    words = ("--train", "--hidden", 8, "--rate", 0.2, "--rehearsals", 3, "--calibration", 5, "--members", 2)
-    store = tmp_path / "families"
-    done = invoke(
-        "promise", *tables[:4], *people, *words, "--retrain", "seeds:7", cwd=tmp_path, HOLDFAST_FAMILIES=str(store)
-    )
-    assert done.returncode == 1
-    told = " ".join(done.stderr.split())
-    assert (
-        "--retrain seeds:7 gives fewer models than the 3 that rehearse and the 5 that calibrate; give seeds:10" in told
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_estimator_is_refitted_for_a_promise(given, tables, tmp_path):
-    folder = given[0]
-    people = ("--people", folder / "train.csv", "--rows", 3)
-    words = ("--model", folder / "model.skops", "--retrain", "bootstrap", "--rate", 0.5)
-    small = ("--rehearsals", 2, "--calibration", 4, "--members", 2)
-    done = invoke("promise", *tables[:4], *people, *words, *small, "--json", cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
-    said = json.loads(done.stdout)
-    assert said["retrained"] == f"refits of {folder / 'model.skops'}"
-    assert said["taken"] == {"bootstrap": 6}
-
-
 # ---- folders and disks ----
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupt_leaves_no_folder(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new/results")
-    done = interrupt(*words, at="holdfast.auditing.audit_files:audit", cwd=tmp_path)
+    done = interrupt(*words, at="holdfast.explaining.file_audit:audit", cwd=tmp_path)
     assert done.returncode == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -382,47 +325,3 @@ def test_a_disk_that_fills_up_later_leaves_nothing_half_written(given, tables, t
     assert done.returncode == 1
     assert "could not write" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- widths ----
-
-
-def drawn(renderable, width: int) -> str:
-    page = io.StringIO()
-    Console(width=width, color_system=None, file=page).print(renderable)
-    return page.getvalue()
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_the_tables_of_a_promise_are_whole_on_narrow_terminals(width, given):
-    folder, asked, _, family = given
-    table = pd.read_csv(folder / "train.csv", index_col="id")
-    encoding = hf.Encoding.fit(table, hf.Schema.infer(table, "outcome"))
-    rows = encoding.encode(asked)
-    search = hf.Margin(search=hf.MinCost(norm=1))
-    own = hf.promise(
-        search, family[0], rows, hf.other_class(family[0], rows), encoding.space, family[1:5], rate=0.8,
-        audit=family[5:],
-    )  # fmt: skip
-    shown = drawn(file_promise_text(FilePromise(own, asked.set_index("id"), encoding, {}, "m.ubj", "r")), width)
-    assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= width
-    for row in own.curve.to_dict("records"):
-        assert f"{row['knob']:g}" in shown
-        assert f"{100 * row['bound']:.1f}" in shown
-    assert "95 % upper limit" in shown
-
-
-def test_a_table_is_a_table_where_it_fits_and_rows_below_each_other_where_not():
-    table = FittedTable("Title", ("change", "found", "bound %", ""), [("seeds", "3/4", "5.0", "chosen")])
-    assert "seeds     3/4      5.0  chosen" in drawn(table, 40)
-    narrow = drawn(table, 20)
-    assert narrow.split("\n")[:2] == ["Title", ""]
-    assert [line.strip() for line in narrow.split("\n")[2:]] == [
-        "change: seeds",
-        "found: 3/4",
-        "bound %: 5.0",
-        "chosen",
-        "",
-        "",
-    ]

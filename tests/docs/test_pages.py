@@ -25,7 +25,7 @@ from torch import Tensor
 import holdfast as hf
 import small_demo
 from commands import HANG, invoke
-from holdfast.auditing.audit_files import Data, read_data
+from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.families.perceptron import Network
 
 # Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
@@ -55,9 +55,9 @@ SMALL = {
     "holdfast paper --quick": f"holdfast paper --quick {PAPER}",
     "holdfast paper --settings release --datasets heloc,ctg": f"holdfast paper --settings release {PAPER}",
     "holdfast paper --device cuda --settings both": f"holdfast paper --device cpu --settings both {PAPER}",
-    "holdfast promise --data heloc --train --rate 0.05": (
-        "holdfast promise --data german --train --rate 0.9 --rows 3 --rehearsals 2 --calibration 4 --members 2 "
-        "--hidden 8 --epochs 2 --least-found 0"
+    "holdfast promise --data heloc --train --rate 0.05 --rows 100": (
+        "holdfast promise --data german --train --rate 0.9 --rows 3 --rehearsal 2 --selection 4 --audit 2 "
+        "--hidden 8 --epochs 2"
     ),
     "holdfast promise": "holdfast promise --help",
     "holdfast families show 3f9a": "holdfast families show {family}",
@@ -86,7 +86,9 @@ AUDIT = (
     "holdfast audit --data train.csv --schema edited.toml --people people.csv --model model.skops --want good "
     "--retrain bootstrap:24 --counterfactuals advice"
 )
-PROMISE = EXPLAIN.replace("--hold 0.9 --out advice", "--promise 0.2 --rows 4 --out promised")
+PROMISE = EXPLAIN.replace("holdfast explain", "holdfast promise").replace(
+    "--hold 0.9 --out advice", "--rate 0.2 --rows 4 --out promised"
+)
 FROM_MODELS = EXPLAIN.replace("--retrain bootstrap:24 --hold 0.9", "--retrained months --hold 0.75")
 LETTER = "holdfast letter advice --person 805 --language de --fields bank.toml --out letter.html"
 MORE = (("edited.toml", "schema.toml"), ("bootstrap:24", "bootstrap:96"))
@@ -165,14 +167,14 @@ def test_no_block_is_left_out():
 
 
 @pytest.fixture(scope="module")
-def german() -> Data:
-    return read_data("german")
+def german() -> Prepared:
+    return prepare("german")
 
 
 @pytest.fixture(scope="module")
 def family(german) -> hf.Family:
     """The deployed model and ten retrained ones."""
-    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    x, y = german.encoding.encode(german.train), german.encoding.labels(german.train)
     members = [hf.Retraining(), *hf.seeds(5), *hf.changes.leave_one_out(5, rows=len(x))]
     return hf.train(x, y, hf.Recipe((32,), epochs=20), members)
 
@@ -190,7 +192,7 @@ def advice(german, family) -> tuple[pd.DataFrame, pd.DataFrame]:
         ("property", "car or other"): "unknown or none",
         ("checking_account", "below 200 DM"): "none",
     }
-    left, bad = german.table.drop(index=german.known.index), {}
+    left, bad = german.table.drop(index=german.train.index), {}
     for (feature, before), after in fixed.items():
         person = left.index[(left[feature] == before) & ~left.index.isin(bad)][0]
         bad[person] = (feature, after)
@@ -271,7 +273,7 @@ def ran(first_files, trained, tmp_path_factory) -> Callable[[tuple[str, ...]], t
 @pytest.fixture
 def store(german, tmp_path) -> Path:
     """A store with one family in it."""
-    x, y = german.encoding.encode(german.known), german.encoding.labels(german.known)
+    x, y = german.encoding.encode(german.train), german.encoding.labels(german.train)
     hf.train(x, y, hf.Recipe((4,), epochs=1), hf.seeds(2), store=tmp_path)
     return tmp_path
 

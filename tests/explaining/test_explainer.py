@@ -66,7 +66,7 @@ def test_roles_share_no_member_and_are_stated(explainer):
     assert "rehearsal 8 bootstrap; selection 8 bootstrap; audit 8 bootstrap" in repr(explainer)
 
 
-def test_advice_knows_who_had_a_say(explainer, advice):
+def test_advice_knows_who_excluded_from_audit(explainer, advice):
     with pytest.raises(ValueError, match="seen"):
         hf.audit(advice.counterfactuals, explainer.roles.selection)
     with pytest.raises(ValueError, match="seen"):
@@ -199,17 +199,17 @@ def test_a_promise_is_about_all_rows_together(explainer):
     advice = explainer.explain(applicants(8), promise=0.3)
     assert advice.promise.promised
     assert advice.promise.statement in repr(advice)
-    assert set(advice.promise.fingerprints["calibrated"]) == set(explainer.roles.selection.fingerprints)
+    assert set(advice.promise.fingerprints["selection"]) == set(explainer.roles.selection.fingerprints)
     assert advice.wide()["found"].sum() == int(advice.promise.promised_rows.sum())
 
 
-def test_a_promise_chooses_from_the_knobs_that_are_given(explainer):
-    advice = explainer.explain(applicants(8), promise=0.3, knobs=(0.0, 0.4))
-    assert set(advice.promise.curve["knob"]) <= {0.0, 0.4}
+def test_a_promise_chooses_from_the_values_that_are_given(explainer):
+    advice = explainer.explain(applicants(8), promise=0.3, parameter_values=(0.0, 0.4))
+    assert set(advice.promise.curve["value"]) <= {0.0, 0.4}
     with pytest.raises(ValueError, match="give promise= too"):
-        explainer.explain(applicants(PEOPLE), hold=HOLD, knobs=(0.0, 0.4))
-    with pytest.raises(ValueError, match="knobs must be one or more rising"):
-        explainer.explain(applicants(PEOPLE), promise=0.3, knobs=(0.4, 0.0))
+        explainer.explain(applicants(PEOPLE), hold=HOLD, parameter_values=(0.0, 0.4))
+    with pytest.raises(ValueError, match="parameter_values must be one or more rising"):
+        explainer.explain(applicants(PEOPLE), promise=0.3, parameter_values=(0.4, 0.0))
 
 
 def test_a_promise_of_nothing_gives_no_plans(explainer):
@@ -400,11 +400,10 @@ def test_a_recipe_in_the_place_of_a_model_trains_one_and_says_that_it_is_ours():
 
 
 def test_too_few_retrainings_are_told_before_they_are_made():
-    with pytest.raises(ValueError, match="too few"):
-        hf.Explainer(model(), train_rows(), schema=schema(), retrain=hf.changes.bootstrap(2))
-    with pytest.raises(ValueError, match="too few"):
-        sizes = hf.Sizes(rehearsal=10, selection=10, audit=10)
-        hf.Explainer(model(), train_rows(), schema=schema(), retrain=hf.changes.bootstrap(20), sizes=sizes)
+    sizes = hf.Sizes(rehearsal=10, selection=10, audit=10)
+    for given in ({"retrain": hf.changes.bootstrap(2)}, {"retrain": hf.changes.bootstrap(20), "sizes": sizes}):
+        with pytest.raises(ValueError, match="too few"):
+            hf.Explainer(model(), train_rows(), schema=schema(), **given).explain(applicants(2))
 
 
 def test_several_kinds_of_change_are_shared_out_each():

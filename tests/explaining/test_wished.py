@@ -38,7 +38,7 @@ def moved(wide, feature):
 
 @pytest.mark.parametrize(
     "asked",
-    [{"hold": 0.9}, {"promise": 0.4, "knobs": (0.0, 0.4)}, {"plans": 2}, {"hold": 1.0, "method": "min-l1"}],
+    [{"hold": 0.9}, {"promise": 0.4, "parameter_values": (0.0, 0.4)}, {"plans": 2}, {"hold": 1.0, "method": "min-l1"}],
 )
 def test_wishes_reach_every_search_and_the_fall_back(explainer, asked):
     without = explainer.explain(applicants(PEOPLE), **asked)
@@ -108,7 +108,7 @@ def test_what_only_the_promise_is_too_careful_for_is_said_so(explainer):
     tight = {label: hf.Wish(keep=others, ranges={"income": (0, then)}) for label, then in plain["then"].items()}
     stuck = list(tight)[: REASONS + 2]  # some who are told the reason in full, and some by random points
     advice = explainer.explain(
-        applicants(PEOPLE), promise=0.4, knobs=(0.2, 0.4), wishes={label: tight[label] for label in stuck}
+        applicants(PEOPLE), promise=0.4, parameter_values=(0.2, 0.4), wishes={label: tight[label] for label in stuck}
     )
     assert advice.promise.promised
     (reason,) = {advice.of(label).why_not for label in stuck}

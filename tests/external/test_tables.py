@@ -28,7 +28,7 @@ from holdfast import (
     seeds,
     train,
 )
-from holdfast.auditing.audit_files import FileAudit
+from holdfast.explaining.file_audit import FileAudit
 from holdfast.external.alibi import from_alibi
 from holdfast.external.dice import from_dice
 from holdfast.external.tables import from_paired, from_tables

@@ -48,7 +48,11 @@ def two_kinds() -> Advice:
 
 @pytest.fixture(scope="module")
 def promised() -> Promise:
-    promise = explainer(hf.changes.bootstrap(33)).explain(applicants(16), promise=0.1, knobs=(0.0, 0.3, 0.6)).promise
+    promise = (
+        explainer(hf.changes.bootstrap(33))
+        .explain(applicants(16), promise=0.1, parameter_values=(0.0, 0.3, 0.6))
+        .promise
+    )
     assert promise.promised
     return promise
 
@@ -207,12 +211,12 @@ def test_a_promise_is_drawn_as_its_curve(promised, axes):
     draw_promise(axes, promised)
     curve = promised.curve
     np.testing.assert_allclose(line(axes, "bootstrap: could"), np.stack([curve["cost_l1"], 100 * curve["bound"]], 1))
-    np.testing.assert_allclose(line(axes, "bootstrap: calib"), np.stack([curve["cost_l1"], 100 * curve["loss"]], 1))
+    np.testing.assert_allclose(line(axes, "bootstrap: selection"), np.stack([curve["cost_l1"], 100 * curve["loss"]], 1))
     assert line(axes, "rate asked: 10 %")[:, 1] == pytest.approx([10, 10])
-    chosen = curve[curve["knob"] == promised.knob].iloc[0]
+    chosen = curve[curve["value"] == promised.value].iloc[0]
     np.testing.assert_allclose(line(axes, "chosen"), [(chosen["cost_l1"], 100 * chosen["bound"])])
-    assert f"chosen: caution = {promised.knob:g}" in words(axes)
-    (mark,), (up,) = whiskers(axes, "bootstrap: chose nothing")
+    assert f"chosen: caution = {promised.value:g}" in words(axes)
+    (mark,), (up,) = whiskers(axes, "bootstrap: audit models")
     assert mark[1] == pytest.approx(100 * promised.realised.rate)
     np.testing.assert_allclose(
         up[0, :, 1], [100 * promised.realised.rate, 100 * promised.realised_limit("bootstrap")], atol=1e-9
@@ -221,14 +225,14 @@ def test_a_promise_is_drawn_as_its_curve(promised, axes):
 
 
 def test_a_promise_that_was_searched_and_refused_has_a_curve_and_no_choice(promised, axes):
-    refused = replace(promised, knob=None, counterfactuals=None, realised=None, refusal="No value keeps the rate.")
+    refused = replace(promised, value=None, counterfactuals=None, audit=None, refusal="No value keeps the rate.")
     draw_promise(axes, refused)
     assert len(line(axes, "bootstrap: could")) == len(promised.steps)
     assert not [text for text in words(axes) if text.startswith("chosen") or "nothing" in text]
 
 
 def test_a_promise_that_was_refused_at_once_says_why(promised, axes):
-    refused = replace(promised, knob=None, realised=None, steps=(), calibrations=(), refusal="A rate of 1% needs 99.")
+    refused = replace(promised, value=None, audit=None, steps=(), calibrations=(), refusal="A rate of 1% needs 99.")
     draw_promise(axes, refused)
     assert sentence(axes) == "Nothing is promised. A rate of 1% needs 99."
 

@@ -195,7 +195,7 @@ def test_without_retrained_models_the_page_says_that_nobody_knows():
 
 
 def test_a_promise_is_told_with_what_is_not_promised():
-    own = explainer().explain(loans.applicants(12), promise=0.3, knobs=(0.0, 0.4))
+    own = explainer().explain(loans.applicants(12), promise=0.3, parameter_values=(0.0, 0.4))
     told = section(report_text(own), "holding")
     assert " ".join(own.promise.statement.split()) in told
 

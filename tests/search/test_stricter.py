@@ -20,7 +20,7 @@ def question(family, rows, encoding):
 
 
 def pairs(family):
-    """A method, and the same one with its knob turned further."""
+    """A method, and the same one with a larger parameter."""
     return [
         (Rehearsed(family[1:], share=0.5), Rehearsed(family[1:])),
         (Rehearsed(family[1:]), Rehearsed(family[1:], temperature=1.0)),

@@ -84,9 +84,9 @@ class Audit:
         check_answer(self.counterfactuals)
         check_tensor("predictions", self.predictions, "audit(counterfactuals, family) makes an Audit")
         expected = (len(self.kinds), len(self.counterfactuals))
-        for name, said in {"predictions": self.predictions, "before": self.before}.items():
-            if said is not None and (tuple(said.shape) != expected or not self.kinds):
-                raise ValueError(f"{name} have shape {tuple(said.shape)}, expected {expected}, not empty")
+        for name, classes in {"predictions": self.predictions, "before": self.before}.items():
+            if classes is not None and (tuple(classes.shape) != expected or not self.kinds):
+                raise ValueError(f"{name} have shape {tuple(classes.shape)}, expected {expected}, not empty")
 
     # ---- rates ----
 
@@ -180,11 +180,11 @@ class Audit:
 
     def of(self, kind: str) -> Audit:
         """The audit by the members of one kind of change."""
-        places = [place for place, member in enumerate(self.kinds) if member == kind]
-        if not places:
+        members = [number for number, its_kind in enumerate(self.kinds) if its_kind == kind]
+        if not members:
             raise ValueError(f"no member of kind '{kind}'; there are {', '.join(dict.fromkeys(self.kinds))}")
-        before = None if self.before is None else self.before[places]
-        return replace(self, predictions=self.predictions[places], kinds=(kind,) * len(places), before=before)
+        before = None if self.before is None else self.before[members]
+        return replace(self, predictions=self.predictions[members], kinds=(kind,) * len(members), before=before)
 
     def of_rows(self, rows: Tensor | slice) -> Audit:
         """The audit of some rows: their numbers, or a mask (n,)."""
@@ -325,8 +325,8 @@ def audit(counterfactuals: Counterfactuals, family: Family) -> Audit:
     """
     check_belong(counterfactuals, family)
     LOG.info("auditing %s with %s", counterfactuals, family)
-    asked = torch.cat([counterfactuals.point, counterfactuals.origin])
-    after, before = torch.tensor_split(family.predict(asked), 2, dim=1)
+    points = torch.cat([counterfactuals.point, counterfactuals.origin])
+    after, before = torch.tensor_split(family.predict(points), 2, dim=1)
     result = Audit(after, counterfactuals, family.kinds, before, family.surrogates, family.refitted)
     _warn_of_odd_answers(result, family)
     LOG.info("audited %d counterfactuals with %d models", len(counterfactuals), len(family))
@@ -358,8 +358,8 @@ def _warn_of_equal_refits(result: Audit, family: Family) -> None:
     """That refits answer alike is a result, unless all of a kind are one model: then the kind has nothing to say."""
     point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED]
     for kind, part in result.by_kind.items():
-        places = [place for place, name in enumerate(family.kinds) if name == kind]
-        if len(places) > 1 and part.same.all() and _are_one(family.chosen(places).logits(point)):
+        members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
+        if len(members) > 1 and part.same.all() and _are_one(family.chosen(members).logits(point)):
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
                 "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
@@ -385,9 +385,9 @@ def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
             f"{counterfactuals.point.shape[1]} columns"
         )
     if counterfactuals.seen & set(family.fingerprints):
-        places = [place for place, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
+        seen = [number for number, member in enumerate(family.fingerprints) if member in counterfactuals.seen]
         raise ValueError(
-            f"members {places} of {family} are networks that the search has seen; a model agrees with itself: "
+            f"members {seen} of {family} are networks that the search has seen; a model agrees with itself: "
             "audit with other members, such as seeds(100, start=...)"
         )
     if len(set(family.fingerprints or family.retrainings)) < len(family):

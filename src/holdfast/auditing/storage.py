@@ -34,7 +34,7 @@ from holdfast.auditing.audit import Audit
 from holdfast.models.identity import OBJECT
 from holdfast.search.counterfactuals import Counterfactuals
 from holdfast.utils.files import appearing, as_path, only_writer, sweep, write_text
-from holdfast.utils.sealing import Kind, SealError, sealed, unsealed
+from holdfast.utils.sealing import Kind, SealError, sealed, unsealed, without_nan
 
 AUDIT = Kind("audit", "audit description", format=2, unsealed=1)
 DESCRIPTION = "audit.json"
@@ -113,10 +113,10 @@ def load_audit(folder: str | Path) -> Audit:
 
 def _names(columns: int, members: int, before: bool, labelled: bool) -> dict[str, list[str]]:
     """The table's columns, by what they hold, in their order."""
-    own = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
-    said = {"member": [f"member_{member}" for member in range(members)]}
-    said["member_before"] = [f"member_{member}_before" for member in range(members) if before]
-    return own | {name: [name] for name in ("target", "found", "before")} | said | {"label": ["label"] * labelled}
+    points = {name: [f"{name}_{column}" for column in range(columns)] for name in ("origin", "point")}
+    answers = {"member": [f"member_{member}" for member in range(members)]}
+    answers["member_before"] = [f"member_{member}_before" for member in range(members) if before]
+    return points | {name: [name] for name in ("target", "found", "before")} | answers | {"label": ["label"] * labelled}
 
 
 def _as_parquet(audit: Audit) -> bytes:
@@ -222,10 +222,7 @@ def _about(audit: Audit, digest: str) -> dict[str, Any]:
             "columns": answer.origin.shape[1],
             "classes": answer.classes,
             "before_known": {"deployed": answer.before is not None, "members": audit.before is not None},
-            "summary": [
-                {str(name): None if value != value else value for name, value in line.items()}  # JSON has no NaN
-                for line in audit.summary().to_dict("records")
-            ],
+            "summary": without_nan(audit.summary().to_dict("records")),
             "kinds": list(audit.kinds),
             "seen": sorted(name for name in answer.seen if not name.startswith(OBJECT)),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -21,135 +21,115 @@ Scaling = Literal["standard", "standard-numeric", "minmax", "minmax-global", "no
 RETRAIN_KINDS = ("seeds", "bootstrap", "leave-one-out")  # changes that need no more than a count
 
 TABLES, MODELS, RESULTS = "Tables", "Models", "Results"  # headings of --help
+MOST_PLANS = 100
+Check = Callable[[Any], Any]
+
+
+def option(heading: str, name: str, words: str, *, metavar: str | None = None, check: Check | None = None) -> Any:
+    """An option below its heading in --help, with what it means, what it takes, and the check of what is given."""
+    return typer.Option(name, rich_help_panel=heading, help=words, metavar=metavar, callback=check)
+
 
 # ---- tables ----
 
 DataOption = Annotated[
     str,
-    typer.Option(
+    option(
+        TABLES,
         "--data",
-        rich_help_panel=TABLES,
+        "The table that the models were trained on (.csv or .parquet), or a dataset's name.",
         metavar="FILE",
-        help="The table that the models were trained on (.csv or .parquet), or a dataset's name.",
     ),
 ]
 PeopleOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        TABLES,
         "--people",
-        rich_help_panel=TABLES,
-        metavar="FILE",
-        help="The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast "
+        "The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast "
         "knows, or, to audit, those rows of the data that have a counterfactual.",
+        metavar="FILE",
     ),
+]
+RowsOption = Annotated[
+    int | None, option(TABLES, "--rows", "Only the first people.", metavar="COUNT", check=whole_number(1, MOST_ROWS))
 ]
 IndexOption = Annotated[
     str | None,
-    typer.Option(
+    option(
+        TABLES,
         "--index",
-        rich_help_panel=TABLES,
+        "The column that names the rows, in all tables; by default, the one they share.",
         metavar="COLUMN",
-        help="The column that names the rows, in all tables; by default, the one they share.",
     ),
 ]
 SchemaOption = Annotated[
     Path | None,
-    typer.Option(
-        "--schema",
-        rich_help_panel=TABLES,
-        metavar="FILE",
-        help="What the columns mean and what people can change, .toml or .json.",
-    ),
+    option(TABLES, "--schema", "What the columns mean and what people can change, .toml or .json.", metavar="FILE"),
 ]
 LabelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--label", rich_help_panel=TABLES, metavar="COLUMN", help="The label's column, where there is no schema."
-    ),
+    str | None, option(TABLES, "--label", "The label's column, where there is no schema.", metavar="COLUMN")
 ]
 ScalingOption = Annotated[
     Scaling,
-    typer.Option(
-        "--scaling",
-        rich_help_panel=TABLES,
-        metavar="WORD",
-        help=f"How the models' inputs are scaled: {', '.join(get_args(Scaling))}.",
-    ),
-]
-WantOption = Annotated[
-    str | None,
-    typer.Option(
-        "--want",
-        rich_help_panel=RESULTS,
-        metavar="CLASS",
-        help="The class that everybody wants; by default, the other of two classes, or any but their own.",
-    ),
+    option(TABLES, "--scaling", f"How the models' inputs are scaled: {', '.join(get_args(Scaling))}.", metavar="WORD"),
 ]
 
 # ---- models ----
 
 ModelOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        MODELS,
         "--model",
-        rich_help_panel=MODELS,
-        metavar="FILE",
-        help="The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved "
+        "The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved "
         "family with one member of kind 'base'.",
+        metavar="FILE",
     ),
 ]
 RetrainedOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
+        MODELS,
         "--retrained",
-        rich_help_panel=MODELS,
+        "The retrained models: files (repeat the option), a folder of such files, or the folder of a saved family.",
         metavar="FILE",
-        help="The retrained models: files (repeat the option), a folder of such files, or the folder of a saved "
-        "family.",
     ),
 ]
 UnconstrainedOption = Annotated[
-    bool,
-    typer.Option(
-        "--unconstrained",
-        rich_help_panel=RESULTS,
-        help="Do without the schema's constraints on what people can change.",
-    ),
+    bool, option(RESULTS, "--unconstrained", "Do without the schema's constraints on what people can change.")
 ]
 TrainOption = Annotated[
-    bool,
-    typer.Option(
-        "--train", rich_help_panel=MODELS, help="There is no model yet: train a network of holdfast's and use that."
-    ),
+    bool, option(MODELS, "--train", "There is no model yet: train a network of holdfast's and use that.")
 ]
 HiddenOption = Annotated[
     str | None,
-    typer.Option(
+    option(
+        MODELS,
         "--hidden",
-        rich_help_panel=MODELS,
+        "With --train: widths of the hidden layers; by default, the dataset's own, or 128,64,16.",
         metavar="WIDTHS",
-        callback=widths,
-        help="With --train: widths of the hidden layers; by default, the dataset's own, or 128,64,16.",
+        check=widths,
     ),
 ]
 EpochsOption = Annotated[
     int | None,
-    typer.Option(
+    option(
+        MODELS,
         "--epochs",
-        rich_help_panel=MODELS,
+        "With --train: epochs; by default, the dataset's own, or 100.",
         metavar="COUNT",
-        callback=whole_number(1, MOST_EPOCHS),
-        help="With --train: epochs; by default, the dataset's own, or 100.",
+        check=whole_number(1, MOST_EPOCHS),
     ),
 ]
 BatchOption = Annotated[
     int | None,
-    typer.Option(
+    option(
+        MODELS,
         "--batch",
-        rich_help_panel=MODELS,
+        "With --train: rows per batch; by default, the dataset's own, or 32.",
         metavar="COUNT",
-        callback=whole_number(1, MOST_ROWS),
-        help="With --train: rows per batch; by default, the dataset's own, or 32.",
+        check=whole_number(1, MOST_ROWS),
     ),
 ]
 
@@ -165,41 +145,104 @@ def check_retrain(texts: list[str] | None) -> list[str] | None:
 
 RetrainOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        MODELS,
         "--retrain",
-        rich_help_panel=MODELS,
+        f"Retrain the model so often, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)}).",
         metavar="KIND:COUNT",
-        callback=check_retrain,
-        help=f"Retrain the model so often, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)}).",
+        check=check_retrain,
     ),
 ]
 
 ParamsOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        MODELS,
         "--params",
-        rich_help_panel=MODELS,
-        metavar="FILE",
-        help="With --retrain: the parameters that a booster was trained with (.toml or .json), where its file does not "
+        "With --retrain: the parameters that a booster was trained with (.toml or .json), where its file does not "
         "hold them.",
+        metavar="FILE",
+    ),
+]
+
+RehearsalOption = Annotated[
+    int | None,
+    option(
+        MODELS,
+        "--rehearsal",
+        "How many retrained models of each kind the search asks; by default, about a third, 32 at most.",
+        metavar="COUNT",
+        check=whole_number(0, MOST_MEMBERS),
+    ),
+]
+SelectionOption = Annotated[
+    int | None,
+    option(
+        MODELS,
+        "--selection",
+        "How many retrained models of each kind decide which plans hold; by default, half of the others.",
+        metavar="COUNT",
+        check=whole_number(1, MOST_MEMBERS),
+    ),
+]
+AuditModelsOption = Annotated[
+    int | None,
+    option(
+        MODELS,
+        "--audit",
+        "How many retrained models of each kind judge the plans; by default, those that are left.",
+        metavar="COUNT",
+        check=whole_number(1, MOST_MEMBERS),
     ),
 ]
 
 # ---- results ----
 
-OutOption = Annotated[
-    Path, typer.Option("--out", rich_help_panel=RESULTS, metavar="FOLDER", help="The folder for the results.")
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option(
-        "--json", rich_help_panel=RESULTS, help="Print the summary as JSON, and nothing else, on standard output."
+WantOption = Annotated[
+    list[str] | None,
+    option(
+        RESULTS,
+        "--want",
+        "The class that people want; repeat it where any of several will do. By default, the other of two; to audit, "
+        "any but their own.",
+        metavar="CLASS",
     ),
 ]
-QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", rich_help_panel=RESULTS, help="Print errors only; the files are written all the same."),
+PlansOption = Annotated[
+    int,
+    option(
+        RESULTS,
+        "--plans",
+        "Plans for each person at most, which change different features.",
+        metavar="COUNT",
+        check=whole_number(1, MOST_PLANS),
+    ),
 ]
+MethodOption = Annotated[
+    str | None,
+    option(
+        RESULTS,
+        "--method",
+        "A search, such as min-l1+sns; by default rehearsed with --hold or a promise, else min-l1. holdfast "
+        "methods lists them.",
+        metavar="NAME",
+    ),
+]
+GroupOption = Annotated[
+    list[str] | None,
+    option(
+        RESULTS,
+        "--group",
+        "A column of the people, such as sex: the report compares its groups. Repeat it for more columns.",
+        metavar="COLUMN",
+    ),
+]
+
+OutOption = Annotated[Path, option(RESULTS, "--out", "The folder for the results.", metavar="FOLDER")]
+JsonOption = Annotated[
+    bool, option(RESULTS, "--json", "Print the summary as JSON, and nothing else, on standard output.")
+]
+QuietOption = Annotated[bool, option(RESULTS, "--quiet", "Print errors only; the files are written all the same.")]
 
 # ---- what is meant by them ----
 
@@ -286,27 +329,18 @@ def params_of(path: Path | None) -> dict[str, Any] | None:
     return found
 
 
-def check_training(train: bool, given: Mapping[str, object | None]) -> None:
-    """Raise where options of --train are given without it."""
-    named = [name for name, value in given.items() if value is not None]
-    if named and not train:
-        raise ValueError(
-            f"{named[0]} says how holdfast is to train a network, which it does only when it is asked to: add --train, "
-            "or name the deployed model (--model FILE)"
-        )
+def wanted_of(names: list[str] | None) -> list[str] | str | None:
+    """What --want says, as `Explainer` takes it: a class, or several of which any will do."""
+    return names[0] if names and len(names) == 1 else names or None
 
 
-def store_of_families() -> Path:
+def kept(retrained: list[Path] | None) -> str:
+    """What is left of the work when it is interrupted."""
     from holdfast.families.entries import default_store
 
-    return default_store()
-
-
-def kept(store: Path, retrained: list[Path] | None) -> str:
-    """What is left of the work when it is interrupted."""
     if retrained:
         return "nothing was written"
-    return f"models that were trained are kept in {store}; run it again to resume"
+    return f"models that were trained are kept in {default_store()}; run it again to resume"
 
 
 def show(

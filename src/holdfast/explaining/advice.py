@@ -74,7 +74,7 @@ class Advice:
         not_durable_plans: the best there is for people whose plans do not hold as was asked
         why_not: (n,) None for people who have a plan
         decided: what was decided, and why
-        had_a_say: the retrained models that an audit of this advice must pass over
+        excluded_from_audit: the retrained models that an audit of this advice must pass over
         norm: that costs are in
         promise: the `Promise`, where one was asked for
         problems: what is doubtful about single rows of the people
@@ -109,7 +109,7 @@ class Advice:
     not_durable_plans: Audited
     why_not: tuple[str | None, ...]
     decided: Mapping[str, Any]
-    had_a_say: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
+    excluded_from_audit: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
     norm: int = 1
     promise: Promise | None = None
     problems: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["row", "problem", "detail"]))
@@ -220,7 +220,7 @@ class Advice:
                 for rate in self.view.rates
             ],
             "decided": dict(self.decided),
-            "had_a_say": dict(self.had_a_say),
+            "excluded_from_audit": dict(self.excluded_from_audit),
             **({} if self.promise is None else {"promise": self.promise.summary()}),
         }  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from holdfast.auditing.promised import ADVICE, SUMMARY
+from holdfast.explaining.advice_folder import ADVICE, SUMMARY
 from holdfast.explaining.frames import as_text, one_type
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text
-from holdfast.utils.sealing import sealed
+from holdfast.utils.sealing import sealed, without_nan
 from holdfast.utils.spreadsheets import as_csv
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | No
 
 def summary_of(advice: Advice) -> dict[str, Any]:
     """What JSON can say of advice; JSON has no NaN."""
-    plain: dict[str, Any] = _without_nan(advice.summary())
+    plain: dict[str, Any] = without_nan(advice.summary())
     return plain
 
 
@@ -62,7 +61,7 @@ def read_people(path: Path) -> dict[str, PersonAdvice]:
 
 
 def _person_line(person: PersonAdvice) -> str:
-    return json.dumps(_without_nan(asdict(replace(person, wish=None))), allow_nan=False, default=str) + "\n"
+    return json.dumps(without_nan(asdict(replace(person, wish=None))), allow_nan=False, default=str) + "\n"
 
 
 def _person(values: Mapping[str, Any]) -> PersonAdvice:
@@ -90,11 +89,3 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> Path:
     with appearing(path) as file:
         file.write(contents.getvalue())
     return path
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _without_nan(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,11 +14,10 @@ from torch import Tensor
 
 from holdfast.auditing.audit import audit
 from holdfast.explaining.advice import Advice, Audited
-from holdfast.explaining.roles import Roles, had_a_say
+from holdfast.explaining.roles import Roles, excluded_from_audit
 from holdfast.explaining.searching import Answers, Outcome, Question
 from holdfast.explaining.wanted import Wanted
 from holdfast.explaining.wished import Wishes
-from holdfast.external.judging import problem_table
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import assess
 from holdfast.search.failures import why_not
@@ -35,8 +34,8 @@ TWIN = "same values as another person"
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The people who asked, what they want, and of which model."""
+class ExplainRequest:
+    """The people who ask, what they want, and of which model."""
 
     people: pd.DataFrame  # their labels are the index
     goal: Wanted
@@ -57,86 +56,87 @@ class Asked:
 
     def question(self, plans: int, progress: bool) -> Question:
         rows = self.lacking
-        own = self.space.of(rows)
-        return Question(self.model, self.x[rows], self.target[rows], own, plans, progress)
+        return Question(self.model, self.x[rows], self.target[rows], self.space.of(rows), plans, progress)
 
 
-def advice_of(asked: Asked, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
-    given, not_durable = (_audited(asked, part) for part in (outcome.given, outcome.apart))
+def advice_of(request: ExplainRequest, outcome: Outcome, norm: int, decided: Mapping[str, Any], polars: bool) -> Advice:
+    given, not_durable = (_audited(request, part) for part in (outcome.given, outcome.not_durable))
     return Advice(
-        people=asked.people,
-        encoding=asked.encoding,
-        goal=asked.goal,
-        now=tuple(asked.goal.names(asked.now)),
-        wanted=tuple(asked.goal.names(asked.target)),
+        people=request.people,
+        encoding=request.encoding,
+        goal=request.goal,
+        now=tuple(request.goal.names(request.now)),
+        wanted=tuple(request.goal.names(request.target)),
         given=given,
         not_durable_plans=not_durable,
-        why_not=_reasons(asked, outcome),
+        why_not=_reasons(request, outcome),
         decided=decided,
-        had_a_say=had_a_say(asked.roles),
+        excluded_from_audit=excluded_from_audit(request.roles),
         norm=norm,
         promise=outcome.promise,
-        problems=_problems(asked),
+        problems=_problems(request),
         polars=polars,
-        wishes=asked.wishes,
+        wishes=request.wishes,
     )
 
 
-def _audited(asked: Asked, part: Answers) -> Audited:
+def _audited(request: ExplainRequest, part: Answers) -> Audited:
     """The plans by the numbers and labels of all people, and what the audit models say of them."""
-    place = asked.lacking.numpy()[part.place]
-    answer = replace(part.counterfactuals, labels=asked.people.index[place])
-    if asked.roles is not None:
-        answer = replace(answer, seen=answer.seen | asked.roles.seen)
-    own = replace(part, counterfactuals=answer, place=place)
-    return Audited(own, audit(answer, asked.roles.audit) if asked.roles is not None and len(own) else None)
+    person = request.lacking.numpy()[part.place]
+    answer = replace(part.counterfactuals, labels=request.people.index[person])
+    if request.roles is not None:
+        answer = replace(answer, seen=answer.seen | request.roles.seen)
+    answers = replace(part, counterfactuals=answer, place=person)
+    if part.audit is not None:
+        return Audited(answers, replace(part.audit, counterfactuals=answer))
+    return Audited(answers, audit(answer, request.roles.audit) if request.roles is not None and len(answers) else None)
 
 
 # ---- why people have no plan ----
 
 
-def _reasons(asked: Asked, outcome: Outcome) -> tuple[str | None, ...]:
-    told: list[str | None] = [None] * len(asked.people)
-    for place in torch.nonzero(asked.now == asked.target).flatten().tolist():
-        told[place] = f"the deployed model says '{asked.goal.name(int(asked.target[place]))}' already"
-    lacking = asked.lacking.numpy()
-    for row, accepted in zip(outcome.apart.place, outcome.apart.accepted, strict=True):
-        told[lacking[row]] = (
+def _reasons(request: ExplainRequest, outcome: Outcome) -> tuple[str | None, ...]:
+    reasons: list[str | None] = [None] * len(request.people)
+    for person in torch.nonzero(request.now == request.target).flatten().tolist():
+        reasons[person] = f"the deployed model says '{request.goal.name(int(request.target[person]))}' already"
+    lacking = request.lacking.numpy()
+    for row, accepted in zip(outcome.not_durable.place, outcome.not_durable.accepted, strict=True):
+        reasons[lacking[row]] = (
             f"not durable: {accepted:.1%} of the selection models accept the best plan found, and fewer than were "
             "asked for"
         )
-    served = np.concatenate([outcome.given.place, outcome.apart.place])
+    served = np.concatenate([outcome.given.place, outcome.not_durable.place])
     left = np.setdiff1d(np.arange(len(lacking)), served)
-    for row, reason in zip(left, _why_nothing(asked, lacking[left], outcome), strict=True):
-        told[lacking[row]] = reason
-    return tuple(told)
+    for row, reason in zip(left, _why_nothing(request, lacking[left], outcome), strict=True):
+        reasons[lacking[row]] = reason
+    return tuple(reasons)
 
 
-def _why_nothing(asked: Asked, places: NDArray[np.int64], outcome: Outcome) -> list[str]:
+def _why_nothing(request: ExplainRequest, people: NDArray[np.int64], outcome: Outcome) -> list[str]:
     """Of people for whom nothing was found: what stands in the way of the deployed model itself."""
-    if not len(places):
+    if not len(people):
         return []
     if outcome.promise is not None and not outcome.promise.promised:
-        return ["nothing could be promised"] * len(places)
-    rows = torch.from_numpy(places)
-    x, target, space = asked.x[rows], asked.target[rows], asked.space.of(rows)
+        return ["nothing could be promised"] * len(people)
+    rows = torch.from_numpy(people)
+    x, target, space = request.x[rows], request.target[rows], request.space.of(rows)
     nobody = torch.zeros(len(rows), dtype=torch.bool)
-    missed = assess(asked.model, x, x, target, space, also=nobody)
+    missed = assess(request.model, x, x, target, space, also=nobody)
     few, many = (torch.arange(len(rows))[part] for part in (slice(REASONS), slice(REASONS, None)))
-    told = [
+    reasons = [
         *why_not(
-            asked.model,
+            request.model,
             missed[few],
             space.of(few),
-            encoding=asked.encoding,
+            encoding=request.encoding,
             method=MinCost(norm=1),
-            unnamed=asked.leaks,
+            unnamed=request.leaks,
         )
     ]
     if len(many):
-        told += [f"{reason}; {ALONE}" for reason in why_not(asked.model, missed[many], space.of(many))]
+        reasons += [f"{reason}; {ALONE}" for reason in why_not(request.model, missed[many], space.of(many))]
     promised = outcome.promise is not None
-    return [_in_words(reason, promised) for reason in told]
+    return [_in_words(reason, promised) for reason in reasons]
 
 
 def _in_words(reason: str | None, promised: bool) -> str:
@@ -153,12 +153,11 @@ def _in_words(reason: str | None, promised: bool) -> str:
 # ---- what a reader should know of the people ----
 
 
-def _problems(asked: Asked) -> pd.DataFrame:
+def _problems(request: ExplainRequest) -> pd.DataFrame:
     """People who equal another person in every feature: two persons, or one who was entered twice."""
-    found = twins(asked.people, asked.encoding.schema.names)
-    return problem_table(
-        [
-            (plain(row), TWIN, f"every value is that of {plain(of)!r}; if that is the same person, delete one")
-            for row, of in found.itertuples(index=False, name=None)
-        ]
-    )
+    found = twins(request.people, request.encoding.schema.names)
+    rows = [
+        (plain(row), TWIN, f"every value is that of {plain(of)!r}; if that is the same person, delete one")
+        for row, of in found.itertuples(index=False, name=None)
+    ]
+    return pd.DataFrame(rows, columns=["row", "problem", "detail"], dtype=object)

@@ -16,10 +16,9 @@ import pandas as pd
 
 from holdfast.auditing.audit import Audit
 from holdfast.auditing.audit import audit as audited_by
-from holdfast.auditing.audit_files import FileAudit
-from holdfast.auditing.model_files import read_deployed
 from holdfast.explaining.advice import Advice
-from holdfast.explaining.answering import Asked, advice_of
+from holdfast.explaining.answering import ExplainRequest, advice_of
+from holdfast.explaining.file_audit import FileAudit, audit_points, named_as_in_advice, rows_named
 from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
@@ -34,17 +33,16 @@ from holdfast.explaining.searching import (
     search_plain,
     search_promised,
 )
-from holdfast.explaining.sources import SOURCES, Training, check_source, retrained
+from holdfast.explaining.sources import SOURCES, Training, check_source, retrained, told_of
 from holdfast.explaining.wanted import wanted
 from holdfast.explaining.wished import space_of, wished
-from holdfast.external.tables import from_tables
 from holdfast.families.family import Family
+from holdfast.families.model_files import read_deployed
 from holdfast.families.perceptron import Network
 from holdfast.families.recipe import Recipe, Retraining
 from holdfast.families.resemblance import FEW, are_one, rather
 from holdfast.families.training import train
 from holdfast.guarantees.calibration import fewest_models
-from holdfast.guarantees.promises import checked_knobs
 from holdfast.models.adapters.input_spec import Takes
 from holdfast.models.adapters.output_spec import Outputs
 from holdfast.models.adapting import as_model
@@ -54,6 +52,7 @@ from holdfast.models.sanity_checks import ClassOrderWarning, check_class_order
 from holdfast.models.wrapped import WrappedModel
 from holdfast.search.counterfactuals import Method
 from holdfast.search.plans import norm_of
+from holdfast.search.stricter import checked_values
 from holdfast.tabular.encoding import Encoding, Scaling
 from holdfast.tabular.identifying import matched, row_labels
 from holdfast.tabular.inspection import leaks
@@ -154,7 +153,6 @@ class Explainer:
         if not self.ours:
             self._check_model()
         check_source(self.retrain, None if self.ours else self._own, self._recipe, self.params)
-        self._check_enough()
 
     # ---- what was given, ready to be used ----
 
@@ -179,7 +177,7 @@ class Explainer:
         if self.classes is None:
             return schema
         given = list(self.classes) if isinstance(self.classes, (list, tuple)) else []
-        if len(given) != len(schema.classes) or any(one not in given for one in schema.classes):
+        if len(given) != len(schema.classes) or any(name not in given for name in schema.classes):
             raise ValueError(
                 f"classes is {self.classes!r}; give the schema's classes, {some(schema.classes)}, in the order of the "
                 "model's outputs"
@@ -238,12 +236,19 @@ class Explainer:
         """All the retrained models; what must be retrained is, when this is first asked for."""
         if self.retrain is None:
             raise ValueError(f"there are no retrained models; give a source: {SOURCES}")
-        own = (self.deployed, self.rows, self.encoding, self._recipe, self.params)
-        return retrained(self.retrain, Training(*own, self.store, self.workers, self.progress))
+        training = Training(
+            self.deployed, self.rows, self.encoding, self._recipe, self.params, self.store, self.workers, self.progress
+        )
+        return retrained(self.retrain, training)
+
+    def retrained_from(self, family: Family) -> str:
+        """Where these retrained models come from, in words."""
+        return told_of(self.retrain, self._recipe, self.ours, family)
 
     @cached_property
     def roles(self) -> Roles:
         """The retrained models, shared out among those that rehearse, select and audit."""
+        self._check_enough()
         roles = divided(self.family, self.sizes)
         LOG.info("retrained models: %s", roles)
         return roles
@@ -260,7 +265,7 @@ class Explainer:
         method: str | Method | None = None,
         want: Any = None,
         wishes: Any = None,
-        knobs: Sequence[float] | None = None,
+        parameter_values: Sequence[float] | None = None,
         index: str | None = None,
     ) -> Advice:
         """Advice for each row of ``people``, a table with the same features. Other columns, and the label, are passed
@@ -278,8 +283,8 @@ class Explainer:
             wishes: what people ask for themselves, within what the schema allows: a `Wish` for everybody; a
                 dictionary or Series of wishes by the labels of people, of whom others have none; or a list with
                 one, or None, each
-            knobs: with ``promise``: the values of the method's knob that are tried, in the place of the method's
-                own
+            parameter_values: with ``promise``: the values of the method's parameter that are tried, in the place of
+                its own
             index: the column of people that names the rows. Without it, a column that does so, such as id, or the
                 table's index; ``advice.decided["rows"]`` says which
         """
@@ -288,48 +293,54 @@ class Explainer:
             asked_for = "hold" if promise is None else "promise"
             raise ValueError(f"{asked_for}= needs retrained models, and there are none; give a source: {SOURCES}")
         check_method(method)
-        if knobs is not None:
-            _check_knobs(knobs, promise)
+        if parameter_values is not None:
+            if promise is None:
+                raise ValueError("parameter_values= is what a promise chooses from; give promise= too, or leave it out")
+            checked_values(parameter_values)
         if promise is not None:
             self._check_promise(promise)
-        asked, said = self._asked(people, want, wishes, index)
-        own, rule = chosen_method(method, asked.roles, hold is not None or promise is not None)
+        request, row_labels_from = self._asked(people, want, wishes, index)
+        searched_by, rule = chosen_method(method, request.roles, hold is not None or promise is not None)
         if method is not None:
-            own = self._fitted(own)
+            searched_by = self._fitted(searched_by)
         decided = {
             "method": rule,
-            "settings": repr(own),
-            "wanted": str(asked.goal),
+            "settings": repr(searched_by),
+            "wanted": str(request.goal),
             "hold": hold,
             "promise": promise,
             "plans": plans,
-            "wishes": sum(wish is not None for wish in asked.wishes),
-            "rows": said,
-            "cost": f"l{norm_of(own)} distance in the encoded table (scaling '{self.scaling}')",
-            "people_sha256": table_hash(self.encoding, asked.people[list(self.encoding.schema.names)]),
+            "wishes": sum(wish is not None for wish in request.wishes),
+            "rows": row_labels_from,
+            "cost": f"l{norm_of(searched_by)} distance in the encoded table (scaling '{self.scaling}')",
+            "people_sha256": table_hash(self.encoding, request.people[list(self.encoding.schema.names)]),
             **self._decided(),
         }
         with threads_at_most(self.workers):
-            outcome = _searched(asked, asked.question(plans, self.progress), own, hold, promise, knobs)
-            return advice_of(asked, outcome, norm_of(own), decided, is_polars(people))
+            outcome = _searched(
+                request, request.question(plans, self.progress), searched_by, hold, promise, parameter_values
+            )
+            return advice_of(request, outcome, norm_of(searched_by), decided, is_polars(people))
 
-    def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[Asked, str]:
+    def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[ExplainRequest, str]:
         """The people, ready to be searched for, and where their labels come from."""
         schema = self.encoding.schema
         features = (*schema.names, schema.label)
-        frame, said = row_labels(as_pandas(people, "people"), features, index, "people", self.rows)
+        frame, row_labels_from = row_labels(as_pandas(people, "people"), features, index, "people", self.rows)
         if not len(frame):
             raise ValueError("there is nobody to explain: the table of people has no rows")
         _check_features(frame, schema)
         goal = wanted(self.want if want is None else want, schema, frame.index)
-        own = wished(wishes, frame.index)
-        space, x = space_of(own, self.encoding), self.encoding.encode(frame)
+        wishes_by_row = wished(wishes, frame.index)
+        space, x = space_of(wishes_by_row, self.encoding), self.encoding.encode(frame)
         model = goal.model(self.deployed)
         now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
         # Last, since retraining takes long: whatever is wrong with the people is told by now.
         roles = None if self.retrain is None else self.roles.wanted_by(goal)
         known = leaks(self.rows, self.encoding.schema)
-        return Asked(frame, goal, self.encoding, model, x, target, now, roles, space, own, known), said
+        return ExplainRequest(
+            frame, goal, self.encoding, model, x, target, now, roles, space, wishes_by_row, known
+        ), row_labels_from
 
     def _fitted(self, method: Method) -> Method:
         """The method with the data that it wants to know."""
@@ -340,8 +351,8 @@ class Explainer:
 
     def _decided(self) -> dict[str, Any]:
         """What does not depend on the people."""
-        own = {
-            "model": self._named,
+        decided = {
+            "model": self._about_model,
             "model_is_ours": self.ours,
             "schema": "read off the table" if self.schema is None else "given",
             "constraints": "on" if self.constrained else "off",
@@ -350,10 +361,17 @@ class Explainer:
             "confidence": 0.95,
             **self._provenance,
         }
-        return own | ({"warnings": self._doubts} if self._doubts else {})
+        return decided | ({"warnings": self._doubts} if self._doubts else {})
 
     @property
-    def _named(self) -> str:
+    def named(self) -> str:
+        """The deployed model in words: its file, or what it is."""
+        if isinstance(self.model, (str, Path)):
+            return f"the member of kind 'base' of {self.model}" if Path(self.model).is_dir() else str(self.model)
+        return self._about_model
+
+    @property
+    def _about_model(self) -> str:
         return "a network that holdfast trained" if self.ours else _about(self.deployed)
 
     @cached_property
@@ -365,11 +383,11 @@ class Explainer:
         """Why what the retrained models say may tell little of retrainings of the deployed one."""
         if self.retrain is None:
             return []
-        told, family = self.roles.surrogates, self.roles.audit
-        doubts = [f"surrogates: {told}"] if told else []
+        family = self.roles.audit
+        doubts = [f"surrogates: {family.surrogates}"] if family.surrogates else []
         x = self.encoding.encode(self.rows.iloc[:FEW])
         for kind, count in Counter(family.kinds).items():
-            members = family.chosen([place for place, own in enumerate(family.kinds) if own == kind])
+            members = family.chosen([number for number, its_kind in enumerate(family.kinds) if its_kind == kind])
             if count > 1 and are_one(members, x):
                 doubts.append(
                     f"one model: the {count} retrained models of kind '{kind}' that audit the plans all answer alike, "
@@ -395,22 +413,12 @@ class Explainer:
         known = self.rows if people is None else as_pandas(people, "people")
         schema = self.encoding.schema
         whom = "the table" if people is None else "people"
-        if "id" in points and "id" not in known and known.index.name is None and points["id"].isin(known.index).all():
-            known = known.rename_axis("id")  # as `Advice.wide` calls the labels of people whose index has no name
+        known = named_as_in_advice(known, points)
         names, features = (whom, "counterfactuals"), (*schema.names, schema.label)
-        known, points, said = matched(known, points, features, index, names, self.rows)
-        LOG.info("%s", said)
-        if people is None:
-            named = known[known.index.isin(points.index)]
-            known = named if len(named) else known
-        goal = wanted(self.want if want is None else want, schema, known.index)
-        model = goal.model(self.deployed)
-        target = goal.targets(model, self.encoding.encode(known), known.index)
-        space = self.encoding.space if self.constrained else None
-        imported = from_tables(known, points, self.encoding, model, target=target, space=space)
-        result = audited_by(imported.counterfactuals, goal.family(self.roles.audit))
-        roles, constrained = str(self.roles), self.constrained
-        return FileAudit(imported, result, None, self._named, roles, matched=said, constrained=constrained)
+        known, points, how_matched = matched(known, points, features, index, names, self.rows)
+        LOG.info("%s", how_matched)
+        whose = rows_named(known, points) if people is None else known
+        return audit_points(self, whose, points, want=want, matched=how_matched, audit_models_only=True)
 
     # ---- kept ----
 
@@ -430,15 +438,15 @@ class Explainer:
     # ---- checks, before any long work ----
 
     def _check_label(self) -> None:
-        own = self.schema_given.label
-        if self.label is not None and self.label != own:
+        label = self.schema_given.label
+        if self.label is not None and self.label != label:
             raise ValueError(
-                f"label is '{self.label}', but the schema's label is '{own}'; leave label out, or correct the schema"
+                f"label is '{self.label}', but the schema's label is '{label}'; leave label out, or correct the schema"
             )
         needs = "to refit" if self.retrain is not None else "to say who has which class"
-        if own not in self.rows and (self.retrain is not None or self.ours):
+        if label not in self.rows and (self.retrain is not None or self.ours):
             raise ValueError(
-                f"the table has no column '{own}'{did_you_mean(own, self.rows.columns)}, which is the label and is "
+                f"the table has no column '{label}'{did_you_mean(label, self.rows.columns)}, which is the label and is "
                 f"needed {needs}; the columns are {some(self.rows.columns, 12)}"
             )
 
@@ -447,7 +455,7 @@ class Explainer:
         label, classes = self.schema_given.label, self.schema_given.classes
         if label not in self.rows:
             return
-        there = [one for one in classes if (self.rows[label] == one).any()]
+        there = [name for name in classes if (self.rows[label] == name).any()]
         if len(there) < 2:
             raise ValueError(
                 f"all {len(self.rows)} rows of the table have the label {some(there)} of '{label}'; the schema has the "
@@ -457,19 +465,19 @@ class Explainer:
     def _check_model(self) -> None:
         """Ask the model about some rows of the table: what it cannot answer, it cannot explain."""
         some_rows = self.rows.iloc[np.linspace(0, len(self.rows) - 1, min(len(self.rows), TRIED)).astype(int)]
-        said = predict_or_none(self.deployed, self.encoding.encode(some_rows))
-        silent = int((said == NO_CLASS).sum())
+        classes = predict_or_none(self.deployed, self.encoding.encode(some_rows))
+        silent = int((classes == NO_CLASS).sum())
         if silent:
             raise ValueError(
-                f"the model answers NaN for {silent} of {len(said)} rows of its own table: it has no class for them; "
-                "check that the columns are those it was trained on, in the same units"
+                f"the model answers NaN for {silent} of {len(classes)} rows of its own table: it has no class for "
+                "them; check that the columns are those it was trained on, in the same units"
             )
         check_class_order(self.deployed, self.encoding, some_rows)
-        if len(said) >= TRIED and len(set(said.tolist())) == 1:
+        if len(classes) >= TRIED and len(set(classes.tolist())) == 1:
             warnings.warn(
-                f"the model gives all of {len(said)} rows of its own table the class "
-                f"'{self.encoding.schema.classes[int(said[0])]}': there may be nothing to explain, or it may get its "
-                "columns in other units or in another order",
+                f"the model gives all of {len(classes)} rows of its own table the class "
+                f"'{self.encoding.schema.classes[int(classes[0])]}': there may be nothing to explain, or it may get "
+                "its columns in other units or in another order",
                 stacklevel=4,
             )
 
@@ -484,7 +492,7 @@ class Explainer:
         if isinstance(self.retrain, Family):
             return dict(Counter(self.retrain.kinds))
         given = self.retrain if isinstance(self.retrain, (list, tuple)) else []
-        return dict(Counter(one.kind for one in given if isinstance(one, Retraining)))
+        return dict(Counter(change.kind for change in given if isinstance(change, Retraining)))
 
     def _check_promise(self, rate: float) -> None:
         """Raise where no answer of the selection models could keep the rate: before they are trained."""
@@ -495,14 +503,15 @@ class Explainer:
                 raise ValueError(
                     f"promise={rate:g} needs {needed} selection models of each kind (1 / rate - 1), and {selecting} of "
                     f"{count} of kind '{kind}' select; retrain more, such as {3 * needed}, set sizes=Sizes(selection="
-                    f"{needed}) if there are enough, or promise {1 / (selecting + 1):.3g} or more"
+                    f"{needed}) if there are enough (on the command line, --selection {needed}), or promise "
+                    f"{1 / (selecting + 1):.3g} or more"
                 )
 
     def __repr__(self) -> str:
-        own = "a network that holdfast trains" if self.ours else _about(self.deployed)
+        model = "a network that holdfast trains" if self.ours else _about(self.deployed)
         schema = self.encoding.schema
         lines = [
-            f"Explainer of {own}",
+            f"Explainer of {model}",
             f"  {len(self.rows):,} rows, {len(schema.names)} features, label '{schema.label}' "
             f"({', '.join(map(str, schema.classes))})",
         ]
@@ -516,19 +525,19 @@ class Explainer:
 
 
 def _searched(
-    asked: Asked,
+    request: ExplainRequest,
     question: Question,
     method: Method,
     hold: float | None,
     rate: float | None,
-    knobs: Sequence[float] | None,
+    parameter_values: Sequence[float] | None,
 ) -> Outcome:
     if not len(question.x):
         return nobody_asks(question)
-    if rate is not None and asked.roles is not None:
-        return search_promised(question, method, asked.roles, rate, knobs)
-    if hold is not None and asked.roles is not None:
-        return search_held(question, method, asked.roles.selection, hold)
+    if rate is not None and request.roles is not None:
+        return search_promised(question, method, request.roles, rate, parameter_values)
+    if hold is not None and request.roles is not None:
+        return search_held(question, method, request.roles.selection, hold)
     return search_plain(question, method)
 
 
@@ -547,12 +556,6 @@ def _check_question(hold: Any, promise: Any, plans: Any) -> None:
     check_whole("plans", plans, least=1)
     if plans > MOST_PLANS:
         raise ValueError(f"plans must be {MOST_PLANS} or fewer, got {plans}")
-
-
-def _check_knobs(knobs: Any, rate: float | None) -> None:
-    if rate is None:
-        raise ValueError("knobs= says which values a promise chooses from; give promise= too, or leave knobs= out")
-    checked_knobs(knobs)
 
 
 def _check_features(people: pd.DataFrame, schema: Schema) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from holdfast.explaining.saving import ASKED, answers_of, table_hash
-from holdfast.explaining.sources import told_of
 from holdfast.families.kinds import what_changes
 from holdfast.families.resemblance import compared_rows
 from holdfast.models.identity import known_run
@@ -55,14 +54,14 @@ def _model(explainer: Explainer) -> dict[str, str]:
         return {"model_sha256": run.removeprefix(FILE), "model_sha256_of": "its file"}
     if isinstance(read, (str, Path)) and Path(read).is_file():
         return {"model_sha256": file_digest(read), "model_sha256_of": "its file"}
-    said = answers_of(explainer)
-    rows = f"{len(said)} rows" if len(said) == ASKED else f"all {len(said)} rows"
-    told = f"its answers to {rows} of the table, rounded to {DECIMALS} decimals"
-    return {"model_sha256": _hash_of(said), "model_sha256_of": told}
+    answers = answers_of(explainer)
+    rows = f"{len(answers)} rows" if len(answers) == ASKED else f"all {len(answers)} rows"
+    hashed = f"its answers to {rows} of the table, rounded to {DECIMALS} decimals"
+    return {"model_sha256": _hash_of(answers), "model_sha256_of": hashed}
 
 
 def _hash_of(answers: Sequence[Sequence[float]]) -> str:
-    rounded = [[round(one, DECIMALS) + 0.0 for one in row] for row in answers]  # + 0.0: there is no -0.0
+    rounded = [[round(logit, DECIMALS) + 0.0 for logit in row] for row in answers]  # + 0.0: there is no -0.0
     return hashlib.sha256(repr(rounded).encode()).hexdigest()
 
 
@@ -70,10 +69,9 @@ def _retrained(explainer: Explainer) -> dict[str, Any]:
     """Where the retrained models come from, and what each kind of change changes; nothing where there are none."""
     if explainer.retrain is None:
         return {"retrained_from": None, "kinds_of_change": {}}
-    family, recipe = explainer.family, explainer.model if explainer.ours else explainer.recipe
-    told = told_of(explainer.retrain, recipe, explainer.ours, family)
+    family = explainer.family
     sentences = {kind: what_changes(kind) for kind in dict.fromkeys(family.kinds)}
-    return {"retrained_from": told, "kinds_of_change": sentences}
+    return {"retrained_from": explainer.retrained_from(family), "kinds_of_change": sentences}
 
 
 def _accuracy(explainer: Explainer) -> dict[str, Any]:
@@ -81,18 +79,22 @@ def _accuracy(explainer: Explainer) -> dict[str, Any]:
     if explainer.encoding.schema.label not in explainer.rows:
         return {}
     x, y, where = compared_rows(explainer.encoding, explainer.rows, None)
-    own = {"rows": len(x), "of": where, "deployed": float((predict(explainer.deployed, x).cpu() == y).double().mean())}
+    accuracy = {
+        "rows": len(x),
+        "of": where,
+        "deployed": float((predict(explainer.deployed, x).cpu() == y).double().mean()),
+    }
     if explainer.retrain is None:
-        return own
+        return accuracy
     audit = (explainer.roles.audit.predict(x).cpu() == y).double().mean(1)
-    return own | {"audit": {"least": float(audit.min()), "greatest": float(audit.max())}}
+    return accuracy | {"audit": {"least": float(audit.min()), "greatest": float(audit.max())}}
 
 
-def _versions(own: Any) -> dict[str, str]:
+def _versions(model: Any) -> dict[str, str]:
     """Of what the advice was made with; the library of the user's model is one of them."""
     from holdfast import __version__
 
     known = {"holdfast": __version__, "python": platform.python_version(), "torch": str(torch.__version__)}
-    library = type(own).__module__.partition(".")[0]
+    library = type(model).__module__.partition(".")[0]
     version = None if library == "__main__" else getattr(sys.modules.get(library), "__version__", None)
     return known if version is None else known | {library: str(version)}

@@ -25,7 +25,7 @@ class Sizes:
     Args:
         rehearsal: the search asks them: it looks for advice that they accept too. A third of the models, and 32 of
             all kinds together at most; 0 for none
-        selection: they choose: `hold` is the share of them that accepts a plan, and a promise is calibrated by
+        selection: they choose: `hold` is the share of them that accepts a plan, and a promise is chosen by
             them. Half of the others
         audit: they choose nothing, and judge the advice: the columns hold, low and high. The rest
 
@@ -65,19 +65,6 @@ class Sizes:
         return first, second, last
 
 
-def sizes_named(text: str | None) -> Sizes:
-    """The sizes that a command line names: ``32,32,32``."""
-    if text is None:
-        return Sizes()
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 9 for part in parts):
-        raise ValueError(
-            f"sizes are '{text}'; give three whole numbers, the models that rehearse, select and audit, such as "
-            "--sizes 32,32,32"
-        )
-    return Sizes(*map(int, parts))
-
-
 @dataclass(frozen=True, eq=False)
 class Roles:
     """Families that share no member."""
@@ -89,13 +76,8 @@ class Roles:
     @property
     def seen(self) -> frozenset[str]:
         """Members that had a say in the advice, and may not judge it."""
-        own = self.selection.fingerprints
-        return frozenset(own if self.rehearsal is None else (*own, *self.rehearsal.fingerprints))
-
-    @property
-    def surrogates(self) -> str:
-        """Why the models stand in for retrainings of the deployed one, where they do not resemble it."""
-        return self.audit.surrogates
+        chose = self.selection.fingerprints
+        return frozenset(chose if self.rehearsal is None else (*chose, *self.rehearsal.fingerprints))
 
     def wanted_by(self, goal: Wanted) -> Roles:
         """The same with the classes joined of which any will do."""
@@ -112,7 +94,7 @@ class Roles:
         return f"rehearsal {rehearse}; selection {counted(self.selection.kinds)}; audit {counted(self.audit.kinds)}"
 
 
-def had_a_say(roles: Roles | None) -> dict[str, Any]:
+def excluded_from_audit(roles: Roles | None) -> dict[str, Any]:
     """Which retrained models an audit of the advice must pass over: how many of each kind, from the first on, and the
     fingerprints of those that have one beyond this process."""
     if roles is None:
@@ -128,10 +110,10 @@ def divided(family: Family, sizes: Sizes) -> Roles:
     kinds = list(dict.fromkeys(family.kinds))
     parts: tuple[list[int], list[int], list[int]] = ([], [], [])
     for kind in kinds:
-        places = [place for place, own in enumerate(family.kinds) if own == kind]
-        first, second, last = sizes.of(len(places), kind, len(kinds))
-        parts[0].extend(places[:first])
-        parts[1].extend(places[first : first + second])
-        parts[2].extend(places[first + second : first + second + last])
+        members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
+        first, second, last = sizes.of(len(members), kind, len(kinds))
+        parts[0].extend(members[:first])
+        parts[1].extend(members[first : first + second])
+        parts[2].extend(members[first + second : first + second + last])
     rehearsal, selection, audit = (family.chosen(part) for part in parts)
     return Roles(rehearsal if parts[0] else None, selection, audit)

@@ -101,36 +101,31 @@ def load_explainer(
         raise FileNotFoundError(f"there is no {DESCRIPTION} in {folder}; name a folder that Explainer.save has written")
     about = unsealed(EXPLAINER, description.read_bytes(), str(description))
     _check_whole(folder, about)
-    own = {name: about[name] for name in PLAIN}
-    own |= {"want": about["want"], "sizes": Sizes(**about["sizes"]), "schema": Schema.load(folder / SCHEMA)}
-    unknown = [name for name in settings if name not in {one.name for one in fields(kind)}]
+    kept = {name: about[name] for name in PLAIN}
+    kept |= {"want": about["want"], "sizes": Sizes(**about["sizes"]), "schema": Schema.load(folder / SCHEMA)}
+    unknown = [name for name in settings if name not in {setting.name for setting in fields(kind)}]
     if unknown:
         raise TypeError(f"Explainer has no setting '{unknown[0]}'")
     recipe = about["recipe"]
     if model is None and recipe is not None:
         own_recipe: dict[str, Any] = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in recipe.items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in recipe.items()
         }
         model = Recipe(**own_recipe)
     rows = as_pandas(table, "table")
-    without_models = kind(model, rows, **{**own, **settings, "retrain": None})
+    without_models = kind(model, rows, **{**kept, **settings, "retrain": None})
     _check_same(without_models, about, folder)
     retrain = settings.get("retrain")
     if retrain is None and about["models"]:
         retrain = load_family(folder / MODELS, encoding=without_models.encoding)
     if retrain is None:
         return without_models
-    return kind(model, rows, **{**own, **settings, "retrain": retrain})
+    return kind(model, rows, **{**kept, **settings, "retrain": retrain})
 
 
 def _check_whole(folder: Path, about: dict[str, Any]) -> None:
     """Refuse files that were not saved with this description, before anything of them is used."""
-    if "files" not in about:  # format 1
-        raise ValueError(
-            f"{folder} was written by holdfast {about['version']}, which did not note whether its files belong "
-            "together; make the explainer again, and save it with Explainer.save"
-        )
-    kept, there = about["files"], _digests(folder)
+    kept, there = about.get("files", {}), _digests(folder)
     differs = [
         *(f"{name} is missing" for name in kept if name not in there),
         *(f"{name} was changed" for name in kept if name in there and there[name] != kept[name]),
@@ -184,11 +179,11 @@ def _check_same(explainer: Explainer, about: dict[str, Any], folder: Path) -> No
             f"this is not the table that {folder} was saved with: it has {len(explainer.rows)} rows, and there were "
             f"{about['rows']}; its values differ. Give the same table, or make a new Explainer"
         )
-    kept, said = (torch.tensor(each, dtype=torch.float64) for each in (about["answers"], answers_of(explainer)))
-    if kept.shape != said.shape or not torch.allclose(kept, said, rtol=CLOSE, atol=CLOSE):
+    kept, answers = (torch.tensor(each, dtype=torch.float64) for each in (about["answers"], answers_of(explainer)))
+    if kept.shape != answers.shape or not torch.allclose(kept, answers, rtol=CLOSE, atol=CLOSE):
         raise ValueError(
-            f"this is not the model that {folder} was saved with: it answers {len(said)} rows of the table otherwise. "
-            "Give the same model, or make a new Explainer: advice for one model is none for another"
+            f"this is not the model that {folder} was saved with: it answers {len(answers)} rows of the table "
+            "otherwise. Give the same model, or make a new Explainer: advice for one model is none for another"
         )
 
 

@@ -13,18 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast.auditing.audit import Audit
 from holdfast.explaining.roles import Roles
 from holdfast.families.family import Family
-from holdfast.guarantees.promises import Promise, knob_of, promise, turned
+from holdfast.guarantees.promises import Promise, promise
 from holdfast.models.abilities import able
 from holdfast.models.model import Model
 from holdfast.search.batches import search_in_batches
-from holdfast.search.counterfactuals import Counterfactuals, Method, assess, one_after_another
+from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
 from holdfast.search.pipeline import named
-from holdfast.search.plans import Plans, one_plan_each
+from holdfast.search.plans import Plans, one_below_another
+from holdfast.search.stricter import has_parameter, parameter_of, with_parameter
 from holdfast.tabular.space import Space
 from holdfast.utils.progress import Advance, bar
 
@@ -41,6 +43,7 @@ class Answers:
     place: NDArray[np.int64]  # (m,) whose it is: the person's number
     plan: NDArray[np.int64]  # (m,) 1 is the person's cheapest
     accepted: NDArray[np.float64]  # (m,) share of the selection models that accept it; NaN where there are none
+    audit: Audit | None = None  # of a promise, which has asked the audit models already
 
     def __len__(self) -> int:
         return len(self.place)
@@ -60,7 +63,7 @@ class Question:
     def search(
         self, method: Method, rows: Tensor, advance: Advance | None = None, before: Counterfactuals | None = None
     ) -> Plans:
-        """Up to so many plans for each of some people; ``before`` is what was found with the knob turned less."""
+        """Up to so many plans for each of some people; ``before`` is what was found with a smaller parameter."""
         question = self.model, self.x[rows], self.target[rows], self.space.of(rows)
         plans = search_in_batches(method, *question, self.plans, advance, before)
         if not able(self.model).has_gradient:  # trees may split between two neighbouring numbers
@@ -83,7 +86,7 @@ class Outcome:
     """What a search gave."""
 
     given: Answers
-    apart: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
+    not_durable: Answers  # for people who have no plan: the best there is, which fewer models accept than was asked
     promise: Promise | None = None
 
 
@@ -99,11 +102,11 @@ def check_method(method: Any) -> None:
         raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
 
 
-def chosen_method(method: Any, roles: Roles | None, asked: bool) -> tuple[Method, str]:
-    """The method, and the rule that chose it; ``asked`` says whether the advice has to hold."""
+def chosen_method(method: Any, roles: Roles | None, must_hold: bool) -> tuple[Method, str]:
+    """The method, and the rule that chose it; ``must_hold`` says whether the advice has to hold."""
     rehearsal = None if roles is None else roles.rehearsal
     if method is None:
-        if not asked:
+        if not must_hold:
             return MinCost(norm=1), "min-l1, the cheapest plan that the deployed model accepts: no hold was asked for"
         if rehearsal is None:
             return Margin(search=MinCost(norm=1)), "margin, since no retrained model was left to rehearse with"
@@ -135,44 +138,44 @@ def search_plain(question: Question, method: Method) -> Outcome:
     with bar(f"searching {counted_people(len(rows))}", len(rows), question.progress) as advance:
         found = question.search(method, rows, advance)
         advance(0, f"with a plan {int(found.answers[0].found.sum())} of {len(rows)}")
-    return Outcome(_answers(found, rows), _nothing(question))
+    return Outcome(_answers(found.answers), _nothing(question))
 
 
 def search_held(question: Question, method: Method, selection: Family, hold: float) -> Outcome:
     """For each person the cheapest plans that at least the share ``hold`` of the selection models accept.
 
-    A method with a knob is turned up for the people whose plans are accepted by fewer, until all of them hold, or
-    nothing is found any more.
+    The parameter of a method, if it has one, is raised for the people whose plans are accepted by fewer, until all of
+    them hold, or nothing is found any more.
     """
     best = _Best(question, math.ceil(hold * len(selection) - 1e-9), len(selection))
     todo, people, before = torch.arange(len(question.x)), len(question.x), None
-    for value, own in _ladder(method, hold):
+    for value, candidate in _ladder(method, hold):
         if not len(todo):
             break
-        LOG.info("searching plans for %d people with %r", len(todo), own)
+        LOG.info("searching plans for %d people with %r", len(todo), candidate)
         with bar(
-            f"searching {counted_people(len(todo))}, {_said(own, value)}", len(todo), question.progress
+            f"searching {counted_people(len(todo))}, {_setting(candidate, value)}", len(todo), question.progress
         ) as advance:
-            found = question.search(own, todo, advance, before)
+            found = question.search(candidate, todo, advance, before)
             again = best.take(found, todo, selection)
             before, todo = found.answers[0][torch.isin(todo, again)], again
             advance(0, f"with a plan that holds {best.held} of {people}, to be searched again {len(todo)}")
     best.fall_back(selection)
-    return Outcome(best.given(), best.apart())
+    return Outcome(best.given(), best.not_durable())
 
 
 def counted_people(count: int) -> str:
     return "1 person" if count == 1 else f"{count} people"
 
 
-def _said(method: Any, value: float) -> str:
-    return "once" if math.isnan(value) else f"{knob_of(method)} {value:g}"
+def _setting(method: Any, value: float) -> str:
+    return "once" if math.isnan(value) else f"{parameter_of(method)} {value:g}"
 
 
 def search_promised(
-    question: Question, method: Method, roles: Roles, rate: float, knobs: Sequence[float] | None = None
+    question: Question, method: Method, roles: Roles, rate: float, parameter_values: Sequence[float] | None = None
 ) -> Outcome:
-    """The plans of everybody at the value of the knob that the selection models choose for the rate."""
+    """The plans of everybody at the value of the parameter that the selection models choose for the rate."""
     result = promise(
         method,
         question.model,
@@ -182,25 +185,25 @@ def search_promised(
         roles.selection,
         rate=rate,
         audit=roles.audit,
-        knobs=knobs,
+        parameter_values=parameter_values,
         plans=question.plans,
         progress=question.progress,
     )
     if result.counterfactuals is None:
         return Outcome(_nothing(question), _nothing(question), result)
-    found = one_plan_each(result.counterfactuals, result.method) if result.plans is None else result.plans
-    return Outcome(_answers(found, torch.arange(len(question.x))), _nothing(question), result)
+    plans = (result.counterfactuals,) if result.plans is None else result.plans.answers
+    return Outcome(replace(_answers(plans), audit=result.audit), _nothing(question), result)
 
 
 def _ladder(method: Any, hold: float) -> list[tuple[float, Method]]:
-    """The method at each value of its knob at which so many models may accept; by itself where it has none."""
-    if not isinstance(getattr(type(method), "knob", None), str):
+    """The method at each value of its parameter at which so many models may accept; by itself where it has none."""
+    if not has_parameter(method):
         return [(math.nan, method)]
-    values = [value for value in getattr(method, "knobs", ()) if value >= hold - 1]
+    values = [value for value in getattr(method, "parameter_values", ()) if value >= hold - 1]
     careful = [value for value in values if value > 0]
     # Every second of the careful ones: they lie so close that few people gain by the others, and each takes a search.
     tried = values[:1] + [value for value in careful[1::2] or careful if value not in values[:1]]
-    return [(value, turned(method, value)) for value in tried] or [(math.nan, method)]
+    return [(value, with_parameter(method, value)) for value in tried] or [(math.nan, method)]
 
 
 class _Best:
@@ -231,9 +234,9 @@ class _Best:
         # Plans that hold come first, in the order of their cost.
         order = (~holds).to(torch.int8).argsort(dim=1, stable=True)[better]
         points = torch.stack([answer.point for answer in found.answers], dim=1)[better[:, None], order]
-        own = rows[better]
-        self.point[own], self.votes[own] = points, votes[better[:, None], order]
-        self.have[own] = holds.sum(1)[better]
+        improved = rows[better]
+        self.point[improved], self.votes[improved] = points, votes[better[:, None], order]
+        self.have[improved] = holds.sum(1)[better]
         self.seen |= found.answers[0].seen
         # Who finds nothing here finds nothing at a more careful value either.
         again = there.any(1) & (there & ~holds).any(1)
@@ -243,10 +246,10 @@ class _Best:
         """How many of the selection models accept each plan: (m, k)."""
         votes = torch.zeros_like(there, dtype=torch.int64)
         for rank, answer in enumerate(found.answers):
-            own = there[:, rank]
-            if own.any():
-                said = selection.predict(answer.point[own])
-                votes[own, rank] = (said == answer.target[own]).sum(0).cpu()
+            found_here = there[:, rank]
+            if found_here.any():
+                classes = selection.predict(answer.point[found_here])
+                votes[found_here, rank] = (classes == answer.target[found_here]).sum(0).cpu()
         return votes
 
     def _keep_spares(self, found: Plans, rows: Tensor, fails: Tensor, votes: Tensor) -> None:
@@ -255,23 +258,23 @@ class _Best:
             more = votes[:, rank] > self.spare_votes[rows]
             as_many = (votes[:, rank] == self.spare_votes[rows]) & (cost < self.spare_cost[rows])
             better = torch.nonzero(fails[:, rank] & (more | as_many)).flatten()
-            own = rows[better]
-            self.spare[own], self.spare_cost[own] = answer.point[better], cost[better]
-            self.spare_votes[own] = votes[better, rank]
+            improved = rows[better]
+            self.spare[improved], self.spare_cost[improved] = answer.point[better], cost[better]
+            self.spare_votes[improved] = votes[better, rank]
 
     def fall_back(self, selection: Family) -> None:
         """Whoever has nothing yet is told the cheapest plan that the deployed model accepts, though it may not hold."""
         rows = torch.nonzero((self.have == 0) & (self.spare_votes < 0)).flatten()
         if len(rows):
-            one = replace(self.question, plans=1)
-            self.take(one.search(MinCost(norm=1), rows), rows, selection)
+            single_plan = replace(self.question, plans=1)
+            self.take(single_plan.search(MinCost(norm=1), rows), rows, selection)
 
     def given(self) -> Answers:
         people, rank = torch.nonzero(torch.arange(self.point.shape[1]) < self.have[:, None]).unbind(1)
         plan = (rank + 1).numpy()
         return self._answers(people, self.point[people, rank], plan, self.votes[people, rank])
 
-    def apart(self) -> Answers:
+    def not_durable(self) -> Answers:
         people = torch.nonzero((self.have == 0) & (self.spare_votes >= 0)).flatten()
         return self._answers(people, self.spare[people], np.ones(len(people), np.int64), self.spare_votes[people])
 
@@ -281,18 +284,14 @@ class _Best:
 
 
 def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[str]) -> Counterfactuals:
-    own = question.space.of(people)
-    answer = assess(question.model, question.x[people], point, question.target[people], own)
+    space = question.space.of(people)
+    answer = assess(question.model, question.x[people], point, question.target[people], space)
     return replace(answer, seen=answer.seen | seen)
 
 
-def _answers(found: Plans, rows: Tensor) -> Answers:
-    """All plans that were found, one below another."""
-    place, rank = torch.nonzero(torch.stack([answer.found for answer in found.answers], dim=1).cpu()).unbind(1)
-    every = [answer[place[rank == number]] for number, answer in enumerate(found.answers)]
-    order = torch.cat([torch.nonzero(rank == number).flatten() for number in range(len(every))]).argsort()
-    joined = one_after_another(every)[order]
-    return Answers(joined, rows[place].numpy(), (rank + 1).numpy(), np.full(len(place), np.nan))
+def _answers(plans: Sequence[Counterfactuals]) -> Answers:
+    joined, person, plan = one_below_another(plans)
+    return Answers(joined, person, plan, np.full(len(person), np.nan))
 
 
 def _nothing(question: Question) -> Answers:

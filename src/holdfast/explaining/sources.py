@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from holdfast.auditing.model_files import read_retrained
 from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
 from holdfast.families.family import Family
+from holdfast.families.model_files import read_retrained
 from holdfast.families.own_training import gather_models, retrained_network, train_by
 from holdfast.families.recipe import Recipe, Retraining, counted
 from holdfast.families.refitting import refit
@@ -45,15 +45,15 @@ class Training:
     progress: bool = False
 
 
-def check_source(retrain: Any, own: Any, recipe: Any, params: Any) -> None:
+def check_source(retrain: Any, model: Any, recipe: Any, params: Any) -> None:
     """Raise where nothing can be retrained by what was given: before any long work."""
-    can_refit = is_estimator(own) or is_booster(own)
+    can_refit = is_estimator(model) or is_booster(model)
     if _are_changes(retrain) and recipe is None and can_refit:
-        check_params(own, params)
+        check_params(model, params)
     elif params is not None and retrain is not None:
         raise ValueError(
             f"params states how a booster was trained, for changes such as retrain=hf.seeds(96), got {retrain!r:.80} "
-            f"for a {type(own).__name__}; leave params out"
+            f"for a {type(model).__name__}; leave params out"
         )
     if retrain is None or isinstance(retrain, (Family, str, Path)) or _is_function(retrain):
         return
@@ -61,10 +61,10 @@ def check_source(retrain: Any, own: Any, recipe: Any, params: Any) -> None:
         raise TypeError(f"retrain is {retrain!r}, which gives no retrained models; the sources are {SOURCES}")
     if _are_changes(retrain) and recipe is None and not can_refit:
         raise TypeError(
-            f"retrain names changes ({counted([one.kind for one in retrain])}), but a {type(own).__name__} does not "
-            "say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which trains it "
-            "anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a model; or "
-            "retrain=[model, model, ...], retrained models that you have"
+            f"retrain names changes ({counted([change.kind for change in retrain])}), but a {type(model).__name__} "
+            "does not say how it is trained. Give recipe=hf.Recipe(network=module, epochs=..., batch=...), which "
+            "trains it anew on the encoded rows; or retrain=function, called as function(rows, seed), that returns a "
+            "model; or retrain=[model, model, ...], retrained models that you have"
         )
 
 
@@ -72,10 +72,8 @@ def retrained(retrain: Any, training: Training) -> Family:
     """All the retrained models that a source yields."""
     if isinstance(retrain, Family):
         return retrain
-    if isinstance(retrain, (str, Path)):
-        return read_retrained([retrain], training.encoding)[0]
-    if isinstance(retrain, Sequence) and all(isinstance(one, (str, Path)) for one in retrain):
-        return read_retrained(retrain, training.encoding)[0]
+    if files := _files(retrain):
+        return read_retrained(files, training.encoding)
     if _is_function(retrain):
         return _by_function(retrain, training)
     if _are_changes(retrain):
@@ -85,7 +83,8 @@ def retrained(retrain: Any, training: Training) -> Family:
 
 def told_of(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     """Where the retrained models come from, in words, and what is known of how they were made."""
-    parts = [f"{_maker(retrain, recipe, ours, family)}: {_by_kind(family)}"]
+    by_kind = ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
+    parts = [f"{_maker(retrain, recipe, ours, family)}: {by_kind}"]
     if family.failures:
         parts.append(f"{len(family.failures)} more could not be trained")
     if family.told:
@@ -99,13 +98,13 @@ def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     """Who made them, and how."""
     if isinstance(retrain, Family):
         return _maker_of(family)
-    if isinstance(retrain, (str, Path)):
-        return f"read from '{retrain}'"
+    if files := _files(retrain):
+        return f"read from '{files[0]}'" if len(files) == 1 else "read from files of the user"
     if _is_function(retrain):
-        return f"trained by the user's function {_name_of(retrain)}"
+        function = retrain[0] if isinstance(retrain, tuple) else retrain
+        return f"trained by the user's function '{getattr(function, '__name__', type(function).__name__)}'"
     if not _are_changes(retrain):
-        are_files = all(isinstance(one, (str, Path)) for one in retrain)
-        return "read from files of the user" if are_files else "given by the user"
+        return "given by the user"
     if isinstance(recipe, Recipe):
         like = "as it trained the deployed one" if ours else "by the recipe that the user gave"
         return f"networks trained by holdfast, {like}"
@@ -121,23 +120,14 @@ def _maker_of(family: Family) -> str:
     return "given by the user" if family.external else "networks trained by holdfast beforehand"
 
 
-def _by_kind(family: Family) -> str:
-    return ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
-
-
-def _name_of(source: Any) -> str:
-    function = source[0] if isinstance(source, tuple) else source
-    return f"'{getattr(function, '__name__', type(function).__name__)}'"
-
-
 def _by_changes(changes: list[Retraining], training: Training) -> Family:
-    own: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
+    settings: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
     table, encoding, recipe = training.table, training.encoding, training.recipe
     if isinstance(recipe, Recipe):
-        return retrained_network(training.deployed, recipe, encoding, table, changes, **own)
+        return retrained_network(training.deployed, recipe, encoding, table, changes, **settings)
     if recipe is None:
-        return refit(training.deployed, table, changes, params=training.params, **own)
-    family = refit(recipe, table, changes, encoding=encoding, **own)  # an estimator that is not fitted
+        return refit(training.deployed, table, changes, params=training.params, **settings)
+    family = refit(recipe, table, changes, encoding=encoding, **settings)  # an estimator that is not fitted
     return judged(family, training.deployed, encoding, table)
 
 
@@ -155,6 +145,12 @@ def _by_function(source: Any, training: Training) -> Family:
     )
 
 
+def _files(source: Any) -> list[str | Path]:
+    """The files that a source names, or the folder; none where it is something else."""
+    named = [source] if isinstance(source, (str, Path)) else source
+    return list(named) if isinstance(named, Sequence) and all(isinstance(name, (str, Path)) for name in named) else []
+
+
 def _is_function(source: Any) -> bool:
     """A function that trains, alone or with the changes that it is called for; models can be called too."""
     if isinstance(source, tuple) and len(source) == 2:
@@ -164,4 +160,4 @@ def _is_function(source: Any) -> bool:
 
 def _are_changes(source: Any) -> bool:
     several = isinstance(source, Sequence) and not isinstance(source, str) and len(source) > 0
-    return several and all(isinstance(one, Retraining) for one in source)
+    return several and all(isinstance(change, Retraining) for change in source)

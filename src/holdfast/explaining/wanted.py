@@ -23,7 +23,7 @@ class Wanted:
     """What is wanted of a model with these classes. ``groups`` join the classes of which any will do."""
 
     classes: tuple[Any, ...]  # of the schema
-    one: Any = None  # the class that everybody wants
+    everybody: Any = None  # the class that everybody wants
     each: Mapping[Hashable, Any] | None = None  # label of a person -> the class that they want
     groups: Groups | None = None  # the classes that will not do, and those that will
 
@@ -40,25 +40,25 @@ class Wanted:
             return torch.ones(len(x), dtype=torch.int64)
         if self.each is not None:
             return torch.tensor([self.classes.index(self.each[label]) for label in labels.tolist()], dtype=torch.int64)
-        if self.one is not None:
-            return torch.full((len(x),), self.classes.index(self.one))
+        if self.everybody is not None:
+            return torch.full((len(x),), self.classes.index(self.everybody))
         return other_class(model, x)
 
-    def names(self, places: Tensor) -> list[str]:
+    def names(self, classes: Tensor) -> list[str]:
         """Each of the classes of `model`, in words."""
-        return [self.name(place) for place in places.tolist()]
+        return [self.name(number) for number in classes.tolist()]
 
-    def name(self, place: int) -> str:
+    def name(self, number: int) -> str:
         if self.groups is None:
-            return str(self.classes[place])
-        return " or ".join(str(self.classes[one]) for one in self.groups[place])
+            return str(self.classes[number])
+        return " or ".join(str(self.classes[member]) for member in self.groups[number])
 
     def __str__(self) -> str:
         if self.groups is not None:
-            return f"any of {', '.join(str(self.classes[place]) for place in self.groups[1])}"
+            return f"any of {', '.join(str(self.classes[number]) for number in self.groups[1])}"
         if self.each is not None:
             return "a class of their own for each person"
-        return "the other of two classes" if self.one is None else str(self.one)
+        return "the other of two classes" if self.everybody is None else str(self.everybody)
 
 
 def wanted(want: Any, schema: Schema, labels: pd.Index[Any] | None = None) -> Wanted:
@@ -76,24 +76,24 @@ def wanted(want: Any, schema: Schema, labels: pd.Index[Any] | None = None) -> Wa
         return Wanted(classes, each=_for_each(want, schema, labels))
     if isinstance(want, (list, tuple, set, frozenset)):
         return _several(list(want), schema)
-    return Wanted(classes, one=_known(want, schema))
+    return Wanted(classes, everybody=_known(want, schema))
 
 
 def _several(want: list[Any], schema: Schema) -> Wanted:
-    places = sorted({schema.classes.index(_known(one, schema)) for one in want})
-    others = [place for place in range(len(schema.classes)) if place not in places]
-    if not places or not others:
+    chosen = sorted({schema.classes.index(_known(name, schema)) for name in want})
+    others = [number for number in range(len(schema.classes)) if number not in chosen]
+    if not chosen or not others:
         raise ValueError(
-            f"want names {len(places)} of {len(schema.classes)} classes; name one or more of {some(schema.classes)}, "
+            f"want names {len(chosen)} of {len(schema.classes)} classes; name one or more of {some(schema.classes)}, "
             "and not all of them"
         )
-    if len(places) == 1:
-        return Wanted(schema.classes, one=schema.classes[places[0]])
-    return Wanted(schema.classes, groups=(tuple(others), tuple(places)))
+    if len(chosen) == 1:
+        return Wanted(schema.classes, everybody=schema.classes[chosen[0]])
+    return Wanted(schema.classes, groups=(tuple(others), tuple(chosen)))
 
 
 def _for_each(want: Any, schema: Schema, labels: pd.Index[Any] | None) -> dict[Hashable, Any]:
-    each = {plain(label): _known(one, schema) for label, one in dict(want).items()}
+    each = {plain(label): _known(name, schema) for label, name in dict(want).items()}
     missing = [] if labels is None else [label for label in labels.tolist() if label not in each]
     if missing:
         raise ValueError(
@@ -105,12 +105,12 @@ def _for_each(want: Any, schema: Schema, labels: pd.Index[Any] | None) -> dict[H
 def _known(want: Any, schema: Schema) -> Any:
     """The class of the schema that is meant; text will do for a number."""
     want = plain(want)
-    for one in schema.classes:
-        if one == want and isinstance(one, str) == isinstance(want, str):
-            return one
-    spelt = [one for one in schema.classes if str(one) == str(want)]
+    for name in schema.classes:
+        if name == want and isinstance(name, str) == isinstance(want, str):
+            return name
+    spelt = [name for name in schema.classes if str(name) == str(want)]
     if not spelt and isinstance(want, str):  # a file of another program says true where pandas says True
-        spelt = [one for one in schema.classes if isinstance(one, bool) and str(one).lower() == want.lower()]
+        spelt = [name for name in schema.classes if isinstance(name, bool) and str(name).lower() == want.lower()]
     if spelt:
         return spelt[0]
     raise ValueError(

@@ -30,8 +30,8 @@ def wished(wishes: Any, labels: pd.Index[Any]) -> Wishes:
             raise ValueError(f"wishes has {len(each)} entries for {len(labels)} people; give one, or None, for each")
     else:
         raise TypeError(f"wishes is a {type(wishes).__name__}; give {WAYS}")
-    told = tuple(_checked(wish, label) for wish, label in zip(each, labels.tolist(), strict=True))
-    return told if any(wish is not None for wish in told) else ()
+    checked = tuple(_checked(wish, label) for wish, label in zip(each, labels.tolist(), strict=True))
+    return checked if any(wish is not None for wish in checked) else ()
 
 
 def space_of(wishes: Wishes, encoding: Encoding) -> Space:

@@ -29,7 +29,7 @@ def seeds(n: int, start: int = 1) -> list[Retraining]:
     Args:
         n: how many retrained models
         start: the first seed. The deployed model has seed 0, so it is never one of these; families that must not share
-            a member (to search, to calibrate, to audit) take ranges that do not overlap
+            a member (to search, to select, to audit) take ranges that do not overlap
 
     Examples:
         >>> import holdfast as hf

@@ -1,7 +1,8 @@
-r"""Which value of a knob keeps a promised rate, by conformal risk control with models as the exchangeable units.
+r"""Which value of a parameter keeps a promised rate, by conformal risk control with models as the exchangeable units.
 
-Model i of n loses Lᵢ(v), a share in [0, 1], at the value v of a knob. A larger value need not lose less, so each model
-is charged the most that it loses from v on, L̃ᵢ(v) = max over v' ≥ v of Lᵢ(v'), which does fall. The value chosen is
+Model i of n loses Lᵢ(v), a share in [0, 1], at the value v of a parameter. A larger value need not lose less, so each
+model is charged the most that it loses from v on, L̃ᵢ(v) = max over v' ≥ v of Lᵢ(v'), which does fall. The value chosen
+is
 
     the smallest v with (Σᵢ L̃ᵢ(v) + 1) / (n + 1) ≤ rate,
 
@@ -27,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What the models of one kind of change say of every value of the knob."""
+    """What the models of one kind of change say of every value of the parameter."""
 
     kind: str
     rate: float
@@ -58,11 +59,6 @@ class Calibration:
         return smallest(self.bound, self.rate)
 
     @property
-    def enough(self) -> bool:
-        """Whether so many models could promise the rate at all."""
-        return self.exhaustive or self.members >= fewest_models(self.rate)
-
-    @property
     def wanted(self) -> int | None:
         """How many models would do if more of them lost what these lose at the largest value; None where none would."""
         lost = float(monotone(self.losses)[-1].mean())
@@ -78,7 +74,7 @@ def monotone(losses: ArrayLike) -> Floats:
 
 
 def bounds(losses: ArrayLike, exhaustive: bool = False) -> Floats:
-    """(Σ L̃ + 1) / (n + 1) at each value of the knob, or the mean of L̃ where the models are all there can be."""
+    """(Σ L̃ + 1) / (n + 1) at each value of the parameter, or the mean of L̃ where the models are all there can be."""
     charged = monotone(losses)
     total, n = charged.sum(1), charged.shape[1]
     bound: Floats = total / n if exhaustive else (total + 1) / (n + 1)
@@ -97,8 +93,8 @@ def joint_choice(calibrations: Sequence[Calibration]) -> int | None:
     Kinds are not pooled: models of two kinds are not exchangeable, and many of an easy kind would hide a hard one.
     """
     choices = [calibration.choice for calibration in calibrations]
-    own = [choice for choice in choices if choice is not None]
-    return max(own) if own and len(own) == len(choices) else None
+    made = [choice for choice in choices if choice is not None]
+    return max(made) if made and len(made) == len(choices) else None
 
 
 def fewest_models(rate: float) -> int:
@@ -112,7 +108,7 @@ def fewest_models(rate: float) -> int:
 def checked_losses(losses: ArrayLike) -> Floats:
     each = np.asarray(losses, dtype=np.float64)
     if each.ndim != 2 or not each.size:
-        raise ValueError(f"losses must have shape (values of the knob, models), not empty, got {each.shape}")
+        raise ValueError(f"losses must have shape (values of the parameter, models), not empty, got {each.shape}")
     if not ((each >= 0) & (each <= 1)).all():
         raise ValueError(f"losses must lie in [0, 1], got {each.min()} to {each.max()}")
     return each

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
+from rich.table import Table
 from rich.text import Text
 
-from holdfast.auditing.audit_files import FileAudit
 from holdfast.auditing.intervals import upper_limit
+from holdfast.explaining.file_audit import FileAudit
 from holdfast.families.entries import Entry, read_manifest
 from holdfast.families.store import load_family
-from holdfast.guarantees.promise_files import FilePromise
-from holdfast.guarantees.promises import Promise, knob_of
-from holdfast.reporting.fitted import FittedTable
 from holdfast.reporting.listings import family_line
 from holdfast.reporting.story import Story
 
@@ -23,13 +22,17 @@ def method_table(
     rows: Sequence[dict[str, Any]],
     paper: dict[tuple[str, str], float] | None = None,
     title: str = "Invalidation rate: how often a retrained model invalidates a counterfactual",
-) -> FittedTable:
+) -> Table:
     """One row per method and kind of change, beside the paper's invalidation rates where they are given."""
-    columns = ("method", "change", "found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2")
-    cells = [
-        (
-            row["method"],
-            row["change"],
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
+    for name in ("method", "change"):
+        table.add_column(name, no_wrap=True)
+    for name in ("found", "rate %", "95 % interval", *(["paper"] if paper else []), "l1", "l2"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            Text(row["method"]),
+            Text(row["change"]),
             f"{row['found']}/{row['rows']}",
             _percent(row["rate"]),
             f"{_percent(row['low'])} - {_percent(row['high'])}",
@@ -37,9 +40,7 @@ def method_table(
             _cost(row["cost_l1"]),
             _cost(row["cost_l2"]),
         )
-        for row in rows
-    ]
-    return FittedTable(title, columns, cells, names=2)
+    return table
 
 
 def file_audit_text(result: FileAudit, most: int = 5) -> Group:
@@ -47,7 +48,9 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     counts = result.imported.problems["problem"].value_counts()
     answer = result.imported.counterfactuals
     valid = f"{int(answer.found.sum())} of {len(answer)} counterfactuals are valid and were audited"
-    texts = [*_sources(result.model, result.retrained, result.matched), Text(valid, style="bold")]
+    # What was judged and by what, so that nobody takes one model for another.
+    sources = [f"deployed model: {result.model}", f"retrained models: {result.retrained}"] if result.model else []
+    texts = [Text(line) for line in (*sources, result.matched) if line] + [Text(valid, style="bold")]
     for problem, count in counts.items():
         shown = result.imported.problems[result.imported.problems["problem"] == problem].head(most)
         texts.append(Text(f"  {problem}: {count}", style="yellow"))
@@ -58,80 +61,19 @@ def file_audit_text(result: FileAudit, most: int = 5) -> Group:
     return Group(*texts, Text(f"\n{result.audit}\n"), *_beside_promise(result))
 
 
-def _sources(model: str, retrained: str, labels: str) -> list[Text]:
-    """What was judged and by what, so that nobody takes one model for another."""
-    lines = [f"deployed model: {model}", f"retrained models: {retrained}"] if model else []
-    return [Text(line) for line in [*lines, *([labels] if labels else [])]]
-
-
 def _beside_promise(result: FileAudit) -> list[Text]:
     """The rate promised, and the rate realised, of each kind of change that the promise is for."""
-    promise = result.promised
-    if promise is None or promise.rate is None or not result.audit.invalidated.size:
+    excluded, rate = result.excluded, result.promised_rate
+    if excluded is None or rate is None or not result.audit.invalidated.size:
         return []
     return [
         Text(
-            f"{kind}: promised at most {promise.rate:.1%} on average; realised {part.rate:.1%}, at most "
+            f"{kind}: promised at most {rate:.1%} on average; realised {part.rate:.1%}, at most "
             f"{upper_limit(part.per_member):.1%} at 95 % confidence\n"
         )
         for kind, part in result.audit.by_kind.items()
-        if kind in promise.kinds
+        if kind in excluded.kinds
     ]
-
-
-def file_promise_text(result: FilePromise, most: int = 10) -> Group:
-    """What is promised, how it was chosen, what models that chose nothing say, and whom nothing is promised."""
-    promise = result.promise
-    texts: list[Text | FittedTable] = [
-        *_sources(result.model, result.retrained, result.labelled),
-        Text(f"\n{promise.statement}\n", style="" if promise.promised else "yellow"),
-    ]
-    if promise.steps:
-        texts.append(_curve_table(promise))
-    if promise.realised is not None:
-        texts.append(_realised_table(promise))
-    if promise.promised:
-        left = result.left
-        more = f" and {len(left) - most} more" if len(left) > most else ""
-        labels = f": {', '.join(map(str, left[:most]))}{more}" if len(left) else ""
-        texts.append(
-            Text(f"not promised, because nothing was found: {len(left)} of {len(result.people)} rows{labels}\n")
-        )
-    return Group(*texts)
-
-
-def _curve_table(promise: Promise) -> FittedTable:
-    name = knob_of(promise.method)
-    rows = [
-        (
-            row["kind"],
-            f"{row['knob']:g}",
-            f"{row['found']}/{len(promise.promised_rows)}",
-            _percent(row["loss"]),
-            _percent(row["bound"]),
-            _cost(row["cost_l1"]),
-            _cost(row["cost_l2"]),
-            "chosen" if row["knob"] == promise.knob else "",
-        )
-        for row in promise.curve.to_dict("records")
-    ]
-    columns = ("change", name, "found", "invalidated %", "bound %", "l1", "l2", "")
-    return FittedTable(f"What each {name} costs, and could promise", columns, rows)
-
-
-def _realised_table(promise: Promise) -> FittedTable:
-    rows = [
-        (
-            kind,
-            str(len(part.kinds)),
-            _percent(promise.rate),
-            _percent(part.rate),
-            _percent(promise.realised_limit(kind)),
-        )
-        for kind, part in ({} if promise.realised is None else promise.realised.by_kind).items()
-    ]
-    columns = ("change", "models", "promised %", "realised %", "95 % upper limit")
-    return FittedTable("Promised, and realised by models that chose nothing", columns, rows)
 
 
 def family_text(entry: Entry) -> Text:

@@ -30,7 +30,7 @@ def search_in_batches(
 ) -> Plans:
     """Up to so many plans for each row. ``advance`` is called with the number of rows that are done.
 
-    ``before`` is what the method has found for these rows with its knob turned less.
+    ``before`` is what the method has found for these rows with a smaller parameter.
     """
     checked_question(model, x, target, space, gradient=False)  # so that errors name rows of all
     found = []

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.models.model import Model
-from holdfast.search.counterfactuals import Counterfactuals, Method, as_labels, assess, check_answer, check_space
+from holdfast.search.counterfactuals import (
+    Counterfactuals,
+    Method,
+    as_labels,
+    assess,
+    check_answer,
+    check_space,
+    one_after_another,
+)
 from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
@@ -154,6 +163,16 @@ def plans(
     for _ in range(count if count > 1 else 0):  # one round more than plans are wanted, for those who lack some
         search.look(found)
     return search.ordered(found)
+
+
+def one_below_another(
+    answers: Sequence[Counterfactuals],
+) -> tuple[Counterfactuals, NDArray[np.int64], NDArray[np.int64]]:
+    """All plans that were found, those of a person together; whose each is, and which of theirs, from 1 on: (m,)."""
+    row, rank = torch.nonzero(torch.stack([answer.found for answer in answers], dim=1).cpu()).unbind(1)
+    by_rank = [answer[row[rank == number]] for number, answer in enumerate(answers)]
+    order = torch.cat([torch.nonzero(rank == number).flatten() for number in range(len(answers))]).argsort()
+    return one_after_another(by_rank)[order], row.numpy(), (rank + 1).numpy()
 
 
 @dataclass

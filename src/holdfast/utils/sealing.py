@@ -11,6 +11,7 @@ checksums are still read.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,15 @@ def unsealed(kind: Kind, contents: bytes, source: str) -> dict[str, Any]:
     if not old and checksum != digest({"holdfast": kind.name, "format": form, **value}):
         raise SealError(f"{source} is not a valid {kind.what}: its checksum does not fit (damaged, or edited)")
     return value
+
+
+def without_nan(value: Any) -> Any:
+    """The same as JSON has it, which knows no NaN and no infinity: null in their place."""
+    if isinstance(value, Mapping):
+        return {str(key): without_nan(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _parsed(contents: bytes) -> dict[str, Any] | None:

@@ -114,7 +114,7 @@ def test_a_level_and_its_log_odds_are_one_search(x):
 
 def test_a_margin_has_a_level_or_log_odds():
     assert repr(Margin()) == f"Margin(level=0.75, search={MinCost()!r})"
-    tuned = replace(Margin(search=MinCost(norm=1)), **{Margin.knob: 4.0})
+    tuned = replace(Margin(search=MinCost(norm=1)), **{Margin.parameter: 4.0})
     assert tuned == Margin(log_odds=4.0, search=MinCost(norm=1))
     assert repr(tuned) == f"Margin(log_odds=4.0, search={MinCost(norm=1)!r})"
     assert replace(tuned, log_odds=6.0).least == 6.0

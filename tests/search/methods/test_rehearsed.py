@@ -175,10 +175,10 @@ def test_left_out_rows_are_a_rehearsal_too(rows, encoding):
 
 def test_caution_is_a_share_below_zero_and_a_temperature_above(german):
     _, rehearsal, judges, *_ = german
-    careful = [Rehearsed(rehearsal).turned(value) for value in Rehearsed(rehearsal).knobs]
+    careful = [Rehearsed(rehearsal).with_parameter(value) for value in Rehearsed(rehearsal).parameter_values]
     assert [(one.share, one.temperature) for one in careful[2:7]] == [(0.8, 0), (0.9, 0), (1, 0), (1, 0.1), (1, 0.2)]
     # Of twelve members no share lies between 0.9, which is eleven of them, and all; of forty some do.
-    assert [value for value in Rehearsed(judges).knobs if value <= 0] == [-0.4, -0.3, -0.2, -0.1, -0.05, 0]
+    assert [value for value in Rehearsed(judges).parameter_values if value <= 0] == [-0.4, -0.3, -0.2, -0.1, -0.05, 0]
 
 
 def test_it_says_what_ran_without_the_family(german):

@@ -47,7 +47,7 @@ PLOTS: dict[type, Plot] = {
     PersonAdvice: Plot(draw_person, lambda person: 1.1 + 0.3 * lines_of(person), "advice.of(label)"),
     Audit: Plot(draw_audit, lambda audit: 1.5 + 0.6 * len(set(audit.kinds)), "audit(counterfactuals, family)"),
     Comparison: Plot(draw_comparison, lambda compared: 3.4 + 0.1 * len(compared.audits), "compare({name: audit, ...})"),
-    Promise: Plot(draw_promise, lambda promise: 3.5 + 0.4 * len(promise.calibrated), "promise(...)"),
+    Promise: Plot(draw_promise, lambda promise: 3.5 + 0.4 * len(promise.selected_by), "promise(...)"),
     Holding: Plot(draw_holding, lambda holding: 3.6, "price_of_holding(...)"),
 }
 
@@ -59,7 +59,7 @@ def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
     - `PersonAdvice`: what one person changes, plan by plan: ``hf.plot(advice.of(8004))``
     - `Audit`: how often retrained models invalidate, by kind of change
     - `Comparison`: methods by cost and invalidation
-    - `Promise`: every value of the knob that was searched, and the one chosen
+    - `Promise`: every value of the parameter that was searched, and the one chosen
     - `Holding`: what it costs that more models accept; ``row=3`` shows one person apart
 
     Without ``ax`` there is a new figure of `matplotlib.pyplot`, which a notebook shows. Your style and your settings

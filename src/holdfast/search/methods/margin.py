@@ -49,8 +49,9 @@ class Margin:
     """
 
     source: ClassVar[str] = "a baseline of ours"
-    knob: ClassVar[str] = "log_odds"  # that `promise` turns, from "valid at all" to where a probability has long been 1
-    knobs: ClassVar[tuple[float, ...]] = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+    parameter: ClassVar[str] = "log_odds"  # that `promise` chooses
+    # From "valid at all" to where a probability has long been 1.
+    parameter_values: ClassVar[tuple[float, ...]] = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
     level: float | None = LEVEL  # None where log_odds is given
     search: MinCost = field(default_factory=MinCost)

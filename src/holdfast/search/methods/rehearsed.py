@@ -21,7 +21,7 @@ from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 
 SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)  # of the members that agree,
-TEMPERATURES = (0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # and where all do; see `Rehearsed.turned`
+TEMPERATURES = (0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.4, 2.0)  # and where all do; see `Rehearsed.with_parameter`
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Rehearsed:
 
     Any models will do: networks, translations and trees are searched together, in any mixture, and where one is a black
     box, all are asked. The family must not be the one that
-    audits or calibrates: the search has seen it, and `audit` refuses it.
+    audits or selects: the search has seen it, and `audit` refuses it.
 
     Args:
         family: The retrained models to rehearse with.
@@ -63,7 +63,7 @@ class Rehearsed:
     """
 
     source: ClassVar[str] = "a method of ours"
-    knob: ClassVar[str] = "caution"  # that `promise` turns, see `turned`
+    parameter: ClassVar[str] = "caution"  # that `promise` chooses, see `with_parameter`
 
     family: Rehearsals = field(repr=False)
     margin: float = 0.0
@@ -85,13 +85,13 @@ class Rehearsed:
             raise TypeError(f"search must be a method, such as MinCost(norm=1), got {self.search!r}")
 
     @property
-    def knobs(self) -> tuple[float, ...]:
+    def parameter_values(self) -> tuple[float, ...]:
         """The values that `promise` tries: shares that differ by a member or more, and temperatures."""
         needed = {math.ceil(share * self.members - 1e-9): share - 1 for share in SHARES}
         return (*sorted(round(value, 6) for value in needed.values()), *TEMPERATURES)
 
-    def turned(self, caution: float) -> Self:
-        """The same with another caution, the knob of `promise`.
+    def with_parameter(self, caution: float) -> Self:
+        """The same with another caution, the parameter that `promise` chooses.
 
         Below 0, a share of 1 + caution of the members must agree. Above 0, all must, and it is the temperature.
         """
