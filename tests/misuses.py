@@ -528,7 +528,8 @@ def _training() -> Iterator[Misuse]:
         m = made()
         return hf.train(**{"x": m.x, "y": m.y, "recipe": m.recipe, "retrainings": [hf.Retraining()], **other})
 
-    rows = {name: wrong for name, wrong in (ROWS | NOT_FINITE).items() if name != "one column too few"}
+    other = {"no columns": (lambda x: x[:, :0], ValueError, "d too, got (24, 0)")}  # train's own words
+    rows = {name: wrong for name, wrong in (ROWS | NOT_FINITE | other).items() if name != "one column too few"}
     yield from every("train", "rows", rows, lambda x: train(x=x), "x")
     yield from every("train", "labels", LABELS, lambda y: train(y=y), "y")
     yield from every("train", "new", PAIRS, lambda pair: train(new=pair), "x")
