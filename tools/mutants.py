@@ -17,13 +17,14 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -162,8 +163,8 @@ class Copy:
         if seconds is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         os.chdir(ROOT)
-        options = ["-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        options = ["-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+        with open(self.folder.parent / "pytest.log", "w") as log, redirect_stdout(log), redirect_stderr(log):
             code = pytest.main([*options, *paths], plugins=[plugin])
         sys.stdout.flush()
         os._exit(int(code))
@@ -191,7 +192,7 @@ class Watch:
         self.coverage.stop()
         data = self.coverage.get_data()
         found = []
-        for name in data.measured_files():
+        for name in filter(re.compile(r"\.py$").search, data.measured_files()):  # templates are measured too
             file = Path(name).relative_to(self.package).as_posix()
             for line, tests in data.contexts_by_lineno(name).items():
                 found.append((file, line, [test for test in tests if test]))
@@ -213,7 +214,7 @@ def executed_by(copy: Copy, paths: list[str]) -> Executed:
     file.unlink(missing_ok=True)
     code = copy.run(paths, Watch(copy.folder / "holdfast", file))
     if code != 0:
-        raise SystemExit(f"the tests must pass before faults are made: pytest ended with {code}")
+        raise SystemExit(f"the tests must pass before faults are made; see {file.with_name('pytest.log')}")
     lines = json.loads(file.read_text())
     return {(file, line): tests for file, line, tests in lines if tests and not file.startswith(KERNELS)}
 
