@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
+import importlib
 import json
 import multiprocessing
 import os
@@ -35,6 +37,16 @@ MUTANTS = ROOT / "tests" / "fixtures" / "mutants.json"
 KERNELS = "search/engine/"
 SECONDS = 60
 NUMBER, SEED = 60, 32
+LIBRARIES = (
+    "torch",
+    "pandas",
+    "pyarrow",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "joblib",
+    "numba",
+    "matplotlib.pyplot",
+)
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -146,9 +158,11 @@ class Copy:
         self.folder = folder / "src"
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(ROOT / "src", self.folder)
+        compileall.compile_dir(self.folder, quiet=2)
+        for library in LIBRARIES:  # once, and not for each mutant
+            importlib.import_module(library)
         os.environ["PYTHONPATH"] = str(self.folder)  # for processes that tests start
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        os.environ["OMP_NUM_THREADS"] = "1"
 
     def run(self, paths: list[str], plugin: object, seconds: int | None = None) -> int | None:
         """The exit code of pytest in a process of its own; None where it took longer."""
@@ -244,8 +258,10 @@ def main() -> None:
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--number", type=int, default=NUMBER)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--start", type=int, default=0, help="go on with this mutant of the list")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "holdfast-mutants")
     given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
     copy = Copy(given.folder)
     executed = executed_by(copy, given.tests)
     if given.command == "draw":
@@ -253,7 +269,7 @@ def main() -> None:
         MUTANTS.write_text(json.dumps([asdict(mutant) for mutant in mutants], indent=1, ensure_ascii=False) + "\n")
         return
     counts: dict[str, int] = defaultdict(int)
-    for fields in json.loads(MUTANTS.read_text(encoding="utf-8")):
+    for fields in json.loads(MUTANTS.read_text(encoding="utf-8"))[given.start :]:
         mutant = Mutant(**fields)
         word = outcome(copy, mutant, executed)
         counts[word] += 1

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import small_demo
-from commands import HANG, holdfast, interrupt, invoke, paused
+from commands import HANG, holdfast, interrupt, interrupted, invoke, paused
 from holdfast import DATASETS, Recipe, __version__, leave_one_out, seeds, train
 from holdfast.datasets import german
 
@@ -34,7 +34,7 @@ def test_a_cut_german_file_is_an_error_without_a_traceback(tmp_path):
     path = tmp_path / german.CARD.file
     path.parent.mkdir()
     path.write_bytes(german.CARD.packaged.read_bytes()[:1000])
-    done = holdfast("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    done = invoke("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
     assert done.returncode == 1
     message = " ".join(done.stderr.split())
     assert message.startswith(f"holdfast: dataset 'german': {path} (1000 bytes) is not the expected file")
@@ -307,10 +307,9 @@ def test_paper_reads_the_settings_both_ways(tmp_path, store):
         assert f"settings {reading}\n" in (tmp_path / "o" / f"tables-{reading}.md").read_text()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_paper_goes_on_where_it_was_interrupted(tmp_path, store):
     words = (*SMALL, "--methods", "pgd,pgd+sns,margin", "--out", "my results")
-    stopped = interrupt(*words, at="holdfast.studies.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
+    stopped = interrupted(*words, at="holdfast.studies.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
     assert stopped.returncode == 130
     file = tmp_path / "my results" / "text.jsonl"
     before = file.read_bytes()

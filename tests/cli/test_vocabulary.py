@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.main import get_command
 
 import holdfast as hf
-from commands import HANG, TERMINAL, interrupt, invoke
+from commands import HANG, TERMINAL, interrupted, invoke
 from holdfast.cli.app import app
 from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
 from holdfast.cli.old_names import NOW
@@ -390,10 +390,9 @@ def test_an_estimator_is_refitted_for_a_promise(given, tables, tmp_path):
 # ---- folders and disks ----
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupt_leaves_no_folder(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new/results")
-    done = interrupt(*words, at="holdfast.auditing.audit_files:audit", cwd=tmp_path)
+    done = interrupted(*words, at="holdfast.auditing.audit_files:audit", cwd=tmp_path)
     assert done.returncode == 130
     assert list(tmp_path.iterdir()) == []
 

@@ -52,7 +52,8 @@ def test_together_in_chunks_in_workers_or_alone_the_same_bits(classes, monkeypat
     rest = {"new": new, "base": base, "classes": classes}
     together = train(x, y, RECIPE, every, **rest, workers=1)
     assert together.kinds[:10] == ("seeds",) * 5 + ("leave-one-out",) * 4 + ("base",)
-    assert same(together, train(x, y, RECIPE, every, **rest, workers=2))
+    if classes == 3:  # once is enough: processes take seconds to start
+        assert same(together, train(x, y, RECIPE, every, **rest, workers=2))
     for place, change in enumerate(every):
         alone = train(x, y, RECIPE, [change], **rest)
         assert same(alone[0], together[place])
