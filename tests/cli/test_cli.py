@@ -52,6 +52,7 @@ def _small_networks(monkeypatch):
     small_demo.shrink(monkeypatch.setattr)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii_shows_all_it_can_and_loses_no_file(tmp_path):
     done = holdfast(*TINY_DEMO, "out", cwd=tmp_path, program=[small_demo.__file__], PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr

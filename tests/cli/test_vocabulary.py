@@ -426,6 +426,7 @@ def test_a_full_disk_is_told_before_the_work(given, tables, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="limits of a POSIX process")
 def test_a_disk_that_fills_up_later_leaves_nothing_half_written(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new")

@@ -31,8 +31,14 @@ def explainer(model, name="cancer", **other):
 
 
 @pytest.mark.filterwarnings("ignore:the members are surrogates")
-@pytest.mark.parametrize("name", ["cancer", "german"])
-@pytest.mark.parametrize("library", list(ESTIMATORS))
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        pytest.param(library, name, marks=pytest.mark.slow if name == "german" and library != "sklearn" else ())
+        for library in ESTIMATORS
+        for name in ("cancer", "german")
+    ],
+)
 def test_an_estimator_and_its_refits_say_what_the_advice_says(library, name):
     make, shown = ESTIMATORS[library]
     own, (x, _) = make(name), x_and_y(name)

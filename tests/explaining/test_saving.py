@@ -135,6 +135,7 @@ def test_an_explainer_is_saved_over_another(copied, retrain):
     assert loaded.retrain is None if retrain is None else len(loaded.family) == 3
 
 
+@pytest.mark.slow
 @posix
 @forks
 def test_a_save_that_is_killed_leaves_the_old_explainer_or_none_that_is_loaded(tmp_path):

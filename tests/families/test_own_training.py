@@ -96,6 +96,7 @@ def test_a_function_returns_models_of_any_framework(make):
     assert len(audit(found, family).kinds) == 6
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_members():
     deployed = as_model(booster(EVERYONE, 0), ENCODING)
     here, there = (
@@ -133,6 +134,7 @@ class Stubborn(nn.Module):
         raise TypeError("this model stays here")
 
 
+@pytest.mark.slow
 def test_models_that_cannot_leave_their_process_are_trained_here():
     deployed = as_model(module(EVERYONE, 0), ENCODING)
 

@@ -237,6 +237,7 @@ print(family, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_main_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(epochs=2))
@@ -247,11 +248,9 @@ def test_a_script_needs_no_main_guard(tmp_path):
     assert any("worker" in line for line in said)  # and it was workers that trained
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals to a process group are POSIX")
-@pytest.mark.parametrize(
-    "whole_group",
-    [pytest.param(True, id="terminal"), pytest.param(False, id="main process", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("whole_group", [True, False], ids=["terminal", "main process"])
 def test_an_interrupt_stops_everything(tmp_path, whole_group):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(epochs=10_000_000))  # days, if it were not stopped

@@ -147,6 +147,7 @@ def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(trained_
     assert (family.predict(answer.point[rows]) == target[rows]).all()
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_the_search_compiles_all_the_same(tmp_path):
     closed = tmp_path / "closed"
     closed.write_text("a file where a folder would be")

@@ -132,6 +132,7 @@ def test_in_a_space_without_bounds_the_search_ends():
     assert not answer.found.any()
 
 
+@pytest.mark.slow
 def test_german_finds_more_where_constraints_hold():
     german = prepare("german")
     x, y = german.rows
