@@ -11,7 +11,7 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
-from loans import FEATURES, applicants, estimator, loans, model, schema, train_rows
+from loans import FEATURES, applicants, estimator, loans, model, schema, shared_advice, shared_explainer, train_rows
 
 HOLD = 0.9
 PEOPLE = 24
@@ -19,18 +19,18 @@ PEOPLE = 24
 
 @pytest.fixture(scope="module")
 def explainer():
-    return hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24), workers=1)
+    return shared_explainer()
 
 
 @pytest.fixture(scope="module")
-def advice(explainer):
-    return explainer.explain(applicants(PEOPLE), hold=HOLD, plans=2)
+def advice():
+    return shared_advice(PEOPLE, plans=2)
 
 
 @pytest.fixture(scope="module")
-def of_few(explainer):
+def of_few():
     """Advice for few people, to compare with."""
-    return explainer.explain(applicants(6), hold=HOLD)
+    return shared_advice(6)
 
 
 @pytest.fixture(scope="module")

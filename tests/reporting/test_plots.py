@@ -25,7 +25,7 @@ from holdfast.reporting.plots.holding import describe_holding, draw_holding
 from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
-from loans import applicants, model, schema, train_rows
+from loans import applicants, model, schema, shared_advice, train_rows
 
 
 def explainer(retrain):
@@ -34,7 +34,7 @@ def explainer(retrain):
 
 @pytest.fixture(scope="module")
 def held() -> Advice:
-    return explainer(hf.changes.bootstrap(24)).explain(applicants(100), hold=0.9)
+    return shared_advice(100)
 
 
 @pytest.fixture(scope="module")
