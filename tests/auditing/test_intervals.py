@@ -128,13 +128,13 @@ def test_order_does_not_matter_and_turning_turns(interval):
 
 @pytest.mark.parametrize("interval", [mean_interval, member_interval, upper_limit])
 def test_what_is_no_rate_is_refused(interval):
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         interval([0.5, 1.5])
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         interval([0.5, np.nan])
-    with pytest.raises(ValueError, match="one or more draws"):
+    with pytest.raises(ValueError, match="draws"):
         interval([])
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         interval([0.5], confidence=95)
 
 
@@ -194,16 +194,16 @@ def test_a_running_interval_at_the_edges():
     assert high[-1] == pytest.approx(mean_interval(np.zeros(100))[1], abs=1e-12)
     low, high = running_interval([1.0])
     assert (low[0], high[0]) == pytest.approx(mean_interval([1.0]))
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         running_interval([0.5, -0.1])
-    with pytest.raises(ValueError, match="one or more draws"):
+    with pytest.raises(ValueError, match="draws"):
         running_interval([])
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         running_interval([0.5], confidence=95)
 
 
 def test_a_mean_that_moves_is_reported():
-    with pytest.warns(UserWarning, match="no mean is left after 1"):
+    with pytest.warns(UserWarning, match="after 1"):
         low, high = running_interval(np.repeat([0.0, 1.0], 100))
     assert low[-1] > high[-1]
     running_interval(np.tile([0.0, 1.0], 100))
@@ -264,7 +264,7 @@ def test_the_bootstrap_refuses_what_is_no_table_of_pairs():
     for table in (np.zeros(5, dtype=bool), np.zeros((3, 20, 2), dtype=bool), np.full((3, 20), 0.5)):
         with pytest.raises(ValueError, match=r"\(members, rows\) table of booleans"):
             bootstrap_interval(table)
-    with pytest.raises(ValueError, match="draws must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="draws.*0"):
         bootstrap_interval(invalidated_at_random(5, 50), draws=0)
 
 
@@ -306,17 +306,17 @@ def test_narrower_intervals_and_more_spread_need_more_members(running):
 
 
 def test_a_plan_that_cannot_be_made_says_what_to_try():
-    with pytest.raises(ValueError, match="got 5; write 0.05 for five percentage points"):
+    with pytest.raises(ValueError, match="5.*0.05"):
         members_needed(5)
-    with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\], got 30"):
+    with pytest.raises(ValueError, match="rate.*30"):
         members_needed(0.1, 30)
-    with pytest.raises(ValueError, match="a spread from 0 to 0.3, got 0.4; leave it out"):
+    with pytest.raises(ValueError, match="spread.*0.3.*0.4"):
         members_needed(0.1, 0.1, 0.4)
-    with pytest.raises(ValueError, match="a spread from 0 to"):
+    with pytest.raises(ValueError, match="spread"):
         members_needed(0.1, 0.1, float("nan"))
-    with pytest.raises(ValueError, match="even 100 members leave an interval .* ask for a wider one"):
+    with pytest.raises(ValueError, match="100 members"):
         members_needed(0.01, most=100)
-    with pytest.raises(ValueError, match="most must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="most.*0"):
         members_needed(0.1, most=0)
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         members_needed(0.1, confidence=95)

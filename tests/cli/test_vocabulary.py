@@ -84,7 +84,7 @@ def test_retrainings_after_those_that_took_part_are_others():
 
 def test_a_kind_without_a_count_gets_the_one_that_is_known():
     assert changes_named(["seeds"], 40, count=3) == hf.seeds(3)
-    with pytest.raises(ValueError, match=r"--retrain seeds does not say how often; give a count, such as seeds:96"):
+    with pytest.raises(ValueError, match="--retrain seeds.*seeds:96"):
         changes_named(["seeds"], 40)
 
 
@@ -113,7 +113,7 @@ def test_what_is_no_retraining_is_told_with_what_is(texts, says, tmp_path):
 
 
 def test_more_rows_cannot_be_left_out_than_there_are():
-    with pytest.raises(ValueError, match=r"50 different rows cannot be left out of 40; give leave-one-out:40 or fewer"):
+    with pytest.raises(ValueError, match="50.*leave-one-out:40"):
         changes_named(["leave-one-out:50"], 40)
 
 

@@ -248,10 +248,10 @@ def test_an_exception_of_the_consumer_ends_the_workers_and_is_raised(where, tmp_
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (signal.SIGKILL, "a worker process was killed, most likely for want of memory; try fewer workers"),
+        (signal.SIGKILL, "killed.*fewer workers"),
         pytest.param(
             signal.SIGSEGV,
-            "a worker process ended in the middle of a task .signal 11, Segmentation fault",
+            "signal 11",
             marks=pytest.mark.slow,
         ),
     ],
@@ -290,7 +290,7 @@ def test_a_worker_that_dies_is_an_error_even_if_a_process_it_has_forked_lives_on
 def test_a_worker_that_cannot_begin_is_an_error_within_seconds(monkeypatch):
     results_of_two_workers()  # what is started once for all calls is there
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(RuntimeError, match="a worker process ended .*exit code 1"):
+    with pytest.raises(RuntimeError, match="exit code 1"):
         in_workers(half, NUMBERS, 2, lambda result: None, shared=(np.zeros(10_000_000),))
 
 
