@@ -786,10 +786,13 @@ def _rehearsed() -> Iterator[Misuse]:
     yield from every("price_of_holding", "rows", ROWS | NOT_FINITE, lambda x: price(x=x), "x")
     yield from each("price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,))}, says="share")
     yield from each("price_of_holding", "price", price, {"method": (None, "pgd")}, says="expected a Rehearsed")
-    of = lambda answers: lambda: hf.Holding((1.0,), answers, torch.zeros(24, 1))  # noqa: E731
-    yield Misuse("Holding", "no answers", of(()), ValueError, "belong together")
-    yield Misuse("Holding", "a list", of(([1],)), TypeError, "Counterfactuals")
-    yield Misuse("Holding", "of other people", of((made().found[:3],)), ValueError, "belong together")
+
+    def holding(*answers: Any) -> Any:
+        return hf.Holding((1.0,), answers, torch.zeros(24, 1))
+
+    yield Misuse("Holding", "no answers", holding, ValueError, "belong together")
+    yield Misuse("Holding", "a list", lambda: holding([1]), TypeError, "Counterfactuals")
+    yield Misuse("Holding", "of other people", lambda: holding(made().found[:3]), ValueError, "belong together")
 
 
 def _counterfactuals() -> Iterator[Misuse]:
@@ -1132,13 +1135,12 @@ def _explainers() -> Iterator[Misuse]:
         },
     )
     yield from _letters(functools.cache(advised))
-    page = m().folder / "report.html"
-    reported = lambda **given: hf.report(**{"advice": advised(), "path": page, **given})  # noqa: E731
+    reported = lambda **given: hf.report(**{"advice": advised(), "path": m().folder / "report.html", **given})  # noqa: E731
     yield from each(
         "report",
         "report",
         reported,
-        {"advice": (None, m().table), "path": (3,), "groups": ("age", 3, ("nobody",)), "title": (3,)},
+        {"advice": (None, "advice"), "path": (3,), "groups": ("age", 3, ("nobody",)), "title": (3,)},
         says=" ",
     )
     yield from each("report", "report", reported, {"made": ("2026-11-16", 3)}, says="date")
