@@ -297,6 +297,7 @@ def test_paper_shows_the_tables_and_computes_nothing_twice(tmp_path, store):
     assert (folder / "text.jsonl").read_bytes() == rows
 
 
+@pytest.mark.slow
 def test_paper_reads_the_settings_both_ways(tmp_path, store):
     done = invoke(*SMALL, "--methods", "pgd", "--settings", "both", "--bases", 2, "--out", "o", cwd=tmp_path, **store)
     assert done.returncode == 0, done.stderr

@@ -348,7 +348,10 @@ def train_again(rows, seed):
     return estimator().fit(table[FEATURES], table["approved"])
 
 
-@pytest.mark.parametrize("source", ["models", "function", "function and changes", "family", "folder"])
+@pytest.mark.parametrize(
+    "source",
+    ["models", pytest.param("function", marks=pytest.mark.slow), "function and changes", "family", "folder"],
+)
 def test_retrained_models_come_from_what_people_have(source, tmp_path, explainer):
     if source == "folder":
         hf.save_family(explainer.family, tmp_path)

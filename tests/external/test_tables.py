@@ -79,7 +79,7 @@ def german(loaded):
     encoding = Encoding.fit(table, schema)
     x, y = encoding.encode(table), encoding.labels(table)
     family = train(x, y, Recipe((16,), epochs=20), [Retraining(), *seeds(3, start=5)])
-    asked = table.iloc[:60]
+    asked = table.iloc[:30]
     rows = encoding.encode(asked)
     answer = PGD(radius=4.0, levels=4, steps=15)(family[0], rows, other_class(family[0], rows), encoding.space)
     assert 0 < answer.found.sum() < len(answer)

@@ -92,7 +92,7 @@ def test_a_function_returns_models_of_any_framework(make):
     torch.testing.assert_close(family[1](X), by_hand(X), rtol=1e-6, atol=1e-6)
     if make in (classifier, booster):  # searched by its trees, as the deployed model is
         assert all(model.ensemble is not None for model in family.foreign)
-    found = MinCost(norm=1, steps=20)(deployed, X[:40], other_class(deployed, X[:40]), ENCODING.space.without_people())
+    found = MinCost(norm=1, steps=20)(deployed, X[:16], other_class(deployed, X[:16]), ENCODING.space.without_people())
     assert len(audit(found, family).kinds) == 6
 
 

@@ -63,6 +63,7 @@ def test_one_worker_is_this_process():
     assert results == [(number, os.getpid()) for number in range(6)]
 
 
+@pytest.mark.slow
 def test_no_task_is_made_before_a_worker_can_take_it():
     made, results, ahead = [], [], []
 
@@ -202,13 +203,12 @@ def test_an_error_of_a_task_is_raised_and_says_where_it_was():
     assert "lambda number: 1 / number" in raised.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "error"),
     [
         pytest.param(be_stubborn, "more words", id="an error that cannot be read again"),
-        pytest.param(
-            lambda number: threading.Lock(), "pickle", id="a result that cannot be sent", marks=pytest.mark.slow
-        ),
+        pytest.param(lambda number: threading.Lock(), "pickle", id="a result that cannot be sent"),
     ],
 )
 def test_what_cannot_be_sent_back_is_an_error(function, error):
