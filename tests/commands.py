@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from subprocess import PIPE, CompletedProcess, Popen
 
 import pytest
@@ -40,6 +42,25 @@ def invoke(*words, cwd, **environment) -> CompletedProcess[str]:
         patch.setattr(sys, "argv", ["holdfast", *given])
         done = CliRunner().invoke(app, given, env=TERMINAL | environment, catch_exceptions=False)
     return CompletedProcess(given, done.exit_code, done.stdout, done.stderr)
+
+
+def interrupted(*words, at: str, after: int = 0, cwd, **environment) -> CompletedProcess[str]:
+    """Run a command in this process, and interrupt it as Ctrl-C does where `paused` would have it wait.
+
+    That a signal comes to this is a matter of `interrupt`, once for all commands.
+    """
+    module, name = at.split(":")
+    home = import_module(module)
+    original, calls = getattr(home, name), itertools.count()
+
+    def ending(*given, **more):
+        if next(calls) < after:
+            return original(*given, **more)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, name, ending)
+        return invoke(*words, cwd=cwd, **environment)
 
 
 # Runs a command in which one function, after so many calls, says so and waits for ever.

@@ -77,6 +77,19 @@ def model() -> object:
     return estimator().fit(table[FEATURES], table["approved"])  # type: ignore[attr-defined]
 
 
+@cache
+def shared_explainer(refits: int = 24) -> hf.Explainer:
+    """With so many refits: made once for all tests of a process, and never changed by one."""
+    changes = hf.changes.bootstrap(refits)
+    return hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=changes, workers=1)
+
+
+@cache
+def shared_advice(people: int, refits: int = 24, plans: int = 1) -> hf.Advice:
+    """Searched once for all tests of a process."""
+    return shared_explainer(refits).explain(applicants(people), hold=0.9, plans=plans)
+
+
 def write_files(folder: Path, people: int) -> Path:
     """train.csv, people.csv, schema.toml and model.skops, as a user has them."""
     train_rows().to_csv(folder / "train.csv", index=False)

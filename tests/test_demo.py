@@ -92,9 +92,7 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
 def test_a_rate_that_so_few_models_cannot_keep_is_refused_before_they_are_trained():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("holdfast.demo.train", lambda *_, **__: pytest.fail("networks were trained"))
-        with pytest.raises(
-            ValueError, match="rate=0.02 needs 49 selection networks .* there are 20; ask for members=49"
-        ):
+        with pytest.raises(ValueError, match="rate=0.02.*20.*members=49"):
             demo(rows=20, members=2, rate=0.02)
 
 
@@ -170,5 +168,5 @@ def test_the_same_seed_gives_the_same_results(monkeypatch):
 
 @pytest.mark.parametrize("rows", [-3, 0, 201])
 def test_rows_that_are_not_there_are_refused(rows):
-    with pytest.raises(ValueError, match=f"rows is {rows}; the test split has 200: choose from 1 to 200"):
+    with pytest.raises(ValueError, match=f"{rows}.*from 1 to 200"):
         demo(rows=rows)

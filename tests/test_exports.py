@@ -64,6 +64,7 @@ def test_every_public_name_is_what_its_home_defines():
             assert value.__module__ == home, f"{name} comes from {value.__module__}"
 
 
+@pytest.mark.slow
 def test_loading_every_submodule_hides_no_public_name():
     ran = subprocess.run([sys.executable, "-c", EVERY_SUBMODULE], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

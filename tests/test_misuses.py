@@ -34,6 +34,12 @@ NOT_CALLED = {  # public names that nobody calls
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _material():
+    """Made here, so that no test is the one that pays for it."""
+    made()
+
+
 @pytest.mark.parametrize("misuse", MISUSES, ids=[misuse.name for misuse in MISUSES])
 def test_a_misuse_is_told_by_us_and_in_words(misuse: Misuse):
     with pytest.raises(misuse.error) as caught:

@@ -134,6 +134,7 @@ def test_an_import_and_an_audit_reach_nothing_outside(tmp_path):
     assert (tmp_path / "holdfast-audit" / "rows.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_watch_sees_a_connection_a_program_and_a_pickle(tmp_path):
     program = """
 import contextlib, pickle, socket, subprocess

@@ -46,7 +46,7 @@ def german(tmp_path_factory):
     x, y = encoding.encode(known), encoding.labels(known)
     family = train(x, y, RECIPE, [Retraining(), *seeds(6)])
     rows = encoding.encode(asked)
-    found = PGD(radius=10.0)(family[0], rows, other_class(family[0], rows), encoding.space)
+    found = PGD(radius=10.0, levels=4, steps=20)(family[0], rows, other_class(family[0], rows), encoding.space)
     save_family(family, folder / "family")
     points = found.to_frame(encoding, asked)
     points.to_csv(folder / "points.csv")

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from conftest import few_or_many
 from scipy import stats
 
 from holdfast.auditing import intervals
@@ -16,6 +15,7 @@ from holdfast.auditing.intervals import (
     running_interval,
     upper_limit,
 )
+from interval_laws import DRAWS
 
 
 def test_clopper_pearson_is_scipys_exact_interval():
@@ -24,27 +24,6 @@ def test_clopper_pearson_is_scipys_exact_interval():
         for count in range(trials + 1):
             exact = stats.binomtest(count, trials).proportion_ci(0.9, method="exact")
             assert (low[count], high[count]) == pytest.approx((exact.low, exact.high), abs=1e-12)
-
-
-DRAWS = {
-    "rare, over 60 rows": (lambda draw, n: draw.binomial(60, 0.003, n) / 60, 0.003),
-    "seldom, over 200 rows": (lambda draw, n: draw.binomial(200, 0.07, n) / 200, 0.07),
-    "all or nothing": (lambda draw, n: draw.binomial(1, 0.1, n), 0.1),
-    "skewed": (lambda draw, n: draw.beta(0.5, 2, n), 0.2),
-    "narrow": (lambda draw, n: draw.beta(70, 30, n), 0.7),
-    "coin": (lambda draw, n: draw.binomial(1, 0.5, n), 0.5),
-}
-
-
-@pytest.mark.parametrize(("interval", "times"), [(mean_interval, 300), (member_interval, 150)])
-@pytest.mark.parametrize("members", [1, 10, 100])
-@pytest.mark.parametrize("name", DRAWS)
-def test_the_intervals_cover(name, members, interval, times):
-    sample, mean = DRAWS[name]
-    draw = np.random.default_rng(0)
-    limits = np.array([interval(sample(draw, members)) for _ in range(times)])
-    covered = ((limits[:, 0] <= mean) & (mean <= limits[:, 1])).mean()
-    assert covered > 0.93
 
 
 @pytest.mark.parametrize("trials", [1, 2, 20, 1000])
@@ -116,13 +95,6 @@ def test_upper_limits_at_the_edges(values):
         assert limit == pytest.approx(1 - 0.05 * (1 - values[0]))
 
 
-def test_the_interval_holds_for_draws_of_different_means():
-    draw = np.random.default_rng(0)
-    means = np.linspace(0, 0.6, 50)
-    limits = np.array([mean_interval(draw.binomial(1, means)) for _ in range(300)])
-    assert ((limits[:, 0] <= means.mean()) & (means.mean() <= limits[:, 1])).mean() > 0.93
-
-
 @pytest.mark.parametrize("interval", [mean_interval, member_interval])
 def test_the_interval_adapts_to_the_spread_and_to_the_number(interval):
     def width(values):
@@ -156,13 +128,13 @@ def test_order_does_not_matter_and_turning_turns(interval):
 
 @pytest.mark.parametrize("interval", [mean_interval, member_interval, upper_limit])
 def test_what_is_no_rate_is_refused(interval):
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         interval([0.5, 1.5])
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         interval([0.5, np.nan])
-    with pytest.raises(ValueError, match="one or more draws"):
+    with pytest.raises(ValueError, match="draws"):
         interval([])
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         interval([0.5], confidence=95)
 
 
@@ -216,47 +188,22 @@ def test_the_running_interval_narrows_and_does_not_know_the_future():
     np.testing.assert_allclose(turned, (1 - high, 1 - low), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["seldom, over 200 rows", "skewed", "coin"])
-@few_or_many("times", 60, 300)
-def test_the_running_interval_holds_at_every_look(times, name):
-    sample, mean = DRAWS[name]
-    draw = np.random.default_rng(6)
-    held = 0
-    for _ in range(times):
-        low, high = running_interval(sample(draw, 60))
-        held += (low <= mean).all() and (mean <= high).all()
-    assert held / times >= 0.93
-
-
-def test_looking_again_and_again_with_an_interval_for_one_look_does_not_hold():
-    """Why there is a running interval: Clopper-Pearson is right at each number of draws but not at all of them."""
-    draw, looks = np.random.default_rng(7), np.arange(10, 301)
-    limits = [clopper_pearson(np.arange(number + 1), int(number)) for number in looks]
-    every, last = 0, 0
-    for _ in range(300):
-        counts = np.cumsum(draw.random(300) < 0.5)[looks - 1]
-        held = [low[count] <= 0.5 <= high[count] for count, (low, high) in zip(counts, limits, strict=True)]
-        every, last = every + all(held), last + held[-1]
-    assert last / 300 >= 0.93
-    assert every / 300 < 0.85
-
-
 def test_a_running_interval_at_the_edges():
     low, high = running_interval(np.zeros(100))
     assert (low == 0).all()
     assert high[-1] == pytest.approx(mean_interval(np.zeros(100))[1], abs=1e-12)
     low, high = running_interval([1.0])
     assert (low[0], high[0]) == pytest.approx(mean_interval([1.0]))
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         running_interval([0.5, -0.1])
-    with pytest.raises(ValueError, match="one or more draws"):
+    with pytest.raises(ValueError, match="draws"):
         running_interval([])
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         running_interval([0.5], confidence=95)
 
 
 def test_a_mean_that_moves_is_reported():
-    with pytest.warns(UserWarning, match="no mean is left after 1"):
+    with pytest.warns(UserWarning, match="after 1"):
         low, high = running_interval(np.repeat([0.0, 1.0], 100))
     assert low[-1] > high[-1]
     running_interval(np.tile([0.0, 1.0], 100))
@@ -279,22 +226,6 @@ def test_the_bootstrap_is_a_plain_loop_over_resampled_tables():
     assert len(means) == draws
     expected = np.quantile(means, [0.05, 0.95])
     assert bootstrap_interval(invalidated, 0.9, draws, seed=5) == pytest.approx(tuple(expected), abs=1e-12)
-
-
-def test_the_weights_are_multinomial():
-    members, rows = (np.concatenate(parts) for parts in zip(*intervals._weights(4, 20, 20_000, seed=1), strict=True))
-    for weights, size in ((members, 4), (rows, 20)):
-        np.testing.assert_allclose(weights.mean(0), 1, atol=0.04)
-        np.testing.assert_allclose(np.cov(weights.T), np.eye(size) - 1 / size, atol=0.06)
-
-
-def test_the_bootstrap_sees_both_kinds_of_spread():
-    """For a table of row effects alone, or of member effects alone, the spread of the mean is known."""
-    rows = np.tile(np.arange(100) < 30, (20, 1))  # rows that are always or never invalidated
-    members = np.tile(np.arange(20) < 8, (100, 1)).T
-    for table, rate, draws in ((rows, 0.3, 100), (members, 0.4, 20)):
-        low, high = bootstrap_interval(table, draws=20_000)
-        assert (low, high) == pytest.approx(tuple(stats.binom.ppf([0.025, 0.975], draws, rate) / draws), abs=1e-9)
 
 
 def test_the_order_of_rows_and_members_and_the_seed_move_the_bootstrap_hardly():
@@ -333,27 +264,8 @@ def test_the_bootstrap_refuses_what_is_no_table_of_pairs():
     for table in (np.zeros(5, dtype=bool), np.zeros((3, 20, 2), dtype=bool), np.full((3, 20), 0.5)):
         with pytest.raises(ValueError, match=r"\(members, rows\) table of booleans"):
             bootstrap_interval(table)
-    with pytest.raises(ValueError, match="draws must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="draws.*0"):
         bootstrap_interval(invalidated_at_random(5, 50), draws=0)
-
-
-PLANS = {
-    "worst case": ({"width": 0.15}, lambda draw, n: draw.binomial(1, 0.5, n)),
-    "worst case, seldom": ({"width": 0.05, "rate": 0.05}, lambda draw, n: draw.binomial(1, 0.05, n)),
-    "spread": ({"width": 0.06, "rate": 0.2, "spread": 0.1}, lambda draw, n: draw.beta(3, 12, n)),
-    "skewed": ({"width": 0.1, "rate": 0.1, "spread": 0.15}, lambda draw, n: draw.beta(0.3, 2.7, n)),
-    "at 80 %": ({"width": 0.05, "rate": 0.7, "spread": 0.1, "confidence": 0.8}, lambda draw, n: draw.beta(14, 6, n)),
-}
-
-
-@pytest.mark.parametrize("running", [False, True])
-@pytest.mark.parametrize("name", PLANS)
-def test_audits_of_the_planned_size_have_the_planned_width(name, running):
-    plan, sample = PLANS[name]
-    members, draw = members_needed(**plan, running=running), np.random.default_rng(9)
-    interval = mean_interval if running else member_interval
-    limits = np.array([interval(sample(draw, members), plan.get("confidence", 0.95)) for _ in range(200)])
-    assert np.median(limits[:, 1] - limits[:, 0]) == pytest.approx(plan["width"], rel=0.06)
 
 
 def test_the_plans_of_the_documentation():
@@ -394,17 +306,17 @@ def test_narrower_intervals_and_more_spread_need_more_members(running):
 
 
 def test_a_plan_that_cannot_be_made_says_what_to_try():
-    with pytest.raises(ValueError, match="got 5; write 0.05 for five percentage points"):
+    with pytest.raises(ValueError, match="5.*0.05"):
         members_needed(5)
-    with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\], got 30"):
+    with pytest.raises(ValueError, match="rate.*30"):
         members_needed(0.1, 30)
-    with pytest.raises(ValueError, match="a spread from 0 to 0.3, got 0.4; leave it out"):
+    with pytest.raises(ValueError, match="spread.*0.3.*0.4"):
         members_needed(0.1, 0.1, 0.4)
-    with pytest.raises(ValueError, match="a spread from 0 to"):
+    with pytest.raises(ValueError, match="spread"):
         members_needed(0.1, 0.1, float("nan"))
-    with pytest.raises(ValueError, match="even 100 members leave an interval .* ask for a wider one"):
+    with pytest.raises(ValueError, match="100 members"):
         members_needed(0.01, most=100)
-    with pytest.raises(ValueError, match="most must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match="most.*0"):
         members_needed(0.1, most=0)
-    with pytest.raises(ValueError, match="confidence must lie between"):
+    with pytest.raises(ValueError, match="confidence"):
         members_needed(0.1, confidence=95)

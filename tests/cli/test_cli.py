@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import small_demo
-from commands import HANG, holdfast, interrupt, invoke, paused
+from commands import HANG, holdfast, interrupt, interrupted, invoke, paused
 from holdfast import Recipe, __version__, seeds, train
 from holdfast.datasets import DATASETS, german
 from holdfast.families.changes import leave_one_out
@@ -35,7 +35,7 @@ def test_a_cut_german_file_is_an_error_without_a_traceback(tmp_path):
     path = tmp_path / german.CARD.file
     path.parent.mkdir()
     path.write_bytes(german.CARD.packaged.read_bytes()[:1000])
-    done = holdfast("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
+    done = invoke("demo", cwd=tmp_path, HOLDFAST_DATA=str(tmp_path))
     assert done.returncode == 1
     message = " ".join(done.stderr.split())
     assert message.startswith(f"holdfast: dataset 'german': {path} (1000 bytes) is not the expected file")
@@ -53,6 +53,7 @@ def _small_networks(monkeypatch):
     small_demo.shrink(monkeypatch.setattr)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii_shows_all_it_can_and_loses_no_file(tmp_path):
     done = holdfast(*TINY_DEMO, "out", cwd=tmp_path, program=[small_demo.__file__], PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
@@ -295,6 +296,7 @@ def test_paper_shows_the_tables_and_computes_nothing_twice(tmp_path, store):
     assert (folder / "text.jsonl").read_bytes() == rows
 
 
+@pytest.mark.slow
 def test_paper_reads_the_settings_both_ways(tmp_path, store):
     done = invoke(*SMALL, "--methods", "pgd", "--settings", "both", "--bases", 2, "--out", "o", cwd=tmp_path, **store)
     assert done.returncode == 0, done.stderr
@@ -306,10 +308,9 @@ def test_paper_reads_the_settings_both_ways(tmp_path, store):
         assert f"settings {reading}\n" in (tmp_path / "o" / f"tables-{reading}.md").read_text()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_paper_goes_on_where_it_was_interrupted(tmp_path, store):
     words = (*SMALL, "--methods", "pgd,pgd+sns,margin", "--out", "my results")
-    stopped = interrupt(*words, at="holdfast.paper.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
+    stopped = interrupted(*words, at="holdfast.paper.runner:audit", after=2, cwd=tmp_path, **store)  # two a cell
     assert stopped.returncode == 130
     file = tmp_path / "my results" / "text.jsonl"
     before = file.read_bytes()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from commands import interrupt, invoke
+from commands import interrupted, invoke
 from holdfast.cli.options import command_again
 from loans import FEATURES, applicants, model, schema, write_files
 
@@ -217,7 +217,7 @@ def test_several_classes_may_be_named(given, tmp_path):
 
 def test_nothing_is_left_behind_by_ctrl_c(given, tmp_path):
     words = ("explain", *given, "--retrain", "bootstrap:3", "--rows", 2, "--hold", 0.75)
-    ended = interrupt(*words, at="holdfast.explaining.searching:_judged", cwd=tmp_path)
+    ended = interrupted(*words, at="holdfast.explaining.searching:_judged", cwd=tmp_path)
     assert ended.returncode == 130
     assert "interrupted" in ended.stderr
     assert not (tmp_path / "holdfast-advice").exists()

@@ -18,16 +18,16 @@ WORDS = {"text": ("a_no", "b_yes"), "numbers": (0, 1), "truth": (False, True)}  
 
 CASES = [
     ("torch", "cancer", "numbers", None),
-    ("torch", "german", "numbers", None),
+    pytest.param("torch", "german", "numbers", None, marks=pytest.mark.slow),
     pytest.param("sklearn", "cancer", "numbers", "bootstrap", marks=pytest.mark.slow),
     ("sklearn", "german", "numbers", "bootstrap"),
     pytest.param("keras", "cancer", "numbers", None, marks=pytest.mark.slow),
     pytest.param("keras", "german", "truth", None, marks=pytest.mark.slow),
     pytest.param("xgboost", "cancer", "truth", "seeds", marks=pytest.mark.slow),
     ("xgboost", "german", "text", "seeds"),
-    ("xgboost_hot", "german", "numbers", "bootstrap"),
+    pytest.param("xgboost_hot", "german", "numbers", "bootstrap", marks=pytest.mark.slow),
     pytest.param("lightgbm", "cancer", "text", "bootstrap", marks=pytest.mark.slow),
-    ("lightgbm", "german", "truth", "bootstrap"),
+    pytest.param("lightgbm", "german", "truth", "bootstrap", marks=pytest.mark.slow),
 ]
 
 

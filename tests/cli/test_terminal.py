@@ -16,7 +16,7 @@ from conftest import everything
 
 import holdfast as package
 import small_demo
-from commands import holdfast, invoke
+from commands import invoke
 from holdfast import Recipe, save_family, seeds, train
 from holdfast.utils.messages import printable
 
@@ -72,7 +72,7 @@ def test_an_audit_of_odd_labels_columns_and_levels_sends_no_control_character(fi
         "points.csv", "--train", "--hidden", 4, "--epochs", 1, "--retrain", "seeds:1",
         "--retrain", "leave-one-out:1", "--out", f"o[/x]{ODD}",
     )  # fmt: skip
-    done = holdfast("--verbose", *words, cwd=tmp_path)
+    done = invoke("--verbose", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"o[/x]{SHOWN}/rows.csv" in done.stdout
     assert f"row 0 [/x]{SHOWN_BY_RICH}: " in done.stdout

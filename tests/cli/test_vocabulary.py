@@ -15,7 +15,7 @@ import torch
 from typer.main import get_command
 
 import holdfast as hf
-from commands import HANG, TERMINAL, interrupt, invoke
+from commands import HANG, TERMINAL, interrupted, invoke
 from holdfast.cli.app import app
 from holdfast.cli.inputs import RETRAIN_KINDS, changes_named, counts_named, recipe_of
 from holdfast.families import changes
@@ -63,7 +63,7 @@ def test_retrainings_after_those_that_took_part_are_others():
 
 def test_a_kind_without_a_count_gets_the_one_that_is_known():
     assert changes_named(["seeds"], 40, count=3) == hf.seeds(3)
-    with pytest.raises(ValueError, match=r"--retrain seeds does not say how often; give a count, such as seeds:96"):
+    with pytest.raises(ValueError, match="--retrain seeds.*seeds:96"):
         changes_named(["seeds"], 40)
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_retraining_is_told_with_what_is(texts, says, tmp_path):
 
 
 def test_more_rows_cannot_be_left_out_than_there_are():
-    with pytest.raises(ValueError, match=r"50 different rows cannot be left out of 40; give leave-one-out:40 or fewer"):
+    with pytest.raises(ValueError, match="50.*leave-one-out:40"):
         changes_named(["leave-one-out:50"], 40)
 
 
@@ -281,10 +281,9 @@ def test_a_family_without_one_base_does_not_say_which_model_is_deployed(given, t
 # ---- folders and disks ----
 
 
-@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_an_interrupt_leaves_no_folder(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new/results")
-    done = interrupt(*words, at="holdfast.explaining.file_audit:audit", cwd=tmp_path)
+    done = interrupted(*words, at="holdfast.explaining.file_audit:audit", cwd=tmp_path)
     assert done.returncode == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -318,6 +317,7 @@ def test_a_full_disk_is_told_before_the_work(given, tables, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="limits of a POSIX process")
 def test_a_disk_that_fills_up_later_leaves_nothing_half_written(given, tables, tmp_path):
     words = ("audit", *tables, "--retrained", given[0] / "family", "--out", "new")

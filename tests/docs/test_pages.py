@@ -28,8 +28,8 @@ from commands import HANG, invoke
 from holdfast.datasets.prepared import Prepared, prepare
 from holdfast.families.perceptron import Network
 
-# Pages whose blocks take less than about ten seconds of one core. Those of the others are slow tests.
-FAST = {f"docs/{page}.md" for page in ("choose", "howto/people", "howto/schema", "howto/search", "reference/index")}
+# Pages whose blocks take hardly longer than to start a process. Those of the others are slow tests.
+FAST = {"docs/howto/schema.md"}
 
 # Commands of holdfast that the documents name. Those that are small run as they stand; the files are those of `files`.
 AS_NAMED = (
@@ -296,9 +296,8 @@ def test_a_command_of_holdfast_that_a_document_names_runs_and_prints_what_it_sho
     check_printed(line, run_command(words, files, store if words.startswith("holdfast families") else trained))
 
 
-@pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=pytest.mark.slow if "--retrain" in line or NEEDS[line] else ()) for line in NEEDS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("line", NEEDS)
 def test_a_command_of_the_first_page_runs_after_those_before_it(line, ran):
     _, printed = ran((*NEEDS[line], line))
     check_printed(line, printed)

@@ -11,7 +11,7 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
-from loans import FEATURES, applicants, estimator, loans, model, schema, train_rows
+from loans import FEATURES, applicants, estimator, loans, model, schema, shared_advice, shared_explainer, train_rows
 
 HOLD = 0.9
 PEOPLE = 24
@@ -19,18 +19,18 @@ PEOPLE = 24
 
 @pytest.fixture(scope="module")
 def explainer():
-    return hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24), workers=1)
+    return shared_explainer()
 
 
 @pytest.fixture(scope="module")
-def advice(explainer):
-    return explainer.explain(applicants(PEOPLE), hold=HOLD, plans=2)
+def advice():
+    return shared_advice(PEOPLE, plans=2)
 
 
 @pytest.fixture(scope="module")
-def of_few(explainer):
+def of_few():
     """Advice for few people, to compare with."""
-    return explainer.explain(applicants(6), hold=HOLD)
+    return shared_advice(6)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_one_person_in_sentences(advice):
     assert text.startswith(f"{person}: the deployed model says 'no'; wanted is 'yes'.")
     assert "→" in text
     assert "of 8 audit models" in text
-    with pytest.raises(KeyError, match="nobody is labelled 'x'"):
+    with pytest.raises(KeyError, match="'x'"):
         advice.of("x")
 
 
@@ -191,7 +191,7 @@ def test_the_rule_that_chose_the_method_is_said(explainer, without_models, advic
     assert explainer.explain(applicants(4), method="min-l1+sns").decided["method"] == "min-l1+sns, as asked for"
     nobody = replace(explainer, sizes=hf.Sizes(rehearsal=0))
     assert nobody.explain(applicants(4), hold=HOLD).decided["method"].startswith("margin")
-    with pytest.raises(ValueError, match="needs retrained models to ask"):
+    with pytest.raises(ValueError, match="retrained models"):
         nobody.explain(applicants(PEOPLE), method="rehearsed")
 
 
@@ -206,9 +206,9 @@ def test_a_promise_is_about_all_rows_together(explainer):
 def test_a_promise_chooses_from_the_values_that_are_given(explainer):
     advice = explainer.explain(applicants(8), promise=0.3, parameter_values=(0.0, 0.4))
     assert set(advice.promise.curve["value"]) <= {0.0, 0.4}
-    with pytest.raises(ValueError, match="give promise= too"):
+    with pytest.raises(ValueError, match="promise="):
         explainer.explain(applicants(PEOPLE), hold=HOLD, parameter_values=(0.0, 0.4))
-    with pytest.raises(ValueError, match="parameter_values must be one or more rising"):
+    with pytest.raises(ValueError, match="parameter_values.*rising"):
         explainer.explain(applicants(PEOPLE), promise=0.3, parameter_values=(0.4, 0.0))
 
 
@@ -226,7 +226,7 @@ def test_a_promise_of_nothing_gives_no_plans(explainer):
 
 def test_too_few_models_for_a_promise_are_told_before_they_are_made():
     own = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24))
-    with pytest.raises(ValueError, match="promise=0.01 needs 99 selection models of each kind"):
+    with pytest.raises(ValueError, match="promise=0.01.*99"):
         own.explain(applicants(PEOPLE), promise=0.01)
     assert "family" not in vars(own)
 
@@ -348,7 +348,10 @@ def train_again(rows, seed):
     return estimator().fit(table[FEATURES], table["approved"])
 
 
-@pytest.mark.parametrize("source", ["models", "function", "function and changes", "family", "folder"])
+@pytest.mark.parametrize(
+    "source",
+    ["models", pytest.param("function", marks=pytest.mark.slow), "function and changes", "family", "folder"],
+)
 def test_retrained_models_come_from_what_people_have(source, tmp_path, explainer):
     if source == "folder":
         hf.save_family(explainer.family, tmp_path)
@@ -503,9 +506,9 @@ def test_a_column_that_gives_the_label_away_is_named_to_nobody():
 
 
 def test_the_label_must_be_the_schemas():
-    with pytest.raises(ValueError, match="label is 'income', but the schema's label is 'approved'"):
+    with pytest.raises(ValueError, match="'income'.*'approved'"):
         hf.Explainer(model(), train_rows(), label="income", schema=schema())
-    with pytest.raises(ValueError, match="neither a schema nor a label"):
+    with pytest.raises(ValueError, match="schema.*label"):
         hf.Explainer(model(), train_rows())
     with pytest.raises(ValueError, match="needed to refit"):
         hf.Explainer(model(), train_rows().drop(columns="approved"), schema=schema(), retrain=hf.changes.bootstrap(6))

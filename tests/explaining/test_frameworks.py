@@ -31,8 +31,14 @@ def explainer(model, name="cancer", **other):
 
 
 @pytest.mark.filterwarnings("ignore:the members are surrogates")
-@pytest.mark.parametrize("name", ["cancer", "german"])
-@pytest.mark.parametrize("library", list(ESTIMATORS))
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        pytest.param(library, name, marks=pytest.mark.slow if name == "german" and library != "sklearn" else ())
+        for library in ESTIMATORS
+        for name in ("cancer", "german")
+    ],
+)
 def test_an_estimator_and_its_refits_say_what_the_advice_says(library, name):
     make, shown = ESTIMATORS[library]
     own, (x, _) = make(name), x_and_y(name)
@@ -144,7 +150,7 @@ def test_a_model_that_names_its_classes_is_bad_but_not_out_of_order():
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("malignant",), "malignant", (1, 1)])
 def test_an_order_of_other_classes_is_refused(module, classes):
-    with pytest.raises(ValueError, match="in the order of the model's outputs"):
+    with pytest.raises(ValueError, match="order"):
         explainer(module, classes=classes)
 
 
@@ -186,13 +192,13 @@ def test_any_of_several_classes_and_the_advice_as_a_table_is_audited():
     "regressor", [RandomForestRegressor(3), make_pipeline(StandardScaler(), LinearRegression())], ids=["forest", "line"]
 )
 def test_a_regressor_is_refused(regressor):
-    with pytest.raises(ValueError, match="is a regressor and gives no classes"):
+    with pytest.raises(ValueError, match="regressor"):
         explainer(regressor.fit(*x_and_y("cancer")))
 
 
 def test_a_label_of_probabilities_is_refused(module):
     rows = train_rows("cancer").assign(diagnosis=np.linspace(0, 1, outsiders.TRAIN))
-    with pytest.raises(ValueError, match="looks like a number"):
+    with pytest.raises(ValueError, match="number"):
         hf.Explainer(module, rows, label="diagnosis", want=1)
 
 

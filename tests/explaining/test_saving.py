@@ -82,7 +82,7 @@ def test_a_description_that_was_edited_is_refused(copied):
 
 def test_the_schema_of_another_folder_is_refused(copied):
     schema().revise("age", mutable=True).save(copied / "schema.toml")
-    with pytest.raises(ValueError, match=r"recourse is not as Explainer.save wrote it: schema.toml was changed\. Copy"):
+    with pytest.raises(ValueError, match="recourse.*schema.toml was changed"):
         load(copied)
 
 
@@ -122,7 +122,7 @@ def test_a_folder_of_before_there_were_digests_is_refused(copied):
     about = json.loads((copied / "explainer.json").read_text())
     old = {name: about[name] for name in about if name not in ("holdfast", "format", "checksum", "files")}
     (copied / "explainer.json").write_text(json.dumps(sealed(replace(EXPLAINER, format=1), old)))
-    with pytest.raises(ValueError, match="is not as Explainer.save wrote it"):
+    with pytest.raises(ValueError, match="Explainer.save"):
         load(copied)
 
 
@@ -135,6 +135,7 @@ def test_an_explainer_is_saved_over_another(copied, retrain):
     assert loaded.retrain is None if retrain is None else len(loaded.family) == 3
 
 
+@pytest.mark.slow
 @posix
 @forks
 def test_a_save_that_is_killed_leaves_the_old_explainer_or_none_that_is_loaded(tmp_path):
@@ -162,7 +163,7 @@ def test_files_of_others_are_neither_removed_nor_taken_for_models(kept, tmp_path
     own, _ = kept
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "mine.pkl").write_text("mine")
-    with pytest.raises(ValueError, match=r"holds 'models/mine.pkl', which Explainer.save has not written"):
+    with pytest.raises(ValueError, match="models/mine.pkl"):
         own.save(tmp_path)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.pkl"]
 

@@ -8,7 +8,7 @@ import pytest
 import holdfast as hf
 from holdfast.explaining.answering import REASONS
 from holdfast.search import batches
-from loans import applicants, model, schema, train_rows
+from loans import applicants, model, schema, shared_advice, shared_explainer, train_rows
 
 PEOPLE = 24
 KEEP = hf.Wish(keep=("income",))
@@ -17,13 +17,13 @@ MODEST = hf.Wish(ranges={"income": (20, 50)})
 
 @pytest.fixture(scope="module")
 def explainer():
-    return hf.Explainer(model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(12), workers=1)
+    return shared_explainer(12)
 
 
 @pytest.fixture(scope="module")
-def free(explainer):
+def free():
     """Without any wish."""
-    return explainer.explain(applicants(PEOPLE), hold=0.9)
+    return shared_advice(PEOPLE, 12)
 
 
 def changed(table, feature):

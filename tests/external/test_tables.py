@@ -79,9 +79,9 @@ def german(loaded):
     encoding = Encoding.fit(table, schema)
     x, y = encoding.encode(table), encoding.labels(table)
     family = train(x, y, Recipe((16,), epochs=20), [Retraining(), *seeds(3, start=5)])
-    asked = table.iloc[:60]
+    asked = table.iloc[:30]
     rows = encoding.encode(asked)
-    answer = PGD(radius=4.0)(family[0], rows, other_class(family[0], rows), encoding.space)
+    answer = PGD(radius=4.0, levels=4, steps=15)(family[0], rows, other_class(family[0], rows), encoding.space)
     assert 0 < answer.found.sum() < len(answer)
     return asked, encoding, family, answer
 
@@ -167,10 +167,10 @@ def test_rows_are_matched_by_label():
     assert details(imported, "no counterfactual").keys() == {"bob", "cid"}
     assert len(imported.counterfactuals) == 4
     assert "matches no row: 2" in repr(imported)
-    with pytest.raises(ValueError, match=r"no label of points is one of data: points has 0, 1, 2, 3 \(int64\)"):
+    with pytest.raises(ValueError, match="0, 1, 2, 3.*int64"):
         from_tables(DATA, points().reset_index(drop=True), ENCODING, model)
     twice = DATA.rename(index={"bob": "ann"})
-    with pytest.raises(ValueError, match="labels 'ann' stand for several rows of data"):
+    with pytest.raises(ValueError, match="'ann'.*several rows"):
         from_tables(twice, points(), ENCODING, model)
 
 
@@ -537,7 +537,7 @@ def test_of_more_classes_any_other_will_do():
     assert answer.target[:2].tolist() == [1, 2]
     assert (answer.target != torch.tensor([0, 0, 1, 2])).all()
     assert details(imported, "not valid for the model")["cid"].startswith("the model gives it class 1, not ")
-    with pytest.raises(ValueError, match="the model has 3 classes but the schema 2, so a class cannot be named"):
+    with pytest.raises(ValueError, match="3 classes.*2"):
         from_tables(DATA, points(), ENCODING, three, target="good")
     joined = merged(three, ((0,), (1, 2)))
     assert from_tables(DATA, points(ann=37.0), ENCODING, joined, target="good").counterfactuals.found[0]
@@ -556,22 +556,22 @@ def test_models_that_cannot_judge():
     assert not unsure.counterfactuals.found[0]
     assert details(unsure, "not valid for the model")["ann"].endswith("for the person themselves is not finite")
     assert from_tables(DATA, table, ENCODING, unsure_of_ann, target="good").counterfactuals.found[0]
-    with pytest.raises(ValueError, match="differently when asked twice; call model.eval"):
+    with pytest.raises(ValueError, match="model.eval"):
         from_tables(DATA, table, ENCODING, lambda x: torch.randn(len(x), 2))
     with pytest.raises(ValueError, match="does not take rows of 6 columns"):
         from_tables(DATA, table, ENCODING, torch.nn.Linear(5, 2))
     with pytest.raises(ValueError, match=r"expected a tensor \(4, classes\)"):
         from_tables(DATA, table, ENCODING, lambda x: x[:, 0])
-    with pytest.raises(TypeError, match="a str, which cannot be called"):
+    with pytest.raises(TypeError, match="str"):
         from_tables(DATA, table, ENCODING, "model.pt")
 
 
 def test_what_is_no_table_is_refused():
-    with pytest.raises(TypeError, match="expected a pandas DataFrame, got list; read_table"):
+    with pytest.raises(TypeError, match="DataFrame.*list.*read_table"):
         from_tables(DATA, [[1]], ENCODING, model)
     with pytest.raises(TypeError, match="expected an Encoding, got Schema"):
         from_tables(DATA, points(), SCHEMA, model)
-    with pytest.raises(ValueError, match="columns 'age' appear more than once"):
+    with pytest.raises(ValueError, match="'age'.*more than once"):
         from_tables(DATA, pd.concat([points(), DATA[["age"]]], axis=1), ENCODING, model)
     with pytest.raises(ValueError, match="'job' has levels 'pilot'"):
         from_tables(DATA.assign(job="pilot"), points(), ENCODING, model)
@@ -603,9 +603,9 @@ def test_one_table_with_both():
 
 
 def test_pairs_whose_columns_are_not_there_are_refused():
-    with pytest.raises(ValueError, match=r"lacks columns \['income_vorher', .* expected columns like 'income_vorher'"):
+    with pytest.raises(ValueError, match="income_vorher"):
         from_paired(paired(), ENCODING, model, before="{}_vorher")
-    with pytest.raises(ValueError, match=r"lacks columns \['income_new', .* say how they are named with before="):
+    with pytest.raises(ValueError, match="income_new.*before="):
         from_paired(paired(), ENCODING, model, after="{}_new")
     with pytest.raises(
         ValueError, match=r"after is '_after'; write \{\} where the feature stands, such as '\{\}_after'"
@@ -662,20 +662,20 @@ def test_dices_single_precision_is_no_change():
 
 
 def test_what_is_not_dices_answer_is_refused():
-    with pytest.raises(TypeError, match=r"expected what DiCE's generate_counterfactuals returns, .* got DataFrame"):
+    with pytest.raises(TypeError, match="generate_counterfactuals.*DataFrame"):
         from_dice(DATA, DATA, ENCODING, model)
-    with pytest.raises(ValueError, match="DiCE answered for 1 rows but data has 4"):
+    with pytest.raises(ValueError, match="1 rows.*4"):
         from_dice(DATA, dice(None), ENCODING, model)
-    with pytest.raises(ValueError, match="row 'bob' has loan = .*20.* but DiCE .*30.*; pass the rows in DiCE's order"):
+    with pytest.raises(ValueError, match="'bob'.*loan.*20.*30"):
         shuffled = DATA.assign(income=DATA["income"].iloc[0] + np.arange(4) / 1000)
         from_dice(shuffled, dice(*[None] * 4, data=shuffled.iloc[[0, 2, 1, 3]]), ENCODING, model)
-    with pytest.raises(ValueError, match=r"DiCE's answers lack columns \['age'\]"):
+    with pytest.raises(ValueError, match="'age'"):
         from_dice(DATA[:1], dice(points().drop(columns="age")[:1], data=DATA[:1]), ENCODING, model)
-    with pytest.raises(ValueError, match="'result.json' is not JSON text .* for a file, its read_text"):
+    with pytest.raises(ValueError, match="result.json.*read_text"):
         from_dice(DATA, "result.json", ENCODING, model)
-    with pytest.raises(ValueError, match="it has no 'feature_names_including_target', only 'metadata'"):
+    with pytest.raises(ValueError, match="'feature_names_including_target'.*'metadata'"):
         from_dice(DATA, '{"metadata": 1}', ENCODING, model)
-    with pytest.raises(ValueError, match="this JSON is not what DiCE.s to_json.. writes: it is a list"):
+    with pytest.raises(ValueError, match="DiCE.*list"):
         from_dice(DATA, "[]", ENCODING, model)
 
 
@@ -707,15 +707,15 @@ def test_alibi_answers_in_encoded_rows():
 
 
 def test_what_is_not_alibis_answer_is_refused():
-    with pytest.raises(TypeError, match="or None, got dict, which has no 'cf'"):
+    with pytest.raises(TypeError, match="dict.*'cf'"):
         from_alibi(DATA[:1], [{}], ENCODING, model)
-    with pytest.raises(ValueError, match="3 explanations for 4 rows of data"):
+    with pytest.raises(ValueError, match="3 explanations.*4 rows"):
         from_alibi(DATA, [None] * 3, ENCODING, model)
     with pytest.raises(ValueError, match=r"shape \(1, 4\), expected \(1, 6\) .* ohe=True"):
         from_alibi(DATA[:1], [alibi([1, 2, 3, 4])], ENCODING, model)
-    with pytest.raises(ValueError, match=r"expected encoded rows of 6 columns, got shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"6 columns.*\(2, 5\)"):
         from_alibi(torch.zeros(2, 5), [None] * 2, ENCODING, model)
-    with pytest.raises(ValueError, match="it has no data with a 'cf'"):
+    with pytest.raises(ValueError, match="'cf'"):
         from_alibi(DATA[:1], "{}", ENCODING, model)
 
 
@@ -727,7 +727,7 @@ def test_reading_a_table(tmp_path):
     assert read_table(str(file), index="id").index.tolist() == ["a", "b"]
     table.set_index("id").rename_axis(None).to_csv(file)
     assert read_table(file).index.tolist() == ["a", "b"]
-    with pytest.raises(ValueError, match="no column 'name' to take the labels from; it has 'x', 'level', 'n'"):
+    with pytest.raises(ValueError, match="'name'.*'x', 'level', 'n'"):
         read_table(file, index="name")
     file.write_text("x,y\n1,\n")
     assert read_table(file)["y"].isna().all()
@@ -758,10 +758,10 @@ def test_parquet_is_read_or_what_it_needs_is_named(tmp_path):
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        with pytest.raises(ImportError, match="reading Parquet needs the package pyarrow"):
+        with pytest.raises(ImportError, match="pyarrow"):
             read_table(file)
     else:
-        with pytest.raises(ValueError, match="is not a valid Parquet file"):
+        with pytest.raises(ValueError, match="Parquet"):
             read_table(file)
         DATA.to_parquet(file)
         pd.testing.assert_frame_equal(read_table(file), DATA)
@@ -834,5 +834,5 @@ def test_labels_that_a_spreadsheet_would_compute_stay_labels(tmp_path):
 
 def test_a_person_with_too_large_a_number_is_named():
     table = DATA.assign(income=[1e300, 2.0, 3.0, 4.0])
-    with pytest.raises(ValueError, match="column 'income', row 'ann': .* is too large a number to encode as float32"):
+    with pytest.raises(ValueError, match="'income', row 'ann'.*float32"):
         from_tables(table, points(), ENCODING, model)

@@ -1,4 +1,4 @@
-"""A member is the same network alone, beside others, and in any number of worker processes, whatever its widths."""
+"""A member is the same network alone and beside others, whatever its widths; workers are in test_training.py."""
 
 from __future__ import annotations
 
@@ -34,14 +34,6 @@ def test_alone_is_beside_others_to_the_last_bit(hidden, columns, classes, batch)
         alone = train(x, y, recipe, [one], workers=1, classes=classes)
         for ours, theirs in zip(tensors(together, member), tensors(alone, 0), strict=True):
             assert torch.equal(ours, theirs)
-
-
-def test_any_number_of_workers_gives_the_same_bits():
-    x, y = data(13, 2)
-    one, three = (train(x, y, Recipe((10, 3), epochs=2), MEMBERS, workers=count) for count in (1, 3))
-    for member in range(len(MEMBERS)):
-        for first, other in zip(tensors(one, member), tensors(three, member), strict=True):
-            assert torch.equal(first, other)
 
 
 def test_units_that_fill_up_a_layer_change_nothing():

@@ -151,7 +151,7 @@ def test_a_model_answers_as_before_it_was_kept(kind, tmp_path):
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(1, 3)), min_size=2, max_size=6, unique=True))
 def test_any_mixture_answers_as_before_it_was_kept(tmp_path_factory, members):
     family, again = kept(members, tmp_path_factory.mktemp("kept"))

@@ -92,10 +92,11 @@ def test_a_function_returns_models_of_any_framework(make):
     torch.testing.assert_close(family[1](X), by_hand(X), rtol=1e-6, atol=1e-6)
     if make in (classifier, booster):  # searched by its trees, as the deployed model is
         assert all(model.ensemble is not None for model in family.foreign)
-    found = MinCost(norm=1, steps=20)(deployed, X[:40], other_class(deployed, X[:40]), ENCODING.space.without_people())
+    found = MinCost(norm=1, steps=20)(deployed, X[:16], other_class(deployed, X[:16]), ENCODING.space.without_people())
     assert len(audit(found, family).kinds) == 6
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_members():
     deployed = as_model(booster(EVERYONE, 0), ENCODING)
     here, there = (
@@ -133,6 +134,7 @@ class Stubborn(nn.Module):
         raise TypeError("this model stays here")
 
 
+@pytest.mark.slow
 def test_models_that_cannot_leave_their_process_are_trained_here():
     deployed = as_model(module(EVERYONE, 0), ENCODING)
 

@@ -161,6 +161,7 @@ def test_boosted_trees_of_encoded_rows_are_refitted_on_encoded_rows(library):
     check_all(estimator, encoded, labels, model, "random_state")
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_members_as_this_process():
     members = seeds(3) + changes.bootstrap(3)
     here, there = (refit(deployed(forest), TABLE, members, workers=workers) for workers in (1, 2))

@@ -254,6 +254,7 @@ def test_a_family_in_the_wrong_folder_is_not_taken_for_another(tmp_path):
         ask(tmp_path / "a", members=MEMBERS[:2])
 
 
+@pytest.mark.slow
 def test_workers_put_their_chunks_there_too(tmp_path):
     one = ask(tmp_path / "one")
     two = train(*data(), RECIPE, MEMBERS, store=tmp_path / "two", workers=2)

@@ -77,7 +77,7 @@ def numbers(final, table=TABLE):
         return make_pipeline(columns, final).fit(table[NAMES], table.label)
 
 
-QUICK = {"GaussianNB", "KNeighborsClassifier", "LinearSVC", "OutputCodeClassifier", "DummyClassifier", "NuSVC"}
+QUICK = {"KNeighborsClassifier", "LinearSVC", "OutputCodeClassifier", "DummyClassifier"}
 
 
 def classifiers():

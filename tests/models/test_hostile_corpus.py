@@ -73,6 +73,7 @@ def test_the_corpus_has_many_files_of_every_format_and_nothing_else():
         assert entry["error"]
 
 
+@pytest.mark.slow
 def test_the_script_writes_the_same_corpus(tmp_path):
     """Bytes may differ with the versions of the libraries; what is tried, and the sentences, do not."""
     _need_libraries()

@@ -95,7 +95,9 @@ def labels(figure: Figure) -> list[str]:
 # ---- files ----
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "disagreement" else ()) for name in NAMES]
+)
 def test_files_are_whole_and_the_same_on_every_run(drawn, tmp_path, name):
     first = save(drawn(name), tmp_path / "one" / f"{name}.v1")
     second = save(drawn(name), tmp_path / "two" / f"{name}.v1")

@@ -110,6 +110,7 @@ def test_the_quick_study_runs(tmp_path):
     assert [row["settings"] for row in read(file)] == ["text"] * 6
 
 
+@pytest.mark.slow
 def test_the_release_runs(tmp_path):
     study = replace(
         RELEASE, datasets=("german",), recipes=RECIPE, rows=4, base_seeds=(0,), changes=(("seeds", 2),), name="small"

@@ -28,7 +28,7 @@ from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
 from holdfast.search.holding import Holding
-from loans import applicants, model, schema, train_rows
+from loans import applicants, model, schema, shared_advice, train_rows
 
 
 def explainer(retrain):
@@ -37,7 +37,7 @@ def explainer(retrain):
 
 @pytest.fixture(scope="module")
 def held() -> Advice:
-    return explainer(hf.changes.bootstrap(24)).explain(applicants(100), hold=0.9)
+    return shared_advice(100)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from datetime import date
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -19,24 +18,21 @@ from holdfast.explaining.person import STATUS
 from holdfast.reporting.groups import FEWEST_PEOPLE, groupings
 from holdfast.reporting.html.page import report_text
 from holdfast.reporting.html.summary import reasons
+from loans import shared_advice, shared_explainer
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 
 
-@cache
 def explainer() -> hf.Explainer:
-    settings = {"schema": loans.schema(), "want": "yes", "retrain": hf.changes.bootstrap(12)}
-    return hf.Explainer(loans.model(), loans.train_rows(), **settings)
+    return shared_explainer(12)
 
 
-@cache
 def advice() -> hf.Advice:
-    return explainer().explain(loans.applicants(90), hold=0.9)
+    return shared_advice(90, 12)
 
 
-@cache
 def several_plans() -> hf.Advice:
-    return explainer().explain(loans.applicants(6), hold=0.9, plans=2)
+    return shared_advice(6, 12, plans=2)
 
 
 def data_of(text: str) -> dict:

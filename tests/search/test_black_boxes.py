@@ -53,7 +53,7 @@ COLUMNS = make_column_transformer(
 )
 OWN = make_pipeline(COLUMNS, MLPClassifier((8,), max_iter=400, tol=1e-3, random_state=0)).fit(TABLE[NAMES], TABLE.label)
 ROWS = ENCODING.encode(TABLE)
-REFUSED = ROWS[torch.from_numpy(OWN.predict(TABLE[NAMES]) == "bad")][:12]
+REFUSED = ROWS[torch.from_numpy(OWN.predict(TABLE[NAMES]) == "bad")][:8]
 TARGET = ENCODING.target("good", len(REFUSED))
 
 

@@ -12,7 +12,7 @@ import torch
 import holdfast as hf
 from holdfast.utils import notebook
 from holdfast.utils.messages import printable
-from loans import applicants, model, schema, train_rows
+from loans import applicants, model, schema, shared_advice, train_rows
 from misuses import made
 
 HOSTILE = "<script>alert('1')</script>&\x1b[31m\u202e"
@@ -86,10 +86,7 @@ def test_colours_are_those_of_the_page():
 
 @pytest.fixture(scope="module")
 def advice() -> hf.Advice:
-    explainer = hf.Explainer(
-        model(), train_rows(), want="yes", schema=schema(), retrain=hf.changes.bootstrap(24), workers=1
-    )
-    return explainer.explain(applicants(12), hold=0.9, plans=2)
+    return shared_advice(12, plans=2)
 
 
 def hostile_schema() -> hf.Schema:

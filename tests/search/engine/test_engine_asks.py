@@ -134,7 +134,7 @@ def test_questions_of_many_people_go_out_together_and_none_asks_for_too_much(tra
 )
 def test_an_error_of_the_model_and_ctrl_c_end_all_searches(trained_census, error, told):
     _, encoding, family, x = trained_census
-    x, own = x[:30], Counted(family[0])
+    x, own, search = x[:12], Counted(family[0]), MinCost(norm=1, calls=100)
     model = as_model(own, encoding, takes="encoded")
     target, before = other_class(model, x), threading.active_count()
     working, calls = own.model, []
@@ -148,13 +148,13 @@ def test_an_error_of_the_model_and_ctrl_c_end_all_searches(trained_census, error
     assert model.learned is not None
     own.model = fails
     with pytest.raises(ValueError if isinstance(error, OSError) else KeyboardInterrupt, match=told):
-        MinCost(norm=1)(model, x, target, encoding.space)
+        search(model, x, target, encoding.space)
     deadline = time.monotonic() + 60
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() == before
     own.model = working
-    assert MinCost(norm=1)(model, x, target, encoding.space).found.any()
+    assert search(model, x, target, encoding.space).found.any()
 
 
 # ---- other ends than the cheapest point ----

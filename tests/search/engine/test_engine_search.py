@@ -133,6 +133,7 @@ def test_what_cannot_be_read_and_another_score_is_left_to_other_searches(trained
     assert wanted_of(merged(three, ((0,), (1, 2))), margin) is not None
 
 
+@pytest.mark.slow
 def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(trained_census):
     table, encoding, family, x = trained_census
     labels = table[CENSUS.label]
@@ -147,6 +148,7 @@ def test_a_linear_model_behind_a_pipeline_is_searched_among_its_members(trained_
     assert (family.predict(answer.point[rows]) == target[rows]).all()
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_the_search_compiles_all_the_same(tmp_path):
     closed = tmp_path / "closed"
     closed.write_text("a file where a folder would be")

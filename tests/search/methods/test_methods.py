@@ -172,7 +172,7 @@ def test_the_same_call_gives_the_same_bytes(name, length, question, encoding):
 
 @lengths
 def test_a_model_that_never_changes_its_mind_fails_every_row_and_keeps_it(name, length, rows, encoding):
-    x, _ = rows
+    x = rows[0][:20]
     constant = Network((torch.zeros(x.shape[1], 2),), (torch.tensor([2.0, 0.0]),), Retraining())
 
     answer = find(name, constant, x, torch.ones(len(x), dtype=torch.long), encoding.space, length=length)

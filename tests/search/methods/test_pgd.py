@@ -91,25 +91,25 @@ def rare(rows=200, share=0.01):
 
 def test_without_a_radius_the_ladder_goes_on_where_levels_are_far_apart():
     table, encoding = rare()
-    x, model = encoding.encode(table)[4:14], steep(encoding)
+    x, model = encoding.encode(table)[4:9], steep(encoding)
     target = torch.ones(len(x), dtype=torch.long)
     near, wide = (method(model, x, target, encoding.space) for method in (PGD(radius=3.0), PGD()))
     assert not near.found.any()
     assert wide.found.all()
     assert wide.cost().min() > 3
-    assert torch.equal(named("pgd")(model, x, target, encoding.space).point, wide.point)
+    assert named("pgd") == PGD()
 
 
 def test_rows_that_three_finds_keep_their_answer_and_one_by_one_is_the_same():
     table, encoding = rare()
-    x, weight = encoding.encode(table)[:30], torch.zeros(encoding.width)
+    x, weight = encoding.encode(table)[:15], torch.zeros(encoding.width)
     weight[-1], weight[2] = 1.0, 0.2
     model = linear(weight, -0.5)
     target = other_class(model, x)
     near, wide = (method(model, x, target, encoding.space) for method in (PGD(radius=3.0), PGD()))
     assert int(near.found.sum()) > 0
     assert torch.equal(near.point[near.found], wide.point[near.found])
-    alone = [PGD()(model, x[row : row + 1], target[row : row + 1], encoding.space).point for row in range(0, 30, 7)]
+    alone = [PGD()(model, x[row : row + 1], target[row : row + 1], encoding.space).point for row in range(0, 15, 7)]
     assert torch.equal(torch.cat(alone), wide.point[::7])
 
 
@@ -132,6 +132,7 @@ def test_in_a_space_without_bounds_the_search_ends():
     assert not answer.found.any()
 
 
+@pytest.mark.slow
 def test_german_finds_more_where_constraints_hold():
     german = prepare("german")
     x, y = german.rows

@@ -109,7 +109,8 @@ def test_a_share_of_the_members_is_enough_where_it_is_asked_for(german):
 
 
 @pytest.mark.parametrize(
-    "search", [PGD(radius=10.0), named("min-l2"), Then(MinCost(norm=1), (SNS(radius=2.0, steps=10),))]
+    "search",
+    [PGD(radius=10.0, levels=4, steps=20), named("min-l2"), Then(MinCost(norm=1), (SNS(radius=2.0, steps=10),))],
 )
 def test_every_search_can_be_rehearsed(german, search):
     deployed, rehearsal, _, rows, target, encoding = german
