@@ -9,8 +9,8 @@ and retrained models, at most 3,000 rows of training, and the methods that this 
     trees      boosted trees of scikit-learn, 100 of 8 leaves, refitted to other samples of the rows
     black box  the same trees behind a function that only answers; without promises, which ask all models at every value
 
-Of the retrained models, 32 rehearse (8 where few are to be had), 60 calibrate the promises, and 60 others, which chose
-nothing, audit every method.
+Of the retrained models, 32 rehearse (8 where few are to be had), 60 select for the promises, and 60 others
+audit every method.
 
     found         people with a counterfactual
     invalidated   share of pairs of a counterfactual and an audit model, with its 95 % limits
@@ -75,7 +75,7 @@ class Sizes:
     rows: int = 24  # people
     rehearse: int = 32
     few: int = 8  # rehearse where few retrained models are to be had
-    calibrate: int = 60  # 0: nothing is promised
+    select: int = 60  # 0: nothing is promised
     audit: int = 60
     train: int = 3000  # rows that models are fitted to, at most
     trees: int = 100
@@ -85,7 +85,7 @@ class Sizes:
 
     @property
     def models(self) -> int:
-        return self.rehearse + self.calibrate + self.audit
+        return self.rehearse + self.select + self.audit
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +176,11 @@ def answers(own: Case, x: Tensor, target: Tensor, sizes: Sizes) -> Iterator[tupl
     for name, method in methods(own, sizes, rehearsed).items():
         start = time.process_time()
         yield name, method(*question), time.process_time() - start
-    if not sizes.calibrate:
+    if not sizes.select:
         return
-    calibration = own.family[sizes.rehearse : sizes.rehearse + sizes.calibrate]
+    selection = own.family[sizes.rehearse : sizes.rehearse + sizes.select]
     start = time.process_time()
-    said = promise(rehearsed, *question, calibration, rate=max(sizes.rates), parameter_values=sizes.parameter_values)
+    said = promise(rehearsed, *question, selection, rate=max(sizes.rates), parameter_values=sizes.parameter_values)
     seconds = time.process_time() - start
     for rate in sizes.rates:
         # What another rate would choose stands in the curve, so the values are not all searched again.
@@ -202,7 +202,7 @@ def rows(own: Case, sizes: Sizes) -> list[dict[str, Any]]:
     x = refused(own, sizes.rows)
     target = torch.ones(len(x), dtype=torch.long)
     given = list(answers(own, x, target, sizes))
-    others = own.family[sizes.rehearse + sizes.calibrate :]
+    others = own.family[sizes.rehearse + sizes.select :]
     cheapest = next(answer for name, answer, _ in given if name == CHEAPEST and answer is not None)
     least, enough = cheapest.cost(1), cheapest.found.sum() / 2
     found = [answer.found for _, answer, _ in given if answer is not None]
@@ -249,10 +249,10 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(DATASETS), help="names of datasets, joined by commas")
     parser.add_argument("--models", nargs="+", choices=tuple(KINDS), default=list(KINDS), help="kinds of model")
     parser.add_argument("--rows", type=int, default=Sizes.rows, help="people who are asked about")
-    parser.add_argument("--others", type=int, default=Sizes.audit, help="models that calibrate, and as many that audit")
+    parser.add_argument("--others", type=int, default=Sizes.audit, help="models that select, and as many that audit")
     parser.add_argument("--rows-file", type=Path, metavar="FILE", help="keep one row per line there, after each case")
     options = parser.parse_args()
-    sizes = Sizes(rows=options.rows, calibrate=options.others, audit=options.others)
+    sizes = Sizes(rows=options.rows, select=options.others, audit=options.others)
     names, kinds = options.datasets.split(","), options.models
     if options.quick:
         sizes = Sizes(6, 4, 2, 9, 5, 300, 8, 2, (0.0,), (0.1,))
@@ -262,7 +262,7 @@ def main() -> None:
         for kind in kinds:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of networks of two epochs, and the like
-                own = replace(sizes, calibrate=0) if kind == "black box" else sizes
+                own = replace(sizes, select=0) if kind == "black box" else sizes
                 measured_now = rows(case(dataset, kind, own), own)
             found += measured_now
             if options.rows_file is not None:

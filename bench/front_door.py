@@ -10,7 +10,7 @@ and people. People whom the deployed model accepts already are told so and are n
 
     refused      people whom the deployed model does not give the class
     with plan    people with a plan that holds
-    invalidated  share of the plans that the models that chose nothing invalidate
+    invalidated  share of the plans that the audit models invalidate
     retrain, explain, in all   seconds by the clock, with so many worker processes as --workers says
     alone        seconds that explain takes in one process, with --alone
 
