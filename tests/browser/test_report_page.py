@@ -378,7 +378,7 @@ def test_hostile_names_are_text_and_nothing_of_them_runs(visit, hostile, tmp_pat
     assert page.locator("script").count() == 2
     assert page.locator("img, main b, iframe, object, base, link").count() == 0
     read = page.evaluate("() => JSON.parse(document.getElementById('data').textContent)")
-    assert {printable(level) for level in LEVELS} & {word for words in read["words"] for word in words}
+    assert {printable(level) for level in LEVELS} & set(read["words"])
     assert json.dumps(read).count("alert(1)") >= 1
     page.fill("#search", printable(people[0]))
     assert labels(page) == [printable(people[0])]

@@ -116,7 +116,7 @@ def test_demo_shows_and_writes(tmp_path):
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
     assert re.search(r"a network trained on 700 applicants is right for \d+% of 6 others", shown)
-    for word in ("min-l1+sns", "pgd+sns", "leave-one-out", "95 % interval", "was turned down", "of 2 retrained models"):
+    for word in ("min-l1+sns", "pgd+sns", "leave-one-out", "95 % interval", "was turned down", "of 2 audit models"):
         assert word in shown
     assert "…" not in done.stdout  # nothing is cut off on 80 columns
     rows = json.loads((tmp_path / "results" / "results.json").read_text())

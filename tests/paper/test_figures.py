@@ -63,7 +63,7 @@ def values() -> dict[str, object]:
     tilted = axis[None, :] + 0.2 * axis[:, None]
     twins = plane.Twins(
         np.stack([tilted, axis[None, :] - 0.2 * axis[:, None]]),
-        np.array([[0.5, 1.0], [0.5, -1.0]]), np.full(2, 1.8), np.full(2, 0.3), np.array([True, False]), 0.04,
+        np.array([[0.5, 1.0], [0.5, -1.0]]), np.full(2, 1.8), np.array([True, False]), 0.04,
     )  # fmt: skip
     draw = np.random.default_rng(0)
     cloud = plane.Disagreement(draw.normal(size=(20, 2)), np.arange(20) % 2, axis, np.array([-1.0, 0]), twins, twins)

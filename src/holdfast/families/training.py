@@ -334,7 +334,7 @@ def _checked_rows(x: Tensor, y: Tensor) -> int:
         check_tensor(name, value, "use encoding.encode and encoding.labels")
     if x.ndim != 2 or y.shape != x.shape[:1] or not x.numel():
         raise ValueError(
-            f"expected x (n, d) and y (n,) of one row and one column or more, got {tuple(x.shape)} and {tuple(y.shape)}"
+            f"expected x (n, d) and y (n,) with n of 1 or more, and d too, got {tuple(x.shape)} and {tuple(y.shape)}"
         )
     if y.dtype != torch.int64 or x.dtype not in DTYPES:
         raise ValueError(
