@@ -68,13 +68,13 @@ def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple
     return estimator.set_params(**kept | given), about
 
 
-def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
+def check_params(model: Any, params: Mapping[str, Any] | None) -> None:
     """Raise where a model cannot be fitted again with the parameters that are given, or without them."""
-    if is_booster(own):
-        estimator_of(own, params)
+    if is_booster(model):
+        estimator_of(model, params)
     elif params is not None:
         raise ValueError(
-            f"params is for a bare booster of XGBoost or LightGBM, and this model is a {type(own).__name__}; "
+            f"params is for a bare booster of XGBoost or LightGBM, and this model is a {type(model).__name__}; "
             "leave params out: an estimator holds its own parameters, and changes.parameters varies them"
         )
 
