@@ -39,11 +39,11 @@ class ClassOrderWarning(UserWarning):
 def warn_of(deployed: WrappedModel, others: Others | None = None, stacklevel: int = 3) -> None:
     """Warn of what looks wrong with a model on rows that the encoding knows."""
     try:
-        told = list(_failed_checks(deployed, others))
+        failed = list(_failed_checks(deployed, others))
     except Exception:  # a model that cannot be asked says so itself when it is
         return
-    for one in told:
-        warnings.warn(one, stacklevel=stacklevel)
+    for message in failed:
+        warnings.warn(message, stacklevel=stacklevel)
 
 
 def check_order(adapter: Adapter, found: Labels, labels: Labels | None) -> None:
@@ -72,7 +72,9 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
     given = predict_or_none(model, encoding.encode(table)).cpu().numpy()
     better = _better_order(given, encoding.labels(table).numpy(), schema.classes)
     if better is not None:
-        listed = ", ".join(json.dumps(one) if isinstance(one, (str, bool)) else str(one) for one in better.order)
+        listed = ", ".join(
+            json.dumps(label) if isinstance(label, (str, bool)) else str(label) for label in better.order
+        )
         raise ValueError(
             f"the model is right for {better.right:.0%} of {len(table)} rows of its own table with its outputs as "
             f"{schema.classes}, the schema's order, and for {better.otherwise:.0%} as {better.order}. It does not name "
@@ -92,12 +94,12 @@ def _failed_checks(deployed: WrappedModel, others: Others | None) -> Iterable[st
     commonest = np.bincount(labels).max() / len(labels)
     better = _better_order(given, labels, classes)
     least = max(right + _much(labels), commonest, 0 if better is None else better.otherwise)  # the likeliest is told
-    for told, ask in (others() if others is not None else {}).items():
+    for source, ask in (others() if others is not None else {}).items():
         other = ask(table).argmax(1)
         if _right(other, labels) > least and _balanced(other, labels) > balanced:
             yield (
                 f"the model is right for {right:.0%} of the known rows as it is asked here, and for "
-                f"{_right(other, labels):.0%} with {told}: are its inputs scaled twice, or not at all? Say what it "
+                f"{_right(other, labels):.0%} with {source}: are its inputs scaled twice, or not at all? Say what it "
                 "takes: as_model(..., takes=...)"
             )
             return
@@ -148,7 +150,7 @@ def _better_order(given: Labels, labels: Labels, classes: tuple[Any, ...]) -> Be
     best = max(orders, key=lambda order: _balanced(order[given], labels))
     otherwise = _right(best[given], labels)
     if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + MUCH:
-        return Better(right, otherwise, tuple(classes[place] for place in best))
+        return Better(right, otherwise, tuple(classes[label_index] for label_index in best))
     return None
 
 

@@ -15,7 +15,7 @@ from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
 
-FEW = 1000  # rows that are enough to see how a model answers
+ROWS_TO_PROBE = 1000  # rows that are enough to see how a model answers
 COMPARED = 10_000  # rows on which a translation must say the same,
 SAME = 1e-5  # up to so much of a probability
 
@@ -40,7 +40,7 @@ def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
     return encoding.encode(encoding.decode(drawn), torch.float64)
 
 
-def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
+def sample(encoding: Encoding, most: int = ROWS_TO_PROBE) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
     known = known_rows(encoding, most)
     if known is None:

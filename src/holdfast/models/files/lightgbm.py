@@ -53,9 +53,9 @@ def checked_lightgbm(path: Path, contents: bytes) -> str:
 
 
 def _written_anew(path: Path, text: str) -> str:
-    head, found, rest = text.partition("\nTree=0\n")
+    head, found, after_head = text.partition("\nTree=0\n")
     expect(bool(found), "its trees: there is none")
-    trees, found, after = f"Tree=0\n{rest}".partition("\nend of trees\n")
+    trees, found, after = f"Tree=0\n{after_head}".partition("\nend of trees\n")
     expect(bool(found), "the end of the trees")
     flags, known = _head(head)
     classes, columns = int(known["num_class"]), int(known["max_feature_idx"]) + 1
@@ -76,7 +76,8 @@ def _levels(path: Path, after: str) -> str:
     levels = after.partition("pandas_categorical:")[2].strip() or "null"
     check_json(path, levels.encode())
     found = json.loads(levels)
-    expect(found is None or (isinstance(found, list) and all(isinstance(one, list) for one in found)), "the levels")
+    is_list = isinstance(found, list) and all(isinstance(column_levels, list) for column_levels in found)
+    expect(found is None or is_list, "the levels")
     return json.dumps(found)
 
 

@@ -37,9 +37,9 @@ def messages(message: Any) -> Iterator[Any]:
     """A message of protobuf and every message inside it, wherever the format has a place for one."""
     waiting = [message]
     while waiting:
-        one = waiting.pop()
-        yield one
-        for field, value in one.ListFields():
+        current = waiting.pop()
+        yield current
+        for field, value in current.ListFields():
             if field.message_type is not None:
                 waiting += [value] if hasattr(value, "ListFields") else value
 

@@ -83,10 +83,10 @@ def check_size(path: Path, size: int, held: int | None = None) -> None:
 
 
 def damaged(path: Path, error: Exception) -> ValueError:
-    said = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
+    reason = f": {lines[0][:200]}" if lines else ""
     return ValueError(
-        f"{path} is damaged or not what its name says ({type(error).__name__}{': ' + said[0][:200] if said else ''}); "
-        "save the model again"
+        f"{path} is damaged or not what its name says ({type(error).__name__}{reason}); save the model again"
     )
 
 

@@ -33,10 +33,10 @@ def grown_of(final: Any) -> Grown:
     best = None if is_booster(final) else booster.attributes().get("best_iteration")
     booster = booster if best is None else booster[: int(best) + 1]  # rounds that its classifier asks
     saved = json.loads(booster.save_raw("json"))["learner"]
-    objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
+    objective, classes = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
     if objective not in (*BINARY, *SEVERAL):
         raise UnreadableError(f"its objective is {objective}")
-    outputs = max(1, several)
+    outputs = max(1, classes)
     boosted = saved["gradient_booster"]
     if boosted["name"] not in ("gbtree", "dart"):
         raise UnreadableError(f"its booster is {boosted['name']}")

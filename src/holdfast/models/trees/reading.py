@@ -79,9 +79,9 @@ def _check(ensemble: Ensemble, ask: Ask, rounding: float) -> None:
     theirs = _shares(ask(as_fitted(table, ensemble.encoding)))
     ours = _shares(ensemble.logits(ensemble.raw(ensemble.cells(table))))
     tolerance = TOLERANCE + rounding
-    apart = float(np.abs(ours - theirs).max())
-    if not apart <= tolerance:
-        raise UnreadableError(f"its trees as they were read give probabilities that differ by up to {apart:.2g}")
+    difference = float(np.abs(ours - theirs).max())
+    if not difference <= tolerance:
+        raise UnreadableError(f"its trees as they were read give probabilities that differ by up to {difference:.2g}")
     second, best = np.sort(theirs, axis=1)[:, -2:].T
     differs = (ours.argmax(axis=1) != theirs.argmax(axis=1)) & (best - second > 2 * tolerance)
     if differs.any():
