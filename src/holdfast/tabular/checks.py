@@ -157,10 +157,10 @@ def check_finite(column: pd.Series[Any], name: str) -> None:
         raise ValueError(f"column '{name}' has values that are not finite: {some(list(broken))}; replace or drop them")
 
 
-def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], place: str) -> None:
+def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], where_to_add: str) -> None:
     extra = sorted({plain(value) for value in unique(column, name)} - set(levels), key=repr)
     if extra:
         raise ValueError(
             f"column '{name}' has levels {some(extra)} that the schema does not list; "
-            f"it lists {some(list(levels), 12)}; add them with {place} or drop those rows"
+            f"it lists {some(list(levels), 12)}; add them with {where_to_add} or drop those rows"
         )
