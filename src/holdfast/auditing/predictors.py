@@ -248,10 +248,10 @@ def _limits(
     if len(rate) < 3 or not varies(values) or not varies(rate):
         return float("nan"), float("nan")
     draw = np.random.default_rng(seed)
-    people, place = np.unique(person, return_inverse=True)
+    people, person_index = np.unique(person, return_inverse=True)
     drawn = []
     for _ in range(DRAWS):
-        times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
+        times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[person_index]
         drawn.append(spearman(np.repeat(values, times), np.repeat(rate, times)))
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
