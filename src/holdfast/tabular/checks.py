@@ -16,7 +16,7 @@ from holdfast.utils.messages import did_you_mean, plain, repeated, some
 if TYPE_CHECKING:
     from holdfast.tabular.schema import Schema
 
-WHOLE = 2.0**63  # where whole numbers end, as tables keep them
+WHOLE_NUMBERS_END = 2.0**63  # where whole numbers end, as tables keep them
 
 
 def check_against(table: pd.DataFrame, schema: Schema, labelled: bool) -> None:
@@ -147,7 +147,7 @@ def unique(column: pd.Series[Any], name: str) -> NDArray[Any]:
 
 def too_large(column: pd.Series[Any]) -> NDArray[np.bool_]:
     """Which numbers no table keeps as whole ones."""
-    large: NDArray[np.bool_] = np.abs(column.to_numpy(dtype=np.float64)) >= WHOLE
+    large: NDArray[np.bool_] = np.abs(column.to_numpy(dtype=np.float64)) >= WHOLE_NUMBERS_END
     return large
 
 

@@ -35,10 +35,10 @@ Measure = Literal["deviation", "percentile"]
 MEASURES: tuple[Measure, ...] = ("deviation", "percentile")
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
-LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
+LARGEST_WHOLE = np.nextafter(2.0**63, 0)  # whole number that a table keeps
 SIGNS = {"any": 0, "rise": 1, "fall": -1}
 MOST_KNOWN = 20_000  # training rows that are kept, to know what people are like
-BLOCK = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
+COLUMNS_AT_ONCE = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,8 +151,8 @@ class Encoding:
         Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
         """
         x = self.encode_unchecked(table, dtype)
-        for start in range(0, self.width, BLOCK):
-            if not bool(x[:, start : start + BLOCK].isfinite().all()):
+        for start in range(0, self.width, COLUMNS_AT_ONCE):
+            if not bool(x[:, start : start + COLUMNS_AT_ONCE].isfinite().all()):
                 self._refuse_infinite(table, x)
         return x
 
@@ -402,7 +402,7 @@ def _is_number(schema: Schema) -> NDArray[np.bool_]:
 
 def _check_size(table: pd.DataFrame, schema: Schema, itemsize: int) -> None:
     """Refuse what would not fit: the result, one block of columns with a copy, and a column for each feature."""
-    at_once = 2 * min(schema.width, BLOCK) + len(schema.features)
+    at_once = 2 * min(schema.width, COLUMNS_AT_ONCE) + len(schema.features)
     most = max(schema.features, key=lambda feature: feature.width)
     rare = f"{most.width} columns are for the levels of '{most.name}': join the rare ones, or " * (most.width > 1)
     check_memory(
@@ -423,7 +423,7 @@ def _blocks(table: pd.DataFrame, schema: Schema) -> Iterator[tuple[slice, Matrix
     """The encoded columns before scaling, some at a time: which they are, and their numbers (n, some)."""
     raw = [(columns, _raw(table[feature.name], feature)) for feature, columns in _places(schema)]
     # No block of one column: numpy would add up its rows in another order.
-    edges = np.linspace(0, schema.width, -(-schema.width // BLOCK) + 1).astype(int).tolist()
+    edges = np.linspace(0, schema.width, -(-schema.width // COLUMNS_AT_ONCE) + 1).astype(int).tolist()
     for start, end in pairwise(edges):
         numbers = np.zeros((len(table), end - start))
         for columns, values in raw:
@@ -482,7 +482,7 @@ def _read_off(numbers: Matrix, feature: Feature) -> Matrix | NDArray[np.int64]:
     if feature.kind == "real":
         return first
     if feature.kind == "integer":
-        return np.rint(first).clip(-LARGEST, LARGEST)
+        return np.rint(first).clip(-LARGEST_WHOLE, LARGEST_WHOLE)
     if feature.kind == "categorical":
         places = len(feature.values) + feature.missing
         off = np.full((len(numbers), places - feature.width), 0.5)  # the zero level wins below a half

@@ -33,9 +33,9 @@ LOG = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
 Inside = Callable[[Rows, Rows], NDArray[np.bool_]]  # training rows, held-out rows -> which of these lie in the ranges
 
-FEWEST = 20  # people of a class from whom a threshold can be learned
+FEWEST_PEOPLE = 20  # people of a class from whom a threshold can be learned
 KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
-BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
+DISTANCES_AT_ONCE = 1 << 20  # distances that are held at a time: they stay in the cache
 ROUNDING = 1e-5  # of a distance, and in itself
 SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
 
@@ -372,8 +372,8 @@ def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: 
     Each person is measured against the others. Of n such distances and that of one more person, any is the k-th
     smallest with equal chance, so the k-th of n with k = ⌈share · (n + 1)⌉ is not exceeded with chance ≥ share.
     """
-    if len(people) < FEWEST:
-        LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
+    if len(people) < FEWEST_PEOPLE:
+        LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST_PEOPLE)
         return float("inf")
     distances, who = _nearest(people, people, nearest + 1)
     is_oneself = who == torch.arange(len(people), device=who.device)[:, None]
@@ -404,7 +404,7 @@ def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor
     distances = points.new_zeros(len(points), count)
     who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
     squares = people.square().sum(1)
-    step = max(1, BLOCK // max(1, len(people)))
+    step = max(1, DISTANCES_AT_ONCE // max(1, len(people)))
     for start in range(0, len(points), step):
         rows = slice(start, start + step)
         # Less the points' own squares; which of the candidates are nearest is decided by their exact distances.

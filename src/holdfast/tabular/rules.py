@@ -30,7 +30,7 @@ from holdfast.tabular.relations import (
 
 EXACT = 1e-9  # of the largest number in a row: what rounding does to numbers that lie on a grid
 CHOICES = 4  # of several ways to mend a rule, how many are tried where another rule refuses the first
-BLOCK = 1 << 22  # pairs of a person and a row of a table that are compared at a time
+PAIRS_AT_ONCE = 1 << 22  # pairs of a person and a row of a table that are compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +371,7 @@ class DeterminesRule(Rule):
         simple = (row >= 0) & cells.may_hold(x.shape[1] - 1, wanted[:, None])[:, 0]
         x[:, -1] = torch.where(simple, wanted, x[:, -1])
         others = torch.nonzero(~simple).flatten()
-        for part in torch.split(others, max(1, BLOCK // len(table))):
+        for part in torch.split(others, max(1, PAIRS_AT_ONCE // len(table))):
             x[part] = self._nearest_row(cells.of(part), table)
         return x
 
