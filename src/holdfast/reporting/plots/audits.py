@@ -11,7 +11,7 @@ from holdfast.auditing.audit import Audit
 from holdfast.reporting.plots.marks import FAINT, as_text, ink, legend_above, quiet_grid, say
 from holdfast.reporting.plots.style import BLUE, VERMILLION, whiskers
 
-APART = 0.36  # of the room of a kind: its models stand so far above and below the middle
+SPREAD = 0.36  # of the room of a kind: its models stand so far above and below the middle
 GOLDEN = (math.sqrt(5) - 1) / 2  # steps by it fall into no pattern
 
 
@@ -44,7 +44,7 @@ def _draw_members(axes: Axes, y: int, part: Audit) -> None:
     """One dot per model, moved up and down so that models of one rate do not hide one another."""
     steps = (np.arange(len(part.kinds)) * GOLDEN + 0.5) % 1 - 0.5
     axes.plot(
-        100 * part.per_member, y + 2 * APART * steps, ".", color=BLUE, alpha=FAINT, markersize=7, markeredgewidth=0,
+        100 * part.per_member, y + 2 * SPREAD * steps, ".", color=BLUE, alpha=FAINT, markersize=7, markeredgewidth=0,
         label="one retrained model" if y == 0 else None, clip_on=False,
     )  # fmt: skip
 

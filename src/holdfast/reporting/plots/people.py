@@ -13,7 +13,7 @@ from holdfast.reporting.plots.marks import ink, legend_above, say
 from holdfast.reporting.plots.style import BLUE, VERMILLION
 from holdfast.utils.messages import printable
 
-LONGEST = 24  # letters of a value or a name that are shown
+LONGEST_TEXT = 24  # letters of a value or a name that are shown
 LETTER, MARK = 0.02, 0.03  # of the width: about the room of a letter and of a mark
 MOST_WORD_WIDTH = 0.75  # of the width is for words
 HEADING = 0.35  # the room above a plan's heading
@@ -131,13 +131,13 @@ def _explain(axes: Axes, person: PersonAdvice) -> None:
     axes.plot([], [], color=VERMILLION, label="then", **look)
     axes.set_xlabel("each number on a scale of its own from 0; squares are categories", fontsize="small")
     who = f"{person.person}: '{person.now}' now, '{person.wanted}' wanted"
-    legend_above(axes, title=_cut(who, 2 * LONGEST))
+    legend_above(axes, title=_cut(who, 2 * LONGEST_TEXT))
 
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
-def _cut(words: str, longest: int = LONGEST) -> str:
+def _cut(words: str, longest: int = LONGEST_TEXT) -> str:
     words = printable(words)
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
