@@ -145,7 +145,7 @@ def _held_by_xgboost(booster: Any) -> dict[str, Any]:
     weight = float(objective.get("reg_loss_param", {}).get("scale_pos_weight", 1))
     held: dict[str, Any] = {
         "n_estimators": len(model["iteration_indptr"]) - 1,
-        "objective": "multi:softprob" if objective["name"] in xgboost_trees.SEVERAL else "binary:logistic",
+        "objective": "multi:softprob" if objective["name"] in xgboost_trees.MULTICLASS else "binary:logistic",
         "booster": boosted["name"],
     }
     if "c" in learner.get("feature_types", ()):

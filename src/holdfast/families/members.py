@@ -28,7 +28,7 @@ from holdfast.utils.digests import digest
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 GATHERED, GATHERED_ON_DEVICE = 64 << 20, 2 << 30  # bytes of weights copied for rows that ask one member each
-ROWS_TO_ASK_ALONE = 8  # rows of a member, above which it is asked by itself
+MANY_ROWS = 8  # rows of a member, above which it is asked by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,7 @@ class Stack:
         x = x.to(_dtype_of(self.state, x))
         size = sum(tensor[0].numel() for tensor in self.state.values()) * x.element_size()
         room = GATHERED if x.device.type == "cpu" else GATHERED_ON_DEVICE
-        if (
-            ROWS_TO_ASK_ALONE * len(set(places.tolist())) < len(x) or size > room
-        ):  # members have many rows, or are too large to copy
+        if MANY_ROWS * len(set(places.tolist())) < len(x) or size > room:  # too many rows, or too large to copy
             return one_by_one(places, lambda number, rows: self._of(number, x[rows]))
         parts = zip(torch.split(x, max(1, room // size)), torch.split(places, max(1, room // size)), strict=True)
         logits = [self.architecture.logits(self._copied(numbers), rows[:, None])[:, 0] for rows, numbers in parts]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-APART = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
-WORSE = 0.02  # of accuracy, likewise
-FEWEST = 3  # members that show how far members differ
+DISAGREEMENT_MARGIN = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
+ACCURACY_MARGIN = 0.02  # of accuracy, likewise
+FEWEST_MEMBERS = 3  # members that show how far members differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +52,10 @@ class Resemblance:
     def _apart(self) -> str:
         for kind in dict.fromkeys(self.kinds):
             of_kind = np.array([name == kind for name in self.kinds]) & self.central
-            if of_kind.sum() < FEWEST:
+            if of_kind.sum() < FEWEST_MEMBERS:
                 continue
             disagreement, most = float(self.disagreement[of_kind].mean()), float(self.among[of_kind].max())
-            if disagreement > most + APART + 2 * self._error(disagreement):
+            if disagreement > most + DISAGREEMENT_MARGIN + 2 * self._error(disagreement):
                 return (
                     f"the deployed model gives {disagreement:.1%} of {self.rows} rows another class than its "
                     f"retrainings ({kind}) do, which differ by at most {most:.1%} from one another"
@@ -64,11 +64,8 @@ class Resemblance:
 
     def _worse(self, who: str) -> str:
         accuracy = self.accuracy[self.central] if self.central.any() else self.accuracy
-        low, high, beyond = (
-            float(accuracy.min()),
-            float(accuracy.max()),
-            WORSE + 2 * self._error(self.deployed_accuracy),
-        )
+        low, high = float(accuracy.min()), float(accuracy.max())
+        beyond = ACCURACY_MARGIN + 2 * self._error(self.deployed_accuracy)
         wrong = self.deployed_accuracy < low - beyond if who == "deployed" else self.deployed_accuracy > high + beyond
         if not wrong:  # nor where it is not known
             return ""
@@ -122,9 +119,7 @@ def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:
             agree = torch.zeros(len(members), dtype=torch.float64)
             for label in sorted(set(predictions.flatten().tolist())):
                 has_label = (predictions == label).double()
-                agree += (has_label * (has_label.sum(0) - 1)).sum(
-                    1
-                )  # the others that say the same of a row, itself aside
+                agree += (has_label * (has_label.sum(0) - 1)).sum(1)  # others that say the same of a row, itself aside
             found[members] = 1 - (agree / (predictions.shape[1] * (len(members) - 1))).numpy()
     return found
 
@@ -139,7 +134,7 @@ def _is_central(retraining: Any) -> bool:
     return not (any(moved) or tuned or retraining.tilt is not None or retraining.window is not None)
 
 
-COMPARED = 1000  # rows on which the members are compared with the deployed model
+COMPARED_ROWS = 1000  # rows on which the members are compared with the deployed model
 FEW = 200  # rows that tell whether two members are one model
 
 
@@ -147,7 +142,7 @@ def compared_rows(encoding: Encoding, table: pd.DataFrame, held_out: pd.DataFram
     """Encoded rows, their labels, and where they are from."""
     if held_out is not None:
         return encoding.encode(held_out), encoding.labels(held_out), "held-out rows"
-    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED)).round().long().numpy()
+    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED_ROWS)).round().long().numpy()
     rows = table.iloc[chosen]
     return encoding.encode(rows), encoding.labels(rows), "rows of the table that they were fitted on"
 

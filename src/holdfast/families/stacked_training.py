@@ -28,7 +28,7 @@ from holdfast.models.model import Model
 LANES = 64  # the flat parameters are padded to a multiple of this many numbers
 PLANNED = 4 << 20  # bytes of batch orders drawn at a time
 DRAWING = 4  # threads that draw them for a GPU; more of them wait for one another
-BLOCK = 128  # steps that are one CUDA graph
+GRAPH_STEPS = 128  # steps that are one CUDA graph
 
 Steps = Callable[[], None]
 
@@ -47,7 +47,7 @@ def train_stack(
     seen = [rows_of(retraining, pool) for retraining in retrainings]
     batch, total = recipes[0].batch, max(member_recipe.epochs for member_recipe in recipes)
     sizes, share = batch_sizes(architecture, len(seen[0]), batch), _share(seen, batch, x)
-    blocks = [range(first, min(first + BLOCK, len(sizes))) for first in range(0, len(sizes), BLOCK)]
+    blocks = [range(first, min(first + GRAPH_STEPS, len(sizes))) for first in range(0, len(sizes), GRAPH_STEPS)]
     plan = torch.zeros(len(blocks[0]), len(seen), batch, dtype=torch.int64, device=x.device)  # of the block at hand
 
     def taking(block: range) -> Steps:
@@ -226,8 +226,7 @@ def _plans(
     keys = [(retraining.order_seed, len(rows)) for retraining, rows in zip(retrainings, seen, strict=True)]
     distinct = list(dict.fromkeys(keys))
     which = torch.tensor([distinct.index(key) for key in keys], device=device)
-    padded = [torch.nn.functional.pad(member_rows, (0, full - len(member_rows))) for member_rows in seen]
-    rows = torch.stack(padded).to(device)  # (k, full)
+    rows = torch.stack([torch.nn.functional.pad(rows, (0, full - len(rows))) for rows in seen]).to(device)  # (k, full)
     for orders in _orders(distinct, full, total, ahead=device.type != "cpu"):
         for epoch in orders.to(device, non_blocking=True):
             yield rows.gather(1, epoch[which].long()).view(len(seen), steps, batch).transpose(0, 1)

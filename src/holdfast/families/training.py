@@ -150,10 +150,7 @@ def _all_members(
 
         x, y = job.pool.x, job.pool.y  # of a view, all that it is a view of would travel
         pool = job.pool if workers == 1 else replace(job.pool, x=x.clone(), y=y.clone())
-        chunk_changes = ([job.retrainings[member] for member in chunk] for chunk in chunks)
-        tasks = (
-            (job.architecture(chunk[0]), chunk, changes) for chunk, changes in zip(chunks, chunk_changes, strict=True)
-        )
+        tasks = ((job.architecture(chunk[0]), chunk, [job.retrainings[member] for member in chunk]) for chunk in chunks)
         in_workers(_train_chunk, tasks, workers, take, shared=(pool, job.recipe, job.base))
     LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return _family(job, trained, fingerprints)
@@ -161,14 +158,13 @@ def _all_members(
 
 def _family(job: _Job, trained: list[tuple[list[int], dict[str, Tensor]]], fingerprints: tuple[str, ...]) -> Family:
     """Networks of one shape as one stack, in the order in which the shapes come first."""
-    stacks, members = [], []
+    stacks, members, device = [], [], job.pool.x.device
     for shape, architecture in job.architectures.items():
-        of_shape = [(chunk, state) for chunk, state in trained if job.shape(chunk[0]) == shape]
-        inside = [member for chunk, _ in of_shape for member in chunk]
-        order = torch.tensor(inside).argsort().to(job.pool.x.device)
-        names = list(of_shape[0][1])
+        alike = [(chunk, state) for chunk, state in trained if job.shape(chunk[0]) == shape]
+        inside = [member for chunk, _ in alike for member in chunk]
+        order = torch.tensor(inside).argsort().to(device)
         stacked = {  # each tensor goes as it is taken, so that no more than one is held twice
-            name: torch.cat([state.pop(name).to(job.pool.x.device) for _, state in of_shape])[order] for name in names
+            name: torch.cat([state.pop(name).to(device) for _, state in alike])[order] for name in [*alike[0][1]]
         }
         stacks.append(Stack(architecture, stacked))
         members += sorted(inside)
@@ -287,8 +283,7 @@ def _job(
 
 def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]) -> dict[Shape, Architecture]:
     """By the widths of hidden layers; a recipe's network has one shape."""
-    recipes = (retraining.recipe(recipe) for retraining in retrainings)
-    shapes = {shaped.hidden: shaped for shaped in recipes}
+    shapes = {shaped.hidden: shaped for shaped in (retraining.recipe(recipe) for retraining in retrainings)}
     if recipe.network is None:
         return {shape: Perceptron(shaped.sizes(pool.x.shape[1], pool.classes)) for shape, shaped in shapes.items()}
     if len(shapes) > 1:

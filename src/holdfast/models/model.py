@@ -96,14 +96,13 @@ def logits_from(model: Model, x: Tensor) -> Tensor:
 
 
 def _does_not_take(model: Model, x: Tensor) -> str:
-    problem, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
+    fault, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
     if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
         return (
-            f"{problem}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; "
-            "convert one of them"
+            f"{fault}: its weights are {weight.dtype} on {weight.device}, the rows on {x.device}; convert one of them"
         )
     return (
-        f"{problem}: it raised the error above; check how many columns, and of which kind, it was trained on. A "
+        f"{fault}: it raised the error above; check how many columns, and of which kind, it was trained on. A "
         "function of a table, or a model of another library, is asked through hf.as_model(model, encoding)"
     )
 

@@ -99,14 +99,12 @@ class WorstCaseEnsemble:
     def _counted(self, x: Tensor) -> Tensor:
         """The margins of the deployed model and the members (1 + k, n, c), infinite for those that need not agree."""
         of_deployed = margins(checked_logits(self.deployed(x), len(x)))
-        of_members = margins(self.heard.logits(x)).to(of_deployed)
-        of_members = torch.where(
-            of_members.isnan(), -torch.inf, of_members
-        )  # a member that answers NaN agrees with nothing
-        if self.needed < len(of_members):
-            reached = of_members.kthvalue(len(of_members) - self.needed + 1, 0).values
-            of_members = torch.where(of_members < reached, torch.inf, of_members)
-        return torch.cat([of_deployed[None], of_members])
+        theirs = margins(self.heard.logits(x)).to(of_deployed)
+        theirs = torch.where(theirs.isnan(), -torch.inf, theirs)  # a member that answers NaN agrees with nothing
+        if self.needed < len(theirs):
+            reached = theirs.kthvalue(len(theirs) - self.needed + 1, 0).values
+            theirs = torch.where(theirs < reached, torch.inf, theirs)
+        return torch.cat([of_deployed[None], theirs])
 
     def _tau(self, counted: Tensor) -> Tensor:
         """The temperature in logits, for every row and class: (n, c)."""
@@ -120,17 +118,13 @@ class WorstCaseEnsemble:
     def _weighted(self, x: Tensor, weight: Tensor) -> Tensor:
         """Σ_i weight_i(x, t) · m_i(x, t) with gradients of the m_i, of those that weigh anything: (n, c)."""
         who, row, label = torch.nonzero(weight > LIGHT, as_tuple=True)
-        of_deployed = torch.nonzero(who == 0).flatten()
+        first = torch.nonzero(who == 0).flatten()
         others = torch.nonzero(who > 0).flatten()
-        logits = (
-            [checked_logits(self.deployed(x[row[of_deployed]]), len(of_deployed)).to(x.dtype)]
-            if len(of_deployed)
-            else []
-        )
+        logits = [checked_logits(self.deployed(x[row[first]]), len(first)).to(x.dtype)] if len(first) else []
         logits += [self.heard.logits_of(x[row[others]], who[others] - 1).to(x.dtype)] if len(others) else []
         if not logits:
             return x.sum() * torch.zeros_like(weight[0])
-        order = torch.cat([of_deployed, others])
+        order = torch.cat([first, others])
         each = margins(torch.cat(logits)).gather(1, label[order, None])[:, 0] * weight[who, row, label][order]
         return torch.zeros_like(weight[0]).index_put((row[order], label[order]), each, accumulate=True)
 

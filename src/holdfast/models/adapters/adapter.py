@@ -75,10 +75,8 @@ class Adapter:
         try:
             return call(given)
         except Exception as error:
-            question = f"about {self._given}" if way in (*NETWORKS, "function") else f"for {way} of {self._given}"
-            raise ValueError(
-                f"{self.name} raised {type(error).__name__} when it was asked {question}: {error}"
-            ) from error
+            about = f"about {self._given}" if way in (*NETWORKS, "function") else f"for {way} of {self._given}"
+            raise ValueError(f"{self.name} raised {type(error).__name__} when it was asked {about}: {error}") from error
 
     @cached_property
     def _given(self) -> str:
@@ -92,9 +90,7 @@ class Adapter:
     def how(self) -> How:
         """How the model is asked, whether the user has said so or it was found out."""
         ours = self.encoding.schema.classes
-        names = (
-            None if self.output.kind == "labels" else tuple(ours[label_index] for label_index in self.output.in_order)
-        )
+        names = None if self.output.kind == "labels" else tuple(ours[index] for index in self.output.in_order)
         return How(self.input.takes, None if self.way in BOOSTERS else self.output.kind, names)
 
     @property
@@ -117,7 +113,7 @@ class Adapter:
     def _outputs(self) -> str:
         """What a network gives, in words."""
         ours = self.encoding.schema.classes
-        names = [ours[label_index] for label_index in self.output.in_order]
+        names = [ours[index] for index in self.output.in_order]
         if self.output.kind == "labels":
             return f"labels: {', '.join(map(repr, names))}"
         what = "logit" if self.output.kind == "logits" else "probability"

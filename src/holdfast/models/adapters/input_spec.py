@@ -157,8 +157,8 @@ def _has_numbers(feature: Feature) -> bool:
 
 
 def _check_numbers(encoding: Encoding) -> None:
-    categorical = [feature for feature in encoding.schema.features if feature.kind == "categorical"]
-    text = [feature.name for feature in categorical if not _has_numbers(feature)]
+    features = encoding.schema.features
+    text = [feature.name for feature in features if feature.kind == "categorical" and not _has_numbers(feature)]
     if text:
         raise ValueError(
             f"the levels of column '{text[0]}' are no numbers and have no order, so a model cannot take the table as "

@@ -18,11 +18,11 @@ from holdfast.utils.messages import plain
 
 Floats = NDArray[np.float64]
 Outputs = Literal["probabilities", "logits", "labels"]
-SURE = 1.0  # logit of the class that a model names, and less that of the others, where it gives labels and no more
+SURE_LOGIT = 1.0  # of the class that a model names, and less that of the others, where it gives labels and no more
 TIE = 1e-9  # logits that differ by less are equal
 SAME = 1e-6  # difference of two answers to one question that rounding explains
 SUM_TO_ONE = 1e-3  # by how much probabilities of a row may miss 1, as float16 has them
-CLOSE = 0.01  # logits that differ by less are as good as equal: `predict` says which class wins
+CLOSE_LOGITS = 0.01  # logits that differ by less are as good as equal: `predict` says which class wins
 NUDGE = 1e-3  # by which the class that `predict` names is raised above the others
 
 
@@ -109,7 +109,7 @@ class OutputSpec:
         if self.shift:
             logits = logits + np.array([self.shift, -self.shift]) / 2
         ordered = np.sort(logits, axis=1)
-        rows = np.flatnonzero(self.decides | (ordered[:, -1] - ordered[:, -2] < CLOSE))
+        rows = np.flatnonzero(self.decides | (ordered[:, -1] - ordered[:, -2] < CLOSE_LOGITS))
         if len(rows):
             logits[rows] = _agreeing(logits[rows], predict(rows))
         return logits
@@ -170,8 +170,8 @@ def _numbers_from(answer: Any, rows: int, name: str, what: str, check: bool) -> 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:
     """The classes that a model names (n,) as logits (n, c)."""
-    logits = np.full((len(found), count), -SURE)
-    logits[np.arange(len(found)), found] = SURE
+    logits = np.full((len(found), count), -SURE_LOGIT)
+    logits[np.arange(len(found)), found] = SURE_LOGIT
     return logits
 
 

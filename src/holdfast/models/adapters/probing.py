@@ -16,8 +16,8 @@ from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
 
 ROWS_TO_PROBE = 1000  # rows that are enough to see how a model answers
-COMPARED = 10_000  # rows on which a translation must say the same,
-SAME = 1e-5  # up to so much of a probability
+COMPARED_ROWS = 10_000  # rows on which a translation must say the same,
+SAME_PROBABILITY = 1e-5  # up to so much of a probability
 
 
 def known_rows(encoding: Encoding, most: int) -> pd.DataFrame | None:
@@ -57,7 +57,7 @@ def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
+def rows_to_compare(encoding: Encoding, most: int = COMPARED_ROWS) -> pd.DataFrame:
     """Rows to compare a translation with the model on: known ones and as many with their features shuffled apart."""
     real, _ = sample(encoding, most // 2)
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
@@ -71,4 +71,4 @@ def says_the_same(exact: Model, adapter: Adapter, rows: pd.DataFrame, dtype: tor
             ours = exact(adapter.encoding.encode(rows, dtype)).double().cpu().softmax(1)
     except Exception:  # not the shapes or the steps it was taken for
         return False
-    return bool(((theirs - ours).abs() <= SAME).all())
+    return bool(((theirs - ours).abs() <= SAME_PROBABILITY).all())

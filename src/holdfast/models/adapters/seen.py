@@ -19,9 +19,9 @@ from holdfast.tabular.feature import Feature
 
 Transform = Callable[[pd.DataFrame], Matrix]  # a table in the user's units -> (n, m) as the final estimator sees it
 See = Callable[[pd.DataFrame], Any]  # the same before it becomes numbers: a table, an array or a sparse matrix
-PEOPLE = 8  # known rows in which every feature is changed in turn
-NUMBERS = 32  # values of a number that are tried in each of them
-LARGE = 20_000_000  # numbers of a matrix that are made at once
+PEOPLE_TRIED = 8  # known rows in which every feature is changed in turn
+NUMBERS_TRIED = 32  # values of a number that are tried in each of them
+NUMBERS_AT_ONCE = 20_000_000  # numbers of a matrix that are made at once
 
 
 def as_fitted(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
@@ -214,27 +214,22 @@ class Inputs:
         """
         rows = max(map(len, values.values()))
         columns = {}
-        for feature_index, feature_values in values.items():
-            feature = self.encoding.schema.features[feature_index]
-            chosen_rows = np.arange(rows) * (np.arange(rows) < len(feature_values))
-            columns[feature.name] = _column(feature, feature_values)[chosen_rows]
+        for index, given in values.items():
+            feature = self.encoding.schema.features[index]
+            columns[feature.name] = _column(feature, given)[np.arange(rows) * (np.arange(rows) < len(given))]
         return self.transform(_repeated(self.typical, rows).assign(**columns))
 
     @cached_property
     def of_levels(self) -> dict[int, Matrix]:
         """For every feature of levels, the columns for each level and for a missing value: (levels, m)."""
-        values = {
-            feature_index: _values(feature) for feature_index, feature in self._features if not feature.is_numeric
-        }
+        values = {index: _values(feature) for index, feature in self._features if not feature.is_numeric}
         rows = self.at(values) if values else self.transform(self.typical)
-        return {feature_index: rows[: len(levels)] for feature_index, levels in values.items()}
+        return {index: rows[: len(levels)] for index, levels in values.items()}
 
     @cached_property
     def of_missing(self) -> Matrix:
         """The columns where every number is missing that may be: (m,)."""
-        values = {
-            feature_index: [None] for feature_index, feature in self._features if feature.is_numeric and feature.missing
-        }
+        values = {index: [None] for index, feature in self._features if feature.is_numeric and feature.missing}
         found: Matrix = (self.at(values) if values else self.transform(self.typical))[0]
         return found
 
@@ -247,7 +242,7 @@ def _people(encoding: Encoding) -> pd.DataFrame:
     """Some known rows, and one that has nothing that can be missing."""
     assert encoding.known is not None
     table = encoding.known[list(encoding.schema.names)]
-    chosen_rows = table.iloc[np.linspace(0, len(table) - 1, min(PEOPLE, len(table))).astype(int)]
+    chosen_rows = table.iloc[np.linspace(0, len(table) - 1, min(PEOPLE_TRIED, len(table))).astype(int)]
     gone = [feature for feature in encoding.schema.features if feature.missing]
     if not gone:
         return chosen_rows
@@ -264,7 +259,7 @@ def _depends(transform: Transform, encoding: Encoding) -> NDArray[np.bool_]:
     ]
     who = np.repeat(np.arange(len(features)), [len(values) for values in tried])  # the feature of each value tried
     what = np.array([*chain(*tried), None], dtype=object)[:-1]
-    most, depends = max(1, LARGE // (len(people) * (encoding.width + 1))), []
+    most, depends = max(1, NUMBERS_AT_ONCE // (len(people) * (encoding.width + 1))), []
     for start in range(0, len(who), most):
         tried_feature, value = (part[start : start + most].repeat(len(people)) for part in (who, what))
         columns = {}
@@ -285,7 +280,7 @@ def _values(feature: Feature) -> list[Any]:
 
 def _some_numbers(column: pd.Series[Any], feature: Feature) -> list[Any]:
     known = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    chosen_numbers = known[np.linspace(0, len(known) - 1, min(NUMBERS, len(known))).astype(int)]
+    chosen_numbers = known[np.linspace(0, len(known) - 1, min(NUMBERS_TRIED, len(known))).astype(int)]
     return [*chosen_numbers.tolist(), *([None] if feature.missing else [])]
 
 

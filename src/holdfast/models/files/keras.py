@@ -25,7 +25,7 @@ LAYERS = frozenset({
     "Reshape", "Softmax", "SpectralNormalization", "Subtract", "UnitNormalization",
 })  # fmt: skip
 VALUES = frozenset({"DTypePolicy", "__keras_tensor__", "__numpy__", "__tensor__"})
-WIDEST = 10_000_000  # values that a layer gives for a row
+WIDEST_LAYER = 10_000_000  # values that a layer gives for a row
 ARITHMETIC = ("keras.initializers", "keras.regularizers", "keras.constraints")  # modules with nothing else in them
 
 
@@ -81,7 +81,7 @@ def _check_asks_for_no_more(path: Path, described: dict[str, Any], numbers: int)
         widest = max(
             (prod(size or 1 for size in layer.output.shape) for layer in model.layers if layer.built), default=0
         )
-        if weights > numbers or widest > WIDEST:
+        if weights > numbers or widest > WIDEST_LAYER:
             raise RefusedError(
                 f"{path} describes layers of {weights} weights and up to {widest} values a row, and holds {numbers} "
                 "weights; a model does not: is it made to harm?"

@@ -76,8 +76,7 @@ def _levels(path: Path, after: str) -> str:
     levels = after.partition("pandas_categorical:")[2].strip() or "null"
     check_json(path, levels.encode())
     found = json.loads(levels)
-    is_list = isinstance(found, list) and all(isinstance(column_levels, list) for column_levels in found)
-    expect(found is None or is_list, "the levels")
+    expect(found is None or (isinstance(found, list) and all(isinstance(part, list) for part in found)), "the levels")
     return json.dumps(found)
 
 

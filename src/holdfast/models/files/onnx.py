@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.files.onnx_sizes import KNOWN, TooMuchError, weigh
+from holdfast.models.files.onnx_sizes import KNOWN_STEPS, TooMuchError, weigh
 from holdfast.models.files.untrusted import RefusedError
 
 MOST_NODES = 50_000  # steps
@@ -70,7 +70,7 @@ def _check_steps(path: Path, model: Any) -> None:
     nodes = [message for message in messages(model) if isinstance(message, onnx.NodeProto)]
     for node in nodes:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if (domain, node.op_type) not in KNOWN:
+        if (domain, node.op_type) not in KNOWN_STEPS:
             raise RefusedError(
                 f"{path} has the step {node.op_type!r}{f' of {node.domain!r}' if node.domain else ''}, which is none "
                 f"that holdfast runs from a file. {INSTEAD}"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-ROWS = 64  # that a batch is taken to have where the graph does not say
+BATCH_ROWS = 64  # that a batch is taken to have where the graph does not say
 MOST_VALUES = 50_000_000  # in all values of a graph together
 MOST_WORK = 10**10  # multiplications and values
 MOST_SHAPE_NUMBERS = 1024  # numbers of a tensor that may be a shape
@@ -43,7 +43,7 @@ LEARNED = frozenset({
     "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler",
     "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap",
 })  # fmt: skip
-KNOWN = {("", name) for name in NARROW | WIDE | MADE} | {("ai.onnx.ml", name) for name in LEARNED}
+KNOWN_STEPS = {("", name) for name in NARROW | WIDE | MADE} | {("ai.onnx.ml", name) for name in LEARNED}
 
 PRODUCTS = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
 SAME_SHAPE = frozenset({"Binarizer", "CategoryMapper", "Imputer", "LabelEncoder", "Normalizer", "Scaler"})
@@ -105,7 +105,7 @@ class TooMuchError(Exception):
 def _typed(value: Any) -> tuple[int, Shape]:
     """The type and shape of an input; what it leaves open is a batch of rows."""
     tensor = value.type.tensor_type
-    return tensor.elem_type or 1, tuple(size.dim_value or ROWS for size in tensor.shape.dim)
+    return tensor.elem_type or 1, tuple(size.dim_value or BATCH_ROWS for size in tensor.shape.dim)
 
 
 def _is_known(value: Any) -> bool:

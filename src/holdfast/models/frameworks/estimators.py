@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.models.adapters.adapter import Adapter, Call, How, check_repeatable
 from holdfast.models.adapters.input_spec import InputSpec, one_hot_input, table_input
 from holdfast.models.adapters.output_spec import (
-    CLOSE,
+    CLOSE_LOGITS,
     Floats,
     Outputs,
     OutputSpec,
@@ -30,12 +30,12 @@ from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
-ASKED: dict[Outputs, str] = {"probabilities": "predict_proba", "logits": "decision_function", "labels": "predict"}
+METHOD_OF: dict[Outputs, str] = {"probabilities": "predict_proba", "logits": "decision_function", "labels": "predict"}
 _NUMBERED = re.compile(r"Column_\d+")  # the names that LightGBM makes up for an array
 
 
 def knows(model: Any) -> bool:
-    return any(hasattr(model, name) for name in ASKED.values())
+    return any(hasattr(model, name) for name in METHOD_OF.values())
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -169,10 +169,10 @@ def _names(model: Any) -> tuple[str, ...] | None:
 def _answering(model: Any, encoding: Encoding, how: How, name: str, given: InputSpec, table: pd.DataFrame) -> Adapter:
     """The first of its methods that answers, and whether `predict` agrees with it."""
     classes = _classes(model, encoding, how, name)
-    if how.outputs is not None and not hasattr(model, ASKED[how.outputs]):
-        raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
+    if how.outputs is not None and not hasattr(model, METHOD_OF[how.outputs]):
+        raise ValueError(f"outputs={how.outputs!r} needs {METHOD_OF[how.outputs]}, which {name} does not have")
     failures = []
-    for outputs, way in ASKED.items():
+    for outputs, way in METHOD_OF.items():
         if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
         if how.outputs is None and way == "decision_function" and _scores_pairs(model):
@@ -207,7 +207,7 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
     final = adapter.model if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
     ordered = np.sort(logits, axis=1)
-    is_sure = ordered[:, -1] - ordered[:, -2] >= CLOSE
+    is_sure = ordered[:, -1] - ordered[:, -2] >= CLOSE_LOGITS
     if not (is_sure & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0

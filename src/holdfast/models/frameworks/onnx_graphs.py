@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.adapters.probing import SAME
+from holdfast.models.adapters.probing import SAME_PROBABILITY
 from holdfast.models.trees.grown import Grown, UnreadableError
 
 LOG = logging.getLogger(__name__)
@@ -185,18 +185,15 @@ def trees_of(node: Any) -> Grown:
     below = MODES[next(iter(modes), b"BRANCH_LEQ")]
     inner = np.array([mode != b"LEAF" for mode in how["nodes_modes"]])
     trees = how["nodes_treeids"]
-    node_index = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
+    index = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
     left, right = (
-        [
-            node_index[tree, child] if is_inner else 0
-            for tree, child, is_inner in zip(trees, how[name], inner, strict=True)
-        ]
+        [index[tree, child] if is_inner else 0 for tree, child, is_inner in zip(trees, how[name], inner, strict=True)]
         for name in ("nodes_truenodeids", "nodes_falsenodeids")
     )
     classes = len(how.get("classlabels_strings", [])) or len(how.get("classlabels_int64s", []))
     single = classes == 2 and len(set(how["class_ids"])) == 1
     value = np.zeros((len(trees), 1 if single else classes))
-    leaves = [node_index[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
+    leaves = [index[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
     np.add.at(value, (leaves, 0 if single else how["class_ids"]), how["class_weights"])
     base = np.zeros(value.shape[1])
     given = how.get("base_values", ())[: len(base)]
@@ -211,6 +208,6 @@ def trees_of(node: Any) -> Grown:
         value,
         link="probability" if transform == b"NONE" else "logit",
         below=lambda numbers, thresholds: below(numbers.astype(np.float32), thresholds.astype(np.float32)),
-        rounding=SAME,
+        rounding=SAME_PROBABILITY,
     )
     return replace(made, roots=np.unique(trees, return_index=True)[1], base=base)

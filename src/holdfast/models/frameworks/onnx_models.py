@@ -58,8 +58,8 @@ def call_of(model: Any, way: str = "onnx") -> Call:
 
 
 def network_of(model: Any, opened: Opened | None = None) -> Network:
-    own = _opened(model) if opened is None else opened
-    return Network(model, "onnx", own.call, own.like, own.in_torch())
+    opened = _opened(model) if opened is None else opened
+    return Network(model, "onnx", opened.call, opened.like, opened.in_torch())
 
 
 def _opened(model: Any) -> Opened:

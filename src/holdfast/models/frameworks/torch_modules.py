@@ -81,9 +81,8 @@ class Network:
             squashed = self._squashes(rows)
             meaning = _read_outputs(output, encoding.schema.classes, how, labels, squashed)
             return Adapter(self.model, encoding, name, self.way, self.call, given, meaning)
-        tried = "; ".join(
-            f"takes={takes!r}: {str(reason).splitlines()[0]}" for takes, reason in errors.items() if str(reason)
-        )
+        reasons = {takes: str(error).splitlines() for takes, error in errors.items()}
+        tried = "; ".join(f"takes={takes!r}: {lines[0]}" for takes, lines in reasons.items() if lines)
         raise ValueError(
             f"{type(self.model).__name__} takes {_numbers_taken(self.model)}neither encoded rows ({encoding.width} "
             f"numbers) nor the table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried "

@@ -147,13 +147,11 @@ class _Nodes:
         self.left[nodes] = self.right[nodes] = np.where(left, self.left[nodes], self.right[nodes])
         self.feature[nodes] = 0
 
-    def read_levels(self, feature_index: int) -> None:
+    def read_levels(self, feature: int) -> None:
         """Nodes of one feature of levels."""
-        nodes = np.flatnonzero(self.inner & (self.inputs.source[self.grown.column] == feature_index))
+        nodes = np.flatnonzero(self.inner & (self.inputs.source[self.grown.column] == feature))
         tests, which = self._tests(nodes)
-        left = self.goes_left(
-            tests, self.inputs.of_levels[feature_index][:, self.grown.column[tests]]
-        )  # (levels, tests)
+        left = self.goes_left(tests, self.inputs.of_levels[feature][:, self.grown.column[tests]])  # (levels, tests)
         found, same = np.unique(left.T, axis=0, return_inverse=True)
         self.split[nodes] = len(self.sets) + same.reshape(-1)[which]
         self.sets.extend(found)

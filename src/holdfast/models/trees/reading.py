@@ -21,7 +21,7 @@ from holdfast.tabular.feature import Feature
 
 LOG = logging.getLogger(__name__)
 LIBRARIES = (sklearn_trees, xgboost_trees, lightgbm_trees)
-ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
+COMPARED_ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
 TOLERANCE = 1e-6  # in a probability
 
 
@@ -97,9 +97,9 @@ def _shares(logits: Floats) -> Floats:
 def _compared(ensemble: Ensemble) -> pd.DataFrame:
     """Known rows; the same with their features shuffled apart; rows of any level and of numbers next to an edge."""
     draw = np.random.default_rng(0)
-    known = rows_to_compare(ensemble.encoding, ROWS * 3 // 4)
+    known = rows_to_compare(ensemble.encoding, COMPARED_ROWS * 3 // 4)
     odd = {
-        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), ROWS // 4)
+        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), COMPARED_ROWS // 4)
         for feature, edges in zip(ensemble.features, ensemble.edges, strict=True)
     }
     return pd.concat([known.astype(object), pd.DataFrame(odd)], ignore_index=True).infer_objects()
