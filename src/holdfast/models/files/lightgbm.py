@@ -26,7 +26,6 @@ from holdfast.models.files.checking import (
 )
 from holdfast.models.files.untrusted import check_json, damaged
 
-FLAGS = ("tree", "average_output")  # lines of the head that are a word alone
 HEAD = (
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective", "feature_names",
     "monotone_constraints", "feature_infos",
