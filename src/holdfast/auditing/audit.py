@@ -26,8 +26,8 @@ from holdfast.utils.settings import check_number, check_share
 
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
-TELLING_ROWS = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
-COMPARED_POINTS = 50  # counterfactuals whose logits show whether refits are one model
+TELLING = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
+COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
     "counterfactual. low, high: 95 % limits for these rows and future retrainings. approximate new rows low, high: "
@@ -345,7 +345,7 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
         return
     if family.refitted:
         _warn_of_equal_refits(result, family)
-    same = [member for member in family.external if result.same[member]] if len(answer) >= TELLING_ROWS else []
+    same = [member for member in family.external if result.same[member]] if len(answer) >= TELLING else []
     if same:
         warnings.warn(
             f"members {same} of {family} answer like the deployed model on every row; if they are copies of it, the "
@@ -356,7 +356,7 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
 
 def _warn_of_equal_refits(result: Audit, family: Family) -> None:
     """That refits answer alike is a result, unless all of a kind are one model: then the kind has nothing to say."""
-    point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED_POINTS]
+    point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED]
     for kind, part in result.by_kind.items():
         members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
         if len(members) > 1 and part.same.all() and _are_one(family.chosen(members).logits(point)):
