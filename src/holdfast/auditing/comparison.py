@@ -109,14 +109,14 @@ class Comparison:
         pairs, kinds = list(combinations(rates, 2)), next(iter(self.audits.values())).kinds
         level = 1 - (1 - confidence) / max(1, len(pairs))
         lines = []
-        for first, second in pairs:
-            difference = rates[first] - rates[second]
-            low, high = (2 * limit - 1 for limit in rate_interval((difference + 1) / 2, kinds, level))
+        for one, other in pairs:
+            apart = rates[one] - rates[other]
+            low, high = (2 * limit - 1 for limit in rate_interval((apart + 1) / 2, kinds, level))
             lines.append(
                 {
-                    "method": first,
-                    "other": second,
-                    "difference": float(difference.mean()),
+                    "method": one,
+                    "other": other,
+                    "difference": float(apart.mean()),
                     "low": low,
                     "high": high,
                     "significant": bool(low > 0 or high < 0),
@@ -217,10 +217,10 @@ def _check_alike(audits: Mapping[str, Audit]) -> None:
                 f"'{name}' was audited by {len(audit.kinds)} members and '{first_name}' by {len(first.kinds)}, or in "
                 "another order; audit both with one family"
             )
-        origin, theirs = first.counterfactuals.origin, audit.counterfactuals.origin
-        if theirs.shape != origin.shape or not torch.equal(theirs, origin):
+        origin, own = first.counterfactuals.origin, audit.counterfactuals.origin
+        if own.shape != origin.shape or not torch.equal(own, origin):
             raise ValueError(
-                f"'{name}' explains {len(theirs)} rows and '{first_name}' {len(origin)}, or others; ask every method "
+                f"'{name}' explains {len(own)} rows and '{first_name}' {len(origin)}, or others; ask every method "
                 "about the same rows in the same order"
             )
         if not torch.equal(audit.counterfactuals.target, first.counterfactuals.target):
