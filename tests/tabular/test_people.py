@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from holdfast import Encoding, Feature, Schema
-from holdfast.tabular.people import FEWEST, People, learned_ranges
+from holdfast.tabular.people import FEWEST_PEOPLE, People, learned_ranges
 
 LEVELS = ("north", "south", "west")
 SCHEMA = Schema(
@@ -164,7 +164,7 @@ def test_duplicates_leave_each_other_at_no_distance():
     _, x, people = fitted(table)
     assert (people.distance(x, 0)[table["class"].to_numpy() == 0] == 0).all()
     present = table["class"].value_counts()
-    assert all(float(people.thresholds[target]) == 0 for target in (0, 1) if present[target] >= FEWEST)
+    assert all(float(people.thresholds[target]) == 0 for target in (0, 1) if present[target] >= FEWEST_PEOPLE)
     assert people.plausible(x, encoded_classes(table), x).all()
 
 
@@ -320,7 +320,7 @@ def test_a_tiny_class_has_no_threshold_and_an_empty_one_passes_everything(caplog
     few = pd.concat([table[table["class"] == 0], table[table["class"] == 1].iloc[:3]], ignore_index=True)
     with caplog.at_level(logging.INFO):
         _, x, people = fitted(few)
-    assert f"class 1 has 3 people, fewer than {FEWEST}" in caplog.text
+    assert f"class 1 has 3 people, fewer than {FEWEST_PEOPLE}" in caplog.text
     assert people.thresholds[1] == torch.inf
     assert people.plausible(x, 1, x).all()
     _, x, people = fitted(few[few["class"] == 0])

@@ -416,7 +416,7 @@ def test_a_relation_without_rows_is_not_compiled():
 
 
 def test_a_large_table_is_searched_in_blocks(monkeypatch):
-    monkeypatch.setattr("holdfast.tabular.rules.BLOCK", 8)
+    monkeypatch.setattr("holdfast.tabular.rules.PAIRS_AT_ONCE", 8)
     assert one(TABLE, {"a": 3}, WORKS, ("a",)) == {"job": "other", "a": 3}
 
 

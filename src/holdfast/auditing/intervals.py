@@ -345,8 +345,8 @@ def _rising_limit(draws: Floats, tail: float) -> Floats:
     """The largest lower limit of all prefixes so far. It rises only when the capital there passes 1/tail."""
     values, places = np.unique(draws, return_inverse=True)
     limits, limit, growth, counts = np.zeros(len(draws)), 0.0, np.zeros(len(BETS)), np.zeros(len(values))
-    for number, (draw, place) in enumerate(zip(draws, places, strict=True)):
-        counts[place] += 1
+    for number, (draw, value_index) in enumerate(zip(draws, places, strict=True)):
+        counts[value_index] += 1
         if limit:
             growth += np.log(1 - BETS + BETS * (draw / limit))
             refuted = _mixed(growth)[0] > -np.log(tail)

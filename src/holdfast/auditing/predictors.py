@@ -30,7 +30,7 @@ from holdfast.theory.regions import boundary_distance_inside
 from holdfast.utils.settings import check_number, check_seed, check_share
 
 Floats = NDArray[np.float64]
-SAMPLE = 30  # points at which a slope is sampled
+SLOPE_POINTS = 30  # points at which a slope is sampled
 DRAWS = 1000  # of the rows, with replacement, for the limits of a correlation
 
 
@@ -146,9 +146,9 @@ def diagnostics(network: Network, answer: Counterfactuals, radius: float = 0.1) 
     values = {
         "region_boundary": boundary.distance,
         "region_size": boundary.facet,
-        "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SAMPLE),
+        "lipschitz_sampled": sampled_lipschitz(network, point, radius, count=SLOPE_POINTS),
         "lipschitz_bound": lipschitz_bound(network, point, radius, target),
-        "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SAMPLE),
+        "confident_and_flat": sure - sampled_lipschitz(probability, point, radius, count=SLOPE_POINTS),
         "influence_norm": torch.linalg.vector_norm(
             influence(network, point, target, Line(torch.zeros_like(point[0])), target_probability), dim=1
         ),
@@ -248,10 +248,10 @@ def _limits(
     if len(rate) < 3 or not varies(values) or not varies(rate):
         return float("nan"), float("nan")
     draw = np.random.default_rng(seed)
-    people, place = np.unique(person, return_inverse=True)
+    people, person_index = np.unique(person, return_inverse=True)
     drawn = []
     for _ in range(DRAWS):
-        times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[place]
+        times = np.bincount(draw.integers(0, len(people), len(people)), minlength=len(people))[person_index]
         drawn.append(spearman(np.repeat(values, times), np.repeat(rate, times)))
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])

@@ -39,7 +39,7 @@ from holdfast.utils.sealing import Kind, SealError, sealed, unsealed, without_na
 AUDIT = Kind("audit", "audit description", format=2, unsealed=1)
 DESCRIPTION = "audit.json"
 FIELDS = {"file", "sha256", "rows", "columns", "kinds", "classes", "seen", "before_known", "summary"}
-SMALL = (np.int8, np.int16, np.int32, np.int64)
+INTEGER_TYPES = (np.int8, np.int16, np.int32, np.int64)
 
 
 def save_audit(audit: Audit, folder: str | Path) -> Path:
@@ -187,7 +187,7 @@ def _small(name: str, classes: Tensor) -> NDArray[Any]:
         raise ValueError(f"{name} must be class indices, got {classes.dtype}; use logits.argmax(-1)")
     values = classes.detach().cpu().numpy().astype(np.int64)
     least, most = (values.min(), values.max()) if values.size else (0, 0)
-    fits = (kind for kind in SMALL if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    fits = (kind for kind in INTEGER_TYPES if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
     return values.astype(next(fits))
 
 

@@ -68,13 +68,13 @@ def estimator_of(booster: Any, params: Mapping[str, Any] | None = None) -> tuple
     return estimator.set_params(**kept | given), about
 
 
-def check_params(own: Any, params: Mapping[str, Any] | None) -> None:
+def check_params(model: Any, params: Mapping[str, Any] | None) -> None:
     """Raise where a model cannot be fitted again with the parameters that are given, or without them."""
-    if is_booster(own):
-        estimator_of(own, params)
+    if is_booster(model):
+        estimator_of(model, params)
     elif params is not None:
         raise ValueError(
-            f"params is for a bare booster of XGBoost or LightGBM, and this model is a {type(own).__name__}; "
+            f"params is for a bare booster of XGBoost or LightGBM, and this model is a {type(model).__name__}; "
             "leave params out: an estimator holds its own parameters, and changes.parameters varies them"
         )
 
@@ -145,7 +145,7 @@ def _held_by_xgboost(booster: Any) -> dict[str, Any]:
     weight = float(objective.get("reg_loss_param", {}).get("scale_pos_weight", 1))
     held: dict[str, Any] = {
         "n_estimators": len(model["iteration_indptr"]) - 1,
-        "objective": "multi:softprob" if objective["name"] in xgboost_trees.SEVERAL else "binary:logistic",
+        "objective": "multi:softprob" if objective["name"] in xgboost_trees.MULTICLASS else "binary:logistic",
         "booster": boosted["name"],
     }
     if "c" in learner.get("feature_types", ()):

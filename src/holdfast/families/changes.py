@@ -20,7 +20,7 @@ from holdfast.families.recipe import Recipe, Retraining
 from holdfast.utils.settings import check_number, check_seed, check_whole
 
 BASE = Retraining()
-MOST = 10**6  # members of a family; their descriptions alone take a gigabyte
+MOST_MEMBERS = 10**6  # members of a family; their descriptions alone take a gigabyte
 
 
 def seeds(n: int, start: int = 1) -> list[Retraining]:
@@ -162,7 +162,7 @@ def windows(n: int, length: int, rows: int, base: Retraining = BASE) -> list[Ret
     _check_base(base)
     if not 1 <= length <= rows:
         raise ValueError(f"a window of {length} rows does not fit {rows}; choose from 1 to {rows}")
-    first = [round(place * (rows - length) / max(n - 1, 1)) for place in range(n)]
+    first = [round(number * (rows - length) / max(n - 1, 1)) for number in range(n)]
     if len(set(first)) < n:
         raise ValueError(f"{rows} rows hold only {rows - length + 1} different windows of {length}, not {n}")
     return [replace(base, window=(start, start + length), kind="window") for start in first]
@@ -438,15 +438,15 @@ def both(first: Sequence[Retraining], second: Sequence[Retraining]) -> list[Retr
             raise TypeError(f"both joins two lists of changes, such as seeds(3) and bootstrap(3), got {members!r}")
     if len(first) != len(second):
         raise ValueError(f"both changes must have as many members, got {len(first)} and {len(second)}")
-    return [_joined(one, other) for one, other in zip(first, second, strict=True)]
+    return [_joined(change, other) for change, other in zip(first, second, strict=True)]
 
 
-def _joined(one: Retraining, other: Retraining) -> Retraining:
+def _joined(change: Retraining, other: Retraining) -> Retraining:
     changed = {field.name for field in fields(other) if getattr(other, field.name) != field.default} - {"kind"}
-    taken = {name for name in changed if getattr(one, name) not in (getattr(BASE, name), getattr(other, name))}
+    taken = {name for name in changed if getattr(change, name) not in (getattr(BASE, name), getattr(other, name))}
     if taken - {"data_seed"}:
-        raise ValueError(f"both changes set {sorted(taken)}: {one} and {other}; choose changes of different kinds")
-    return replace(one, **{name: getattr(other, name) for name in changed}, kind=f"{one.kind}{JOIN}{other.kind}")
+        raise ValueError(f"both changes set {sorted(taken)}: {change} and {other}; choose changes of different kinds")
+    return replace(change, **{name: getattr(other, name) for name in changed}, kind=f"{change.kind}{JOIN}{other.kind}")
 
 
 def _log_uniform(draw: random.Random, low: float, high: float) -> float:
@@ -466,8 +466,8 @@ def _tuned(
     members = []
     for seed in _seeds(n, start):
         by = 0 if kind == "hyperparameters" else 1 + seed
-        own = replace(base, init_seed=base.init_seed + by, order_seed=base.order_seed + by, kind=kind)
-        members.append(replace(own, **change(random.Random(seed))))
+        member = replace(base, init_seed=base.init_seed + by, order_seed=base.order_seed + by, kind=kind)
+        members.append(replace(member, **change(random.Random(seed))))
     return members
 
 
@@ -481,8 +481,8 @@ def _check_count(n: int) -> None:
     check_whole("n, the number of members,", n)
     if n < 1:
         raise ValueError(f"a family needs one member or more, got {n}")
-    if n > MOST:
-        raise ValueError(f"a family has {MOST} members at most, got {n}; audit several smaller ones")
+    if n > MOST_MEMBERS:
+        raise ValueError(f"a family has {MOST_MEMBERS} members at most, got {n}; audit several smaller ones")
 
 
 def _check_above_0(name: str, value: float) -> None:

@@ -41,27 +41,27 @@ class Failure:
 class Outcome:
     """What came of the training of one member."""
 
-    place: int
+    index: int
     made: Any = None
     error: str = ""
     details: str = ""
 
 
 Attempt = Callable[..., Outcome]
-Task = Callable[[int], tuple[Any, ...]]  # from a member's place to what an attempt needs
+Task = Callable[[int], tuple[Any, ...]]  # from a member's index to what an attempt needs
 
 
-def attempt(function: Callable[..., Any], place: int, *arguments: Any) -> Outcome:
+def attempt(function: Callable[..., Any], index: int, *arguments: Any) -> Outcome:
     """What a function makes of a member, or what it raises: anything, since it is somebody else's."""
     try:
         with one_thread():
-            return Outcome(place, function(*arguments))
+            return Outcome(index, function(*arguments))
     except Exception as error:
-        return Outcome(place, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+        return Outcome(index, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
 
 class Collected(Generic[Member]):
-    """The members that there are so far, and what went wrong with others, by their places."""
+    """The members that there are so far, and what went wrong with others, by their indices."""
 
     def __init__(
         self, changes: Sequence[Retraining], read: Callable[[Any], Member], progress: bool, what: str = "trainings"
@@ -72,29 +72,29 @@ class Collected(Generic[Member]):
 
     def take(self, outcome: Outcome) -> None:
         """Add a member, or the reason why it cannot be one."""
-        told = "" if outcome.error or self.what != "trainings" else CANNOT
-        found = outcome if outcome.error else attempt(self.read, outcome.place, outcome.made)
+        prefix = "" if outcome.error or self.what != "trainings" else CANNOT
+        found = outcome if outcome.error else attempt(self.read, outcome.index, outcome.made)
         if found.error:
-            self.failures[found.place] = Failure(self.changes[found.place], f"{told}{found.error}", found.details)
+            self.failures[found.index] = Failure(self.changes[found.index], f"{prefix}{found.error}", found.details)
         else:
-            self.models[found.place] = found.made
+            self.models[found.index] = found.made
 
     def run(
         self, call: Attempt, shared: tuple[Any, ...], task: Task, workers: int | None, patience: float = 0.0
     ) -> None:
-        """Make all that are missing, ``call(*shared, *task(place))``: in worker processes.
+        """Make all that are missing, ``call(*shared, *task(index))``: in worker processes.
 
         Here, as long as that takes fewer seconds than ``patience``, and what cannot leave its process.
         """
         count, most, started = len(self.changes), workers or cores(), time.perf_counter()
-        missing, again = deque(place for place in range(count) if place not in self.models), []
+        missing, again = deque(index for index in range(count) if index not in self.models), []
         verb = "Training" if self.what == "trainings" else "Fitting"
         with bar(f"{verb} {count} models", count, self.progress) as advance:
             advance(count - len(missing))
 
             def done(outcome: Outcome) -> None:
                 if outcome.error == STAYS:
-                    again.append(outcome.place)
+                    again.append(outcome.index)
                     return
                 self.take(outcome)
                 advance(1)
@@ -107,7 +107,7 @@ class Collected(Generic[Member]):
 
     def finished(self) -> tuple[list[Member], tuple[Retraining, ...], tuple[Failure, ...]]:
         """All of them in order; those that failed are told, and if all did, that is an error."""
-        count, failed = len(self.changes), tuple(self.failures[place] for place in sorted(self.failures))
+        count, failed = len(self.changes), tuple(self.failures[index] for index in sorted(self.failures))
         if not self.models:
             first = f"the first said:\n{failed[0].error}\n{failed[0].details}" if failed else "there were no changes"
             raise RuntimeError(f"none of {count} {self.what} gave a model; {first}")
@@ -118,7 +118,7 @@ class Collected(Generic[Member]):
                 stacklevel=4,
             )
         kept = sorted(self.models)
-        return [self.models[place] for place in kept], tuple(self.changes[place] for place in kept), failed
+        return [self.models[index] for index in kept], tuple(self.changes[index] for index in kept), failed
 
 
 # ---- a function that trains ----
@@ -146,17 +146,17 @@ def collect(
     members: Collected[Member] = Collected(changes, read, progress)
     workers = workers if _travels(function) else 1
 
-    def task(place: int) -> tuple[Any, ...]:
-        return place, rows_of(changes[place], pool).numpy(), changes[place].init_seed
+    def task(index: int) -> tuple[Any, ...]:
+        return index, rows_of(changes[index], pool).numpy(), changes[index].init_seed
 
     call = attempt if min(workers or cores(), len(changes)) == 1 else _attempt_elsewhere
     members.run(call, (function,), task, workers)
     return members.finished()
 
 
-def _attempt_elsewhere(function: AnyTraining, place: int, rows: NDArray[np.int64], seed: int) -> Outcome:
-    trained = attempt(function, place, rows, seed)
-    return trained if _travels(trained.made) else Outcome(place, error=STAYS)
+def _attempt_elsewhere(function: AnyTraining, index: int, rows: NDArray[np.int64], seed: int) -> Outcome:
+    trained = attempt(function, index, rows, seed)
+    return trained if _travels(trained.made) else Outcome(index, error=STAYS)
 
 
 def _travels(value: Any) -> bool:

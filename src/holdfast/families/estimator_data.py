@@ -51,14 +51,14 @@ def prepared(estimator: Any, retraining: Retraining) -> Any:
     """A clone with the parameters of one member: its own, and every seed moved on. It works on one core."""
     from sklearn.base import clone
 
-    own = clone(estimator)
-    own.set_params(**dict(retraining.parameters))
-    given = own.get_params(deep=True)
+    member = clone(estimator)
+    member.set_params(**dict(retraining.parameters))
+    given = member.get_params(deep=True)
     seeds = {}  # the deployed model's own, or 0 where it has none, and as much more as the member says
-    for name in seed_names(own):
+    for name in seed_names(member):
         seed = plain(given[name])
         seeds[name] = ((seed if isinstance(seed, int) else 0) + retraining.init_seed) % 2**31
-    return own.set_params(**seeds, **_on_one_core(own, given))
+    return member.set_params(**seeds, **_on_one_core(member, given))
 
 
 def _on_one_core(estimator: Any, given: dict[str, Any]) -> dict[str, int | None]:
@@ -96,17 +96,17 @@ def fingerprint_run(data: str, estimator: Any, retraining: Retraining) -> str:
 
     Whether two runs give models that answer alike is another matter.
     """
-    own = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
+    changed = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
     seed = None if seed_names(estimator) else retraining.init_seed  # it changes nothing, but it is another run
-    return digest([ALGORITHM, versions([estimator]), data, _described(estimator), own, seed])
+    return digest([ALGORITHM, versions([estimator]), data, _described(estimator), changed, seed])
 
 
 def _described(value: Any) -> Any:
     """A parameter as JSON can say it; the same for equal ones."""
     if is_estimator(value) or hasattr(value, "get_params"):
         given = value.get_params(deep=False)
-        own = {name: _described(part) for name, part in given.items() if name not in THREADS}
-        return {"class": _full_name(type(value)), "parameters": own}
+        parameters = {name: _described(part) for name, part in given.items() if name not in THREADS}
+        return {"class": _full_name(type(value)), "parameters": parameters}
     if isinstance(value, dict):
         return {"dictionary": [[_described(key), _described(part)] for key, part in value.items()]}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -114,9 +114,9 @@ def _described(value: Any) -> Any:
         return sorted(parts, key=json.dumps) if isinstance(value, (set, frozenset)) else parts
     if isinstance(value, np.ndarray):
         return {"array": [str(value.dtype), value.tolist()]}
-    own = plain(value)
-    if own is None or isinstance(own, (bool, int, float, str)):
-        return own
+    plain_value = plain(value)
+    if plain_value is None or isinstance(plain_value, (bool, int, float, str)):
+        return plain_value
     if isinstance(value, type) or callable(value):
         return {"function": _full_name(value)}
     return {"other": [_full_name(type(value)), repr(value)]}

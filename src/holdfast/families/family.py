@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from operator import index
+from operator import index, is_
 from pathlib import Path
 from typing import Any, overload
 
@@ -93,18 +93,18 @@ class Family:
             kind: what an audit calls them: one word, or one for each model
             like: the module that the weights of files belong to
         """
-        several = hasattr(models, "__iter__") or hasattr(models, "__getitem__")
-        if isinstance(models, (str, Path)) or callable(models) or not several:
+        is_iterable = hasattr(models, "__iter__") or hasattr(models, "__getitem__")
+        if isinstance(models, (str, Path)) or callable(models) or not is_iterable:
             raise TypeError(f"expected a list of models, got {type(models).__name__}; give Family.from_models([model])")
         if not isinstance(kind, (str, Sequence)):
             raise TypeError(f"kind must be a word, or one for each model, got {kind!r}")
-        own = [ready(model, like) for model in models]
-        kinds = [kind] * len(own) if isinstance(kind, str) else list(kind)
-        if not own or len(kinds) != len(own):
+        members = [ready(model, like) for model in models]
+        kinds = [kind] * len(members) if isinstance(kind, str) else list(kind)
+        if not members or len(kinds) != len(members):
             raise ValueError(
-                f"expected one model or more and a kind for each, got {len(own)} models, {len(kinds)} kinds"
+                f"expected one model or more and a kind for each, got {len(members)} models, {len(kinds)} kinds"
             )
-        return family_of(own, numbered(kinds))
+        return family_of(members, numbered(kinds))
 
     @classmethod
     def from_training(
@@ -165,22 +165,22 @@ class Family:
         return tuple(layer[list(self.places)] if self._shuffled else layer for layer in layers(stack.state, part))
 
     @overload
-    def __getitem__(self, place: int) -> Model: ...
+    def __getitem__(self, key: int) -> Model: ...
     @overload
-    def __getitem__(self, place: slice) -> Family: ...
-    def __getitem__(self, place: int | slice) -> Model | Family:
-        if isinstance(place, slice):
-            return self.chosen(range(len(self))[place])
-        place = _checked_places([place], len(self), "a member is chosen by a whole number or a slice")[0]
+    def __getitem__(self, key: slice) -> Family: ...
+    def __getitem__(self, key: int | slice) -> Model | Family:
+        if isinstance(key, slice):
+            return self.chosen(range(len(self))[key])
+        key = _checked_places([key], len(self), "a member is chosen by a whole number or a slice")[0]
         if self.groups is not None:
             raise TypeError("take a network from the family before merging its classes, then merge the network's")
-        stack, number = self.found(self.places[place])
-        fingerprint = self.fingerprints[place] if self.fingerprints else None
-        return stack.model(number, self.retrainings[place], fingerprint)
+        stack, number = self.found(self.places[key])
+        fingerprint = self.fingerprints[key] if self.fingerprints else None
+        return stack.model(number, self.retrainings[key], fingerprint)
 
     def found(self, place: int) -> tuple[Members, int]:
         """Which stack a place is in, and where."""
-        return next((stack, place - own.start) for stack, own in self._ranges if place in own)
+        return next((stack, place - span.start) for stack, span in self._ranges if place in span)
 
     @property
     def _ranges(self) -> list[tuple[Members, range]]:
@@ -192,7 +192,7 @@ class Family:
         """The members at these places, in this order."""
         members = _checked_places(members, len(self), "members are chosen by whole numbers, chosen([0, 2])")
         kept = sorted(self.places[member] for member in members)
-        inside = [(stack, [place - own.start for place in kept if place in own]) for stack, own in self._ranges]
+        inside = [(stack, [place - span.start for place in kept if place in span]) for stack, span in self._ranges]
         stacks = [stack.chosen(places) for stack, places in inside if places]
         where = {place: number for number, place in enumerate(kept)}
         return replace(
@@ -238,8 +238,8 @@ class Family:
     @property
     def foreign(self) -> tuple[Model, ...]:
         """The members that are not stacked networks, each with whatever helps a search, their classes merged."""
-        own = [model for stack in self.stacks for model in stack.helped]
-        return tuple(own if self.groups is None else [Merged(model, self.groups) for model in own])
+        models = [model for stack in self.stacks for model in stack.helped]
+        return tuple(models if self.groups is None else [Merged(model, self.groups) for model in models])
 
     @cached_property
     def parts(self) -> tuple[Part, ...] | None:
@@ -249,8 +249,8 @@ class Family:
             if stack.parts is None:
                 return None
             found += stack.parts
-        own = [found[place] for place in self.places]
-        return tuple(own if self.groups is None else [one.merged(self.groups) for one in own])
+        in_order = [found[place] for place in self.places]
+        return tuple(in_order if self.groups is None else [part.merged(self.groups) for part in in_order])
 
     @property
     def searched(self) -> Family:
@@ -280,9 +280,9 @@ class Family:
         stacks = self._ranges
         which = torch.tensor([number for number, (stack, _) in enumerate(stacks) for _ in range(len(stack))])
 
-        def ask(number: int, own: Tensor) -> Tensor:
+        def ask(number: int, rows: Tensor) -> Tensor:
             stack, inside = stacks[number]
-            return stack.logits_of(x[own], places[own] - inside.start)
+            return stack.logits_of(x[rows], places[rows] - inside.start)
 
         logits = one_by_one(which.to(x.device)[places], ask)
         return logits if self.groups is None else merge_logits(logits, self.groups)
@@ -325,12 +325,12 @@ class Family:
 
 def _searched(stack: Members) -> Members:
     fast = tuple(able(model).searched for model in stack.helped)
-    return stack if all(one is other for one, other in zip(fast, stack.helped, strict=True)) else Models(fast)
+    return stack if all(map(is_, fast, stack.helped)) else Models(fast)
 
 
 def numbered(kinds: Iterable[str]) -> tuple[Retraining, ...]:
     """Of models that exist already, so that no two count as the same retraining."""
-    return tuple(Retraining(data_seed=place, kind=kind) for place, kind in enumerate(kinds))
+    return tuple(Retraining(data_seed=number, kind=kind) for number, kind in enumerate(kinds))
 
 
 def family_of(
@@ -346,10 +346,10 @@ def _checked_places(places: Any, count: int, how: str) -> Sequence[int]:
     if isinstance(places, str) or not isinstance(places, (Sequence, Tensor, np.ndarray)):
         raise TypeError(f"{how}, got {places!r}")
     try:
-        found = [index(place) for place in places]
+        found = [index(member) for member in places]
     except TypeError as error:
         raise TypeError(f"{how}, got {places[0]!r}" if len(places) == 1 else f"{how}, got {places!r}") from error
-    missing = [place for place in found if not -count <= place < count]
+    missing = [member for member in found if not -count <= member < count]
     if missing:
         raise IndexError(f"there is no member {missing[0]}; the family has {count} members, from 0 to {count - 1}")
     return found

@@ -27,4 +27,4 @@ WHAT_CHANGES = {
 def what_changes(kind: str) -> str:
     """One sentence, or one for each of the changes that `both` has joined; kinds may have names of the user's own."""
     unknown = "Called '{}' by the user, who knows what was changed."
-    return " ".join(WHAT_CHANGES.get(one, unknown.format(one)) for one in kind.split(JOIN))
+    return " ".join(WHAT_CHANGES.get(part, unknown.format(part)) for part in kind.split(JOIN))

@@ -28,7 +28,7 @@ from holdfast.utils.digests import digest
 
 IN_CACHE, ON_DEVICE = 4 << 20, 256 << 20  # bytes of activations held while a stack looks at rows, on a CPU and not
 GATHERED, GATHERED_ON_DEVICE = 64 << 20, 2 << 30  # bytes of weights copied for rows that ask one member each
-FEW = 8  # rows of a member, above which it is asked by itself
+MANY_ROWS = 8  # rows of a member, above which it is asked by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +57,9 @@ class Stack:
         members = _as_slice(places)
         return Stack(self.architecture, {name: tensor[members] for name, tensor in self.state.items()})
 
-    def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
-        own = {name: tensor[place] for name, tensor in self.state.items()}
-        return self.architecture.network(own, retraining, fingerprint)
+    def model(self, number: int, retraining: Retraining, fingerprint: str | None) -> Model:
+        weights = {name: tensor[number] for name, tensor in self.state.items()}
+        return self.architecture.network(weights, retraining, fingerprint)
 
     @property
     def helped(self) -> tuple[Model, ...]:
@@ -85,14 +85,14 @@ class Stack:
         x = x.to(_dtype_of(self.state, x))
         size = sum(tensor[0].numel() for tensor in self.state.values()) * x.element_size()
         room = GATHERED if x.device.type == "cpu" else GATHERED_ON_DEVICE
-        if FEW * len(set(places.tolist())) < len(x) or size > room:  # members have many rows, or are too large to copy
-            return one_by_one(places, lambda place, own: self._of(place, x[own]))
+        if MANY_ROWS * len(set(places.tolist())) < len(x) or size > room:  # too many rows, or too large to copy
+            return one_by_one(places, lambda number, rows: self._of(number, x[rows]))
         parts = zip(torch.split(x, max(1, room // size)), torch.split(places, max(1, room // size)), strict=True)
-        logits = [self.architecture.logits(self._copied(own), rows[:, None])[:, 0] for rows, own in parts]
+        logits = [self.architecture.logits(self._copied(numbers), rows[:, None])[:, 0] for rows, numbers in parts]
         return torch.cat(logits)
 
-    def _of(self, place: int, rows: Tensor) -> Tensor:
-        return self.architecture.logits(self._copied(torch.tensor([place], device=rows.device)), rows)[0]
+    def _of(self, number: int, rows: Tensor) -> Tensor:
+        return self.architecture.logits(self._copied(torch.tensor([number], device=rows.device)), rows)[0]
 
     def _copied(self, places: Tensor) -> State:
         return {name: tensor[places] for name, tensor in self.state.items()}
@@ -102,12 +102,12 @@ def one_by_one(places: Tensor, ask: Callable[[int, Tensor], Tensor]) -> Tensor:
     """Every member asked about its own rows, by their numbers, and the answers in the order of the rows: (n, c)."""
     members = sorted(set(places.tolist()))
     rows = [torch.nonzero(places == member).flatten() for member in members]
-    answers = [ask(member, own) for member, own in zip(members, rows, strict=True)]
+    answers = [ask(member, their_rows) for member, their_rows in zip(members, rows, strict=True)]
     return torch.cat(answers)[torch.cat(rows).argsort()]
 
 
 def _dtype_of(state: State, x: Tensor) -> torch.dtype:
-    return next((own.dtype for own in state.values() if own.is_floating_point()), x.dtype)
+    return next((tensor.dtype for tensor in state.values() if tensor.is_floating_point()), x.dtype)
 
 
 def _as_slice(places: Sequence[int]) -> slice | list[int]:
@@ -151,9 +151,9 @@ class Models:
     def chosen(self, places: Sequence[int]) -> Models:
         return replace(self, models=tuple(self.models[place] for place in places))
 
-    def model(self, place: int, retraining: Retraining, fingerprint: str | None) -> Model:
+    def model(self, number: int, retraining: Retraining, fingerprint: str | None) -> Model:
         """A member as `as_model` reads it: with whatever helps a search."""
-        return _helped(self.models[place])
+        return _helped(self.models[number])
 
     @cached_property
     def helped(self) -> tuple[Model, ...]:
@@ -168,8 +168,8 @@ class Models:
     def in_pieces(self, x: Tensor) -> Iterator[Tensor]:
         """Logits (1, n, c) of each member."""
         if self.encoding is None:
-            for place in range(len(self)):
-                yield self._logits(place, x)[None]
+            for number in range(len(self)):
+                yield self._logits(number, x)[None]
             return
         if not len(x):
             yield torch.zeros(len(self), 0, len(self.encoding.schema.classes), dtype=torch.float64, device=x.device)
@@ -187,11 +187,11 @@ class Models:
 
     def logits_of(self, x: Tensor, places: Tensor) -> Tensor:
         """What one member says of each row, member ``places[i]`` of row i: (n, c)."""
-        return one_by_one(places, lambda place, own: self._logits(place, x[own]).to(x.dtype))
+        return one_by_one(places, lambda number, rows: self._logits(number, x[rows]).to(x.dtype))
 
-    def _logits(self, place: int, x: Tensor) -> Tensor:
+    def _logits(self, number: int, x: Tensor) -> Tensor:
         """Of rows in the dtype of the model's weights, where it shows some."""
-        model = self.models[place]
+        model = self.models[number]
         return logits_from(model, x.to(dtype_of(model) or x.dtype))
 
 
@@ -211,10 +211,10 @@ def encoding_digest(encoding: Encoding) -> str:
     return digest([encoding.columns, kinds, levels, [repr(label) for label in encoding.schema.classes], numbers])
 
 
-def _last_name(own: object) -> str:
+def _last_name(model: object) -> str:
     """What a model is: of a pipeline, its last step."""
-    steps = getattr(own, "steps", None)
-    return type(steps[-1][1] if isinstance(steps, list) and steps else own).__name__
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if isinstance(steps, list) and steps else model).__name__
 
 
 def ready(model: Any, like: nn.Module | None = None) -> Model:

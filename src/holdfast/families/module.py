@@ -69,11 +69,11 @@ class TorchModule:
     @property
     def description(self) -> str:
         """Layers, sources of the classes that are not torch's own, and the weights that seed 0 starts from."""
-        own = {type(part) for part in self.plain.modules() if not type(part).__module__.startswith("torch.")}
+        user_classes = {type(part) for part in self.plain.modules() if not type(part).__module__.startswith("torch.")}
         digest = hashlib.sha256()
         for name, tensor in self.plain.state_dict().items():
             digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
-        return "\n".join([repr(self.plain), *sorted(map(_source, own)), digest.hexdigest()])
+        return "\n".join([repr(self.plain), *sorted(map(_source, user_classes)), digest.hexdigest()])
 
     @property
     def trained(self) -> Shapes:
@@ -112,7 +112,7 @@ class TorchModule:
         for name, leaf in leaves.items():
             leaf.grad = gradient[name]  # autograd adds to what is there, so all gradients stay one flat tensor
         forward = vmap(
-            lambda own, other, rows: functional_call(template, {**own, **other}, (rows,)), randomness="error"
+            lambda weights, other, rows: functional_call(template, {**weights, **other}, (rows,)), randomness="error"
         )
 
         def backpropagate(x: Tensor, wanted: Tensor, weight: Tensor) -> None:
@@ -133,7 +133,7 @@ class TorchModule:
                 "the module was put into training mode; call .eval() on a member, not on what it is made of"
             )
         each = (0, 0 if x.ndim == 3 else None)
-        answer = vmap(lambda own, rows: functional_call(self.plain, own, (rows,)), each, randomness="error")(
+        answer = vmap(lambda weights, rows: functional_call(self.plain, weights, (rows,)), each, randomness="error")(
             dict(state), x
         )
         return answer if isinstance(answer, Tensor) else torch.as_tensor(answer)
@@ -154,12 +154,12 @@ class TorchModule:
             raise ValueError(f"{self.name} has no parameter to train")
         start = self.initial(Retraining(), rows)
         stack = {name: torch.stack([tensor, tensor]) for name, tensor in start.items()}
-        own = {name: stack.pop(name) for name in self.trained}
-        gradient = {name: torch.zeros_like(tensor) for name, tensor in own.items()}
+        trained = {name: stack.pop(name) for name in self.trained}
+        gradient = {name: torch.zeros_like(tensor) for name, tensor in trained.items()}
         wanted = torch.eye(self.classes).to(rows)[torch.arange(PROBED) % self.classes]
         weight = torch.full_like(wanted[:, :1], 1 / PROBED)
         try:
-            backpropagate = self.backpropagation(own, gradient, stack)
+            backpropagate = self.backpropagation(trained, gradient, stack)
             backpropagate(*(tensor.expand(2, *tensor.shape) for tensor in (rows, wanted, weight)))
         except RuntimeError as error:
             drawn = "random" in str(error)
@@ -259,8 +259,8 @@ def _check_seeded(build: nn.Module | Build, first: nn.Module) -> None:
         raise ValueError(
             "the function that builds the network returns one and the same module; build a new one each time"
         )
-    for (name, one), (_, other) in zip(first.named_parameters(), again.named_parameters(), strict=True):
-        if not torch.equal(one.detach().cpu(), other.detach().to(one.dtype).cpu()):
+    for (name, tensor), (_, tensor_again) in zip(first.named_parameters(), again.named_parameters(), strict=True):
+        if not torch.equal(tensor.detach().cpu(), tensor_again.detach().to(tensor.dtype).cpu()):
             raise ValueError(f"{name} starts differently each time; draw initial weights with torch's own generator")
 
 

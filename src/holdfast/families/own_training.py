@@ -42,16 +42,16 @@ def gather_models(models: Any, encoding: Encoding, deployed: Model) -> Family:
         raise ValueError("there are no models in the list; give one or more, retrained as the deployed model was")
     read = []
     known = dict.fromkeys(identities(deployed), "the deployed model")
-    for place, given in enumerate(models):
-        name = f"models[{place}], {given if isinstance(given, (str, Path)) else type(given).__name__}"
+    for number, given in enumerate(models):
+        name = f"models[{number}], {given if isinstance(given, (str, Path)) else type(given).__name__}"
         try:
             model = read_like(given, encoding, deployed)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from error
-        own = identities(model)
-        for one in own & known.keys():
-            raise ValueError(f"{name} is {known[one]} again; leave it out: a model always agrees with itself")
-        known |= dict.fromkeys(own, name)
+        identifiers = identities(model)
+        for identifier in identifiers & known.keys():
+            raise ValueError(f"{name} is {known[identifier]} again; leave it out: a model always agrees with itself")
+        known |= dict.fromkeys(identifiers, name)
         read.append(model)
     return family_of(read, numbered(["own"] * len(read)))
 
@@ -82,20 +82,20 @@ def _is_in_torch(model: Any) -> bool:
 
 
 def _of_file(path: str | Path, encoding: Encoding, deployed: Model) -> Model:
-    own = read_own(path)
-    if isinstance(own, Layers):
+    model = read_own(path)
+    if isinstance(model, Layers):
         return read_perceptron(path)
-    read = read_like(own, encoding, deployed)
+    read = read_like(model, encoding, deployed)
     if isinstance(read, WrappedModel):
         remember_file(read, path)
     return read
 
 
-def _same_columns(own: Any, model: Any) -> bool:
+def _same_columns(deployed: Any, model: Any) -> bool:
     """Whether an estimator has the same classes, and takes as many columns under the same names."""
     names = ("classes_", "n_features_in_", "feature_names_in_")
-    pairs = [(held(own, name), held(model, name)) for name in names]
-    return all((one is None) == (other is None) and np.array_equal(one, other) for one, other in pairs)
+    pairs = [(held(deployed, name), held(model, name)) for name in names]
+    return all((theirs is None) == (ours is None) and np.array_equal(theirs, ours) for theirs, ours in pairs)
 
 
 def train_by(
@@ -157,8 +157,8 @@ def retrained_network(
     modules that take encoded rows and give one logit per class. Another module is trained by a function of the user's,
     see `train_by`. If the members do not resemble the deployed model, ``surrogates`` says why, as for `refit`.
     """
-    own = deployed.wrapped if isinstance(deployed, WrappedModel) else deployed
-    if isinstance(own, nn.Module) and isinstance(deployed, WrappedModel):
+    network = deployed.wrapped if isinstance(deployed, WrappedModel) else deployed
+    if isinstance(network, nn.Module) and isinstance(deployed, WrappedModel):
         given, output = deployed.adapter.input, deployed.adapter.output
         as_trained = output.kind == "logits" and not output.single and output.places == tuple(range(len(output.places)))
         if given.takes != "encoded" or not as_trained:  # asked otherwise than a recipe asks its networks
@@ -174,7 +174,7 @@ def retrained_network(
         recipe,
         members,
         new=None if new is None else (encoding.encode(new), encoding.labels(new)),
-        base=own if any(change.continued for change in members) else None,
+        base=network if any(change.continued for change in members) else None,
         held_out=None if held_out is None else (encoding.encode(held_out), encoding.labels(held_out)),
         store=store,
         classes=len(encoding.schema.classes),

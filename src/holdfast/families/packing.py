@@ -18,7 +18,7 @@ from holdfast.models.frameworks import keras_models, lightgbm_trees, xgboost_tre
 BUILT = ("sklearn", "numpy", "scipy", "xgboost", "lightgbm")  # whose types a skops file may name
 LIBRARIES = (*BUILT, "keras", "onnx")
 FORMATS = ("skops", "ubj", "txt", "onnx", "keras")  # how their names end
-WRITTEN = Path("a kept model")  # in errors: it has no file of its own
+KEPT_MODEL = Path("a kept model")  # in errors: it has no file of its own
 
 
 class PackingError(TypeError):
@@ -51,7 +51,7 @@ def _skops(model: Any) -> bytes:
     name = type(model).__name__
     try:
         contents = bytes(skops.io.dumps(model, compression=ZIP_DEFLATED, compresslevel=1))
-        checked(WRITTEN, contents)
+        checked(KEPT_MODEL, contents)
     except UnknownTypeError as error:
         raise PackingError(f"{name} holds {error.name}, which no library that is trusted defines") from None
     except Exception as error:  # skops says in many ways that it does not know an object
@@ -77,7 +77,7 @@ def unpacked(kept: Packed) -> Any:
             path.write_bytes(kept.contents)
             return read_own(path)
     try:
-        return loaded(WRITTEN, kept.contents)
+        return loaded(KEPT_MODEL, kept.contents)
     except UnknownTypeError as error:
         raise PackingError(f"it names {error.name}; only types of {', '.join(BUILT)} are built") from None
 

@@ -223,8 +223,8 @@ class Perceptron:
         """The layers of each network, where all of them are dense."""
         weights, biases = (tuple(part.detach().cpu() for part in layers(state, name)) for name in ("weight", "bias"))
         return tuple(
-            Dense.of([weight[place] for weight in weights], [bias[place] for bias in biases])
-            for place in range(len(weights[0]))
+            Dense.of([weight[member] for weight in weights], [bias[member] for bias in biases])
+            for member in range(len(weights[0]))
         )
 
     def network(self, state: State, retraining: Retraining, fingerprint: str | None) -> Network:

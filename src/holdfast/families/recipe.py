@@ -205,8 +205,8 @@ def _is_tilt(tilt: Any) -> bool:
 
 
 def _are_named(pairs: Any) -> bool:
-    several = isinstance(pairs, (tuple, list)) and all(map(_is_pair, pairs))
-    return several and all(isinstance(name, str) for name, _ in pairs)
+    is_list = isinstance(pairs, (tuple, list)) and all(map(_is_pair, pairs))
+    return is_list and all(isinstance(name, str) for name, _ in pairs)
 
 
 def _are_settings(settings: Any) -> bool:
@@ -225,12 +225,12 @@ def counted(kinds: Sequence[str]) -> str:
 def checked_changes(changes: Any, name: str = "changes") -> tuple[Retraining, ...]:
     if isinstance(changes, Retraining):
         raise TypeError(f"{name} is one Retraining; give a list of them, [Retraining()]")
-    several = tuple(changes) if isinstance(changes, Iterable) else ()
-    if not isinstance(changes, Iterable) or not all(isinstance(change, Retraining) for change in several):
+    listed = tuple(changes) if isinstance(changes, Iterable) else ()
+    if not isinstance(changes, Iterable) or not all(isinstance(change, Retraining) for change in listed):
         raise TypeError(f"{name} must be a list of Retrainings, such as seeds(100), got {changes!r}")
-    if not several:
+    if not listed:
         raise ValueError(f"nothing to train: {name} is empty; try seeds(100)")
-    return several
+    return listed
 
 
 PAPER_RECIPES: dict[str, Recipe] = {

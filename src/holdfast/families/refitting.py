@@ -51,7 +51,7 @@ from holdfast.utils.messages import did_you_mean, some
 from holdfast.utils.settings import check_whole
 
 LOG = logging.getLogger(__name__)
-SMALL = 1.0  # seconds of fitting after which worker processes are started for the rest
+PATIENCE = 1.0  # seconds of fitting after which worker processes are started for the rest
 UNNOTICED = (
     "this estimator does not notice such a change, as boosting without sampling or early stopping, or an estimator "
     "without random_state, does not notice a seed"
@@ -163,35 +163,35 @@ class _Job:
         whoever edits a schema and asks again must not be refused."""
         return Entry.of(store, (*self.fingerprints, encoding_digest(self.encoding)))
 
-    def task(self, keep: bool, place: int) -> tuple[Any, ...]:
+    def task(self, keep: bool, index: int) -> tuple[Any, ...]:
         """What `_fit` gets beside the rows."""
-        change = self.retrainings[place]
+        change = self.retrainings[index]
         labels = self.labels[labels_of(change, self.pool).numpy()]
-        return place, prepared(self.estimator, change), labels, rows_of(change, self.pool).numpy(), keep
+        return index, prepared(self.estimator, change), labels, rows_of(change, self.pool).numpy(), keep
 
 
 def _job(
     model: Any, encoding: Encoding | None, table: Any, new: Any, changes: Sequence[Retraining], params: Any = None
 ) -> _Job:
     """All that fitting needs, if it can be done."""
-    own = model.wrapped if isinstance(model, WrappedModel) else model
-    encoding, deployed = _read(model, own, encoding)
+    wrapped = model.wrapped if isinstance(model, WrappedModel) else model
+    encoding, deployed = _read(model, wrapped, encoding)
     retrainings = checked_changes(changes)
     whole = _checked_table("table", table)
     if new is not None:
         whole = pd.concat([table, _checked_table("new", new)], ignore_index=True)
     y = encoding.labels(whole)
     pool = Pool(encoding.encode(whole), y, len(table), len(encoding.schema.classes))
-    estimator, adapter, told = own, None if deployed is None else deployed.adapter, ""
-    if is_booster(own) and adapter is not None:
-        estimator, told = estimator_of(own, params)
+    estimator, adapter, parameter_sources = wrapped, None if deployed is None else deployed.adapter, ""
+    if is_booster(wrapped) and adapter is not None:
+        estimator, parameter_sources = estimator_of(wrapped, params)
         adapter = adapter_for(adapter, estimator)
     else:
-        check_params(own, params)
+        check_params(wrapped, params)
     for change in retrainings:
         _check_change(change, estimator, pool)
     rows, labels = rows_for(adapter, whole, encoding), own_labels(adapter, encoding)
-    return _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, told)
+    return _Job(estimator, deployed, adapter, encoding, retrainings, rows, labels, pool, parameter_sources)
 
 
 def _checked_table(name: str, given: Any) -> pd.DataFrame:
@@ -200,11 +200,11 @@ def _checked_table(name: str, given: Any) -> pd.DataFrame:
     return given
 
 
-def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, WrappedModel | None]:
-    if not is_estimator(own) and not is_booster(own):
+def _read(model: Any, wrapped: Any, encoding: Encoding | None) -> tuple[Encoding, WrappedModel | None]:
+    if not is_estimator(wrapped) and not is_booster(wrapped):
         raise TypeError(
-            f"refit clones and fits an estimator by scikit-learn's conventions, got {type(own).__name__}; train such "
-            "a model again with a function of your own, Family.from_training, or bring models that exist, "
+            f"refit clones and fits an estimator by scikit-learn's conventions, got {type(wrapped).__name__}; train "
+            "such a model again with a function of your own, Family.from_training, or bring models that exist, "
             "Family.from_models"
         )
     if isinstance(model, WrappedModel):
@@ -216,28 +216,28 @@ def _read(model: Any, own: Any, encoding: Encoding | None) -> tuple[Encoding, Wr
             f"an estimator alone does not say how rows are encoded; use refit(as_model(model, encoding), ...), or pass "
             f"encoding=..., got {encoding!r}"
         )
-    fitted = is_booster(own) or hasattr(own, "classes_")
-    return encoding, helped(adapter_of(own, encoding, How())) if fitted else None
+    fitted = is_booster(wrapped) or hasattr(wrapped, "classes_")
+    return encoding, helped(adapter_of(wrapped, encoding, How())) if fitted else None
 
 
-def _check_change(change: Retraining, own: Any, pool: Pool) -> None:
+def _check_change(change: Retraining, estimator: Any, pool: Pool) -> None:
     """Before any work: what makes no sense for an estimator, or asks for what is not there."""
     if change.continued or change.top_only:
         raise ValueError(
             f"{change} trains a network further, and an estimator is fitted anew; use changes.append with new=table"
         )
     if change.weight_noise:
-        raise ValueError(f"{change} disturbs the weights of a network; {type(own).__name__} is fitted as it is")
+        raise ValueError(f"{change} disturbs the weights of a network; {type(estimator).__name__} is fitted as it is")
     if change.settings:
         raise ValueError(
-            f"{change} changes a Recipe; vary the parameters of {type(own).__name__} with changes.parameters, such as "
-            "changes.parameters(50, max_depth=(3, 6))"
+            f"{change} changes a Recipe; vary the parameters of {type(estimator).__name__} with changes.parameters, "
+            "such as changes.parameters(50, max_depth=(3, 6))"
         )
-    known = own.get_params(deep=True)
+    known = estimator.get_params(deep=True)
     for name, _ in change.parameters:
         if name not in known:
             raise ValueError(
-                f"{type(own).__name__} has no parameter '{name}'{did_you_mean(name, known)}; it has "
+                f"{type(estimator).__name__} has no parameter '{name}'{did_you_mean(name, known)}; it has "
                 f"{some(sorted(known), 12)}"
             )
     if change.appended and not pool.new:
@@ -261,21 +261,21 @@ class _Fit(NamedTuple):
     kept: bytes | PackingError | None  # its skops file, where it is to be kept, or why it cannot be
 
 
-def _attempt(rows: Rows, place: int, *task: Any) -> Outcome:
-    return attempt(_fit, place, rows, place, *task)
+def _attempt(rows: Rows, index: int, *task: Any) -> Outcome:
+    return attempt(_fit, index, rows, index, *task)
 
 
-def _fit(rows: Rows, place: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool) -> _Fit:
+def _fit(rows: Rows, index: int, estimator: Any, labels: NDArray[Any], chosen: NDArray[np.int64], keep: bool) -> _Fit:
     from threadpoolctl import threadpool_limits
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        own, wanted = labels[chosen], len(np.unique(labels))
-        if len(np.unique(own)) < wanted:
-            raise ValueError(f"its rows have {len(np.unique(own))} of {wanted} classes")
+        chosen_labels, wanted = labels[chosen], len(np.unique(labels))
+        if len(np.unique(chosen_labels)) < wanted:
+            raise ValueError(f"its rows have {len(np.unique(chosen_labels))} of {wanted} classes")
         with threadpool_limits(1):
-            estimator.fit(rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen], own)
-    warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
+            estimator.fit(rows.iloc[chosen] if isinstance(rows, pd.DataFrame) else rows[chosen], chosen_labels)
+    warned = tuple(f"{warning.category.__name__}: {warning.message}" for warning in caught)
     try:
         return _Fit(estimator, warned, packed(estimator).contents if keep else None)
     except PackingError as error:
@@ -295,31 +295,31 @@ class _Made(Collected[WrappedModel]):
         if entry is not None:
             check_store(entry.folder.parent)
             known = finished_members(entry)
-        for place, name in enumerate(job.fingerprints):
+        for index, name in enumerate(job.fingerprints):
             if name in known:
-                self.contents[place] = as_bytes(known[name]["skops"])
-                self.models[place] = self._asked(unpacked(Packed("skops", self.contents[place])))
+                self.contents[index] = as_bytes(known[name]["skops"])
+                self.models[index] = self._asked(unpacked(Packed("skops", self.contents[index])))
 
     def fit(self, workers: int | None) -> None:
         """Those that are missing: here while that takes no longer than starting processes would."""
         count, keep = len(self.changes), self.entry is not None
         LOG.info("fitting %d of %d models", count - len(self.models), count)
         task = partial(self.job.task, keep)
-        self.run(_attempt, (self.job.rows,), task, workers, patience=SMALL)
+        self.run(_attempt, (self.job.rows,), task, workers, patience=PATIENCE)
 
     def take(self, outcome: Outcome) -> None:
         super().take(outcome)
-        place, fit = outcome.place, outcome.made
+        index, fit = outcome.index, outcome.made
         if fit is None:
             return
         if fit.warned:
-            self.warned[place] = fit.warned[0]
+            self.warned[index] = fit.warned[0]
         if self.entry is not None and isinstance(fit.kept, PackingError):
             self.unkept = f"the family is not kept in {self.entry.folder.parent}: {fit.kept}"
             self.entry = None
-        if self.entry is not None and place in self.models:
-            self.contents[place] = fit.kept
-            add_members(self.entry, [self.job.fingerprints[place]], {"skops": as_tensor(fit.kept)[None]})
+        if self.entry is not None and index in self.models:
+            self.contents[index] = fit.kept
+            add_members(self.entry, [self.job.fingerprints[index]], {"skops": as_tensor(fit.kept)[None]})
 
     def _asked(self, estimator: Any) -> WrappedModel:
         if self.adapter is None:  # what was not fitted is asked as its first refit can be
@@ -340,7 +340,7 @@ class _Made(Collected[WrappedModel]):
             (Models(tuple(models), self.job.encoding, refitted=True),),
             retrainings,
             tuple(range(len(models))),
-            fingerprints=tuple(self.job.fingerprints[place] for place in sorted(self.models)),
+            fingerprints=tuple(self.job.fingerprints[index] for index in sorted(self.models)),
             data=self.job.data,
             told=self.job.told,
             failures=failures,
@@ -351,5 +351,5 @@ class _Made(Collected[WrappedModel]):
     def keep(self, family: Family) -> None:
         """Whole, if no member failed: else its parts stay, and the next run tries those again."""
         if self.entry is not None and not self.failures:
-            files = (Packed("skops", self.contents[place]) for place in sorted(self.models))
+            files = (Packed("skops", self.contents[index]) for index in sorted(self.models))
             finish_entry(self.entry, family, [state_of(files)])

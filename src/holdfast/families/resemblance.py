@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-APART = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
-WORSE = 0.02  # of accuracy, likewise
-FEWEST = 3  # members that show how far members differ
+DISAGREEMENT_MARGIN = 0.01  # of all rows, beyond what members show among themselves and what so few rows leave open
+ACCURACY_MARGIN = 0.02  # of accuracy, likewise
+FEWEST_MEMBERS = 3  # members that show how far members differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +51,21 @@ class Resemblance:
 
     def _apart(self) -> str:
         for kind in dict.fromkeys(self.kinds):
-            own = np.array([name == kind for name in self.kinds]) & self.central
-            if own.sum() < FEWEST:
+            of_kind = np.array([name == kind for name in self.kinds]) & self.central
+            if of_kind.sum() < FEWEST_MEMBERS:
                 continue
-            apart, most = float(self.disagreement[own].mean()), float(self.among[own].max())
-            if apart > most + APART + 2 * self._error(apart):
+            disagreement, most = float(self.disagreement[of_kind].mean()), float(self.among[of_kind].max())
+            if disagreement > most + DISAGREEMENT_MARGIN + 2 * self._error(disagreement):
                 return (
-                    f"the deployed model gives {apart:.1%} of {self.rows} rows another class than its retrainings "
-                    f"({kind}) do, which differ by at most {most:.1%} from one another"
+                    f"the deployed model gives {disagreement:.1%} of {self.rows} rows another class than its "
+                    f"retrainings ({kind}) do, which differ by at most {most:.1%} from one another"
                 )
         return ""
 
     def _worse(self, who: str) -> str:
-        own = self.accuracy[self.central] if self.central.any() else self.accuracy
-        low, high, beyond = float(own.min()), float(own.max()), WORSE + 2 * self._error(self.deployed_accuracy)
+        accuracy = self.accuracy[self.central] if self.central.any() else self.accuracy
+        low, high = float(accuracy.min()), float(accuracy.max())
+        beyond = ACCURACY_MARGIN + 2 * self._error(self.deployed_accuracy)
         wrong = self.deployed_accuracy < low - beyond if who == "deployed" else self.deployed_accuracy > high + beyond
         if not wrong:  # nor where it is not known
             return ""
@@ -89,15 +90,15 @@ class Resemblance:
 def resemblance(family: Family, deployed: Model, x: Tensor, y: Tensor | None) -> Resemblance:
     if not len(x) or not len(family):
         raise ValueError(f"expected one row and one member or more, got {len(x)} rows and {family}")
-    own, theirs = predict_or_none(deployed, x).cpu(), family.predict(x).cpu()
-    differs = (theirs != own).numpy()
-    said = torch.cat([own[None], theirs])
-    right = np.full(len(said), np.nan) if y is None else (said == y.cpu()).double().mean(1).numpy()
+    of_deployed, of_members = predict_or_none(deployed, x).cpu(), family.predict(x).cpu()
+    differs = (of_members != of_deployed).numpy()
+    predictions = torch.cat([of_deployed[None], of_members])
+    right = np.full(len(predictions), np.nan) if y is None else (predictions == y.cpu()).double().mean(1).numpy()
     return Resemblance(
         rows=len(x),
         kinds=family.kinds,
         disagreement=differs.mean(1),
-        among=_among(theirs, family.kinds),
+        among=_among(of_members, family.kinds),
         same=np.asarray(~differs.any(1)),
         central=np.array([_is_central(retraining) for retraining in family.retrainings]),
         deployed_accuracy=float(right[0]),
@@ -112,14 +113,14 @@ def _among(classes: Tensor, kinds: tuple[str, ...]) -> Floats:
     """
     found = np.full(len(kinds), np.nan)
     for kind in dict.fromkeys(kinds):
-        places = [place for place, name in enumerate(kinds) if name == kind]
-        said = classes[places]
-        if len(places) > 1:
-            agree = torch.zeros(len(places), dtype=torch.float64)
-            for one in sorted(set(said.flatten().tolist())):
-                is_one = (said == one).double()
-                agree += (is_one * (is_one.sum(0) - 1)).sum(1)  # the others that say the same of a row, itself aside
-            found[places] = 1 - (agree / (said.shape[1] * (len(places) - 1))).numpy()
+        members = [member for member, name in enumerate(kinds) if name == kind]
+        predictions = classes[members]
+        if len(members) > 1:
+            agree = torch.zeros(len(members), dtype=torch.float64)
+            for label in sorted(set(predictions.flatten().tolist())):
+                has_label = (predictions == label).double()
+                agree += (has_label * (has_label.sum(0) - 1)).sum(1)  # others that say the same of a row, itself aside
+            found[members] = 1 - (agree / (predictions.shape[1] * (len(members) - 1))).numpy()
     return found
 
 
@@ -133,7 +134,7 @@ def _is_central(retraining: Any) -> bool:
     return not (any(moved) or tuned or retraining.tilt is not None or retraining.window is not None)
 
 
-COMPARED = 1000  # rows on which the members are compared with the deployed model
+COMPARED_ROWS = 1000  # rows on which the members are compared with the deployed model
 FEW = 200  # rows that tell whether two members are one model
 
 
@@ -141,9 +142,9 @@ def compared_rows(encoding: Encoding, table: pd.DataFrame, held_out: pd.DataFram
     """Encoded rows, their labels, and where they are from."""
     if held_out is not None:
         return encoding.encode(held_out), encoding.labels(held_out), "held-out rows"
-    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED)).round().long().numpy()
-    some = table.iloc[chosen]
-    return encoding.encode(some), encoding.labels(some), "rows of the table that they were fitted on"
+    chosen = torch.linspace(0, len(table) - 1, min(len(table), COMPARED_ROWS)).round().long().numpy()
+    rows = table.iloc[chosen]
+    return encoding.encode(rows), encoding.labels(rows), "rows of the table that they were fitted on"
 
 
 def judged(
@@ -184,7 +185,7 @@ def judged(
 def _say_what_is_one_model(family: Family, x: Tensor, why: str) -> None:
     """That some members answer alike is a result; where all of a kind do, nothing is learned from them."""
     for kind in dict.fromkeys(family.kinds):
-        members = family.chosen([place for place, name in enumerate(family.kinds) if name == kind])
+        members = family.chosen([member for member, name in enumerate(family.kinds) if name == kind])
         if len(members) > 1 and are_one(members, x):
             warnings.warn(
                 f"all {len(members)} refits of kind '{kind}' are one model: {why}; {rather(len(members))}",
@@ -199,4 +200,4 @@ def rather(count: int) -> str:
 def are_one(members: Family, x: Tensor) -> bool:
     """Whether all answer alike, to the bit. Two are asked before all are."""
     x = x[:FEW]
-    return all(bool((logits == logits[:1]).all()) for logits in (some.logits(x) for some in (members[:2], members)))
+    return all(bool((logits == logits[:1]).all()) for logits in (family.logits(x) for family in (members[:2], members)))

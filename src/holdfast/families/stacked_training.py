@@ -28,7 +28,7 @@ from holdfast.models.model import Model
 LANES = 64  # the flat parameters are padded to a multiple of this many numbers
 PLANNED = 4 << 20  # bytes of batch orders drawn at a time
 DRAWING = 4  # threads that draw them for a GPU; more of them wait for one another
-BLOCK = 128  # steps that are one CUDA graph
+GRAPH_STEPS = 128  # steps that are one CUDA graph
 
 Steps = Callable[[], None]
 
@@ -45,15 +45,15 @@ def train_stack(
     update = (_by_own_rates if retrainings[0].own_rates else _by_one_rate)(stack, gradient, recipes, freeze)
     wanted = _wanted(pool, retrainings)
     seen = [rows_of(retraining, pool) for retraining in retrainings]
-    batch, total = recipes[0].batch, max(own.epochs for own in recipes)
+    batch, total = recipes[0].batch, max(member_recipe.epochs for member_recipe in recipes)
     sizes, share = batch_sizes(architecture, len(seen[0]), batch), _share(seen, batch, x)
-    blocks = [range(first, min(first + BLOCK, len(sizes))) for first in range(0, len(sizes), BLOCK)]
+    blocks = [range(first, min(first + GRAPH_STEPS, len(sizes))) for first in range(0, len(sizes), GRAPH_STEPS)]
     plan = torch.zeros(len(blocks[0]), len(seen), batch, dtype=torch.int64, device=x.device)  # of the block at hand
 
     def taking(block: range) -> Steps:
         def steps() -> None:
-            for place, number in enumerate(block):
-                chosen, weight = plan[place, :, : sizes[number]], share[number, :, : sizes[number]]
+            for step, number in enumerate(block):
+                chosen, weight = plan[step, :, : sizes[number]], share[number, :, : sizes[number]]
                 backpropagate(embedding(chosen, x), wanted(chosen), weight)
                 update.step()
 
@@ -197,10 +197,10 @@ def batch_sizes(architecture: Architecture, rows: int, batch: int) -> list[int]:
 
     Where it does not and there is too little to fill a batch, those rows, others in every epoch, are left out of it.
     """
-    full, rest = divmod(rows, batch)
+    full, left_over = divmod(rows, batch)
     if not architecture.exact:
-        return [batch] * (full + bool(rest))
-    return [size for size in [batch] * full + [rest] if size >= architecture.smallest_batch]
+        return [batch] * (full + bool(left_over))
+    return [size for size in [batch] * full + [left_over] if size >= architecture.smallest_batch]
 
 
 def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor], Tensor]:
@@ -209,8 +209,8 @@ def _wanted(pool: Pool, retrainings: Sequence[Retraining]) -> Callable[[Tensor],
     if not any(retraining.label_noise for retraining in retrainings):
         shared = onehot[pool.y]  # (n, c)
         return lambda chosen: embedding(chosen, shared)
-    own = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
-    return lambda chosen: onehot[own.gather(1, chosen)]
+    labels = torch.stack([labels_of(retraining, pool) for retraining in retrainings])  # (k, n)
+    return lambda chosen: onehot[labels.gather(1, chosen)]
 
 
 def _plans(
@@ -226,7 +226,7 @@ def _plans(
     keys = [(retraining.order_seed, len(rows)) for retraining, rows in zip(retrainings, seen, strict=True)]
     distinct = list(dict.fromkeys(keys))
     which = torch.tensor([distinct.index(key) for key in keys], device=device)
-    rows = torch.stack([torch.nn.functional.pad(own, (0, full - len(own))) for own in seen]).to(device)  # (k, full)
+    rows = torch.stack([torch.nn.functional.pad(rows, (0, full - len(rows))) for rows in seen]).to(device)  # (k, full)
     for orders in _orders(distinct, full, total, ahead=device.type != "cpu"):
         for epoch in orders.to(device, non_blocking=True):
             yield rows.gather(1, epoch[which].long()).view(len(seen), steps, batch).transpose(0, 1)
@@ -241,10 +241,10 @@ def _orders(keys: list[tuple[int, int]], full: int, total: int, ahead: bool) -> 
     at_once = max(1, PLANNED // (4 * len(keys) * full))
     blocks = [1, *(min(at_once, total - start) for start in range(1, total, at_once))]
 
-    def draw(orders: Tensor, place: int) -> None:
-        rows = keys[place][1]
-        for epoch in orders[:, place, :rows]:
-            torch.randperm(rows, generator=draws[place], out=epoch)
+    def draw(orders: Tensor, number: int) -> None:
+        rows = keys[number][1]
+        for epoch in orders[:, number, :rows]:
+            torch.randperm(rows, generator=draws[number], out=epoch)
 
     def drawn(epochs: int, each: Callable[..., Iterator[None]] = map) -> Tensor:
         orders = torch.zeros(epochs, len(keys), full, dtype=torch.int32, pin_memory=ahead)
@@ -254,16 +254,16 @@ def _orders(keys: list[tuple[int, int]], full: int, total: int, ahead: bool) -> 
     if not ahead:
         yield from map(drawn, blocks)
         return
-    with ThreadPoolExecutor(DRAWING) as several, ThreadPoolExecutor(1) as next_block:
-        following = next_block.submit(drawn, blocks[0], several.map)
+    with ThreadPoolExecutor(DRAWING) as threads, ThreadPoolExecutor(1) as next_block:
+        following = next_block.submit(drawn, blocks[0], threads.map)
         for epochs in [*blocks[1:], 0]:  # nothing follows the last
-            orders, following = following.result(), next_block.submit(drawn, epochs, several.map)
+            orders, following = following.result(), next_block.submit(drawn, epochs, threads.map)
             yield orders
 
 
 def _share(seen: list[Tensor], batch: int, like: Tensor) -> Tensor:
     """How much each row of each batch counts: one over the batch's true size, 0 for filling. (steps, k, batch, 1)"""
-    rows = torch.tensor([len(own) for own in seen])
+    rows = torch.tensor([len(member_rows) for member_rows in seen])
     steps = math.ceil(len(seen[0]) / batch)
     counts = torch.arange(steps * batch).view(steps, 1, batch) < rows[:, None]
     return (counts / counts.sum(2, keepdim=True))[..., None].to(like)

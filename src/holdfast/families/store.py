@@ -67,10 +67,10 @@ PADDED = 3  # the algorithm's number for perceptrons that are trained with wider
 def fingerprint_data(pool: Pool, base: Model | None = None) -> str:
     """Of all rows there are, and of the network that some members continue from."""
     hashed = hashlib.sha256(f"{tuple(pool.x.shape)} {pool.x.dtype} {pool.old} {pool.classes}".encode())
-    own: Iterable[Tensor] = base.state_dict().values() if isinstance(base, nn.Module) else ()
+    base_weights: Iterable[Tensor] = base.state_dict().values() if isinstance(base, nn.Module) else ()
     if isinstance(base, Network):
-        own = (*base.weights, *base.biases)
-    for tensor in (pool.x, pool.y, *own):
+        base_weights = (*base.weights, *base.biases)
+    for tensor in (pool.x, pool.y, *base_weights):
         hashed.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return hashed.hexdigest()
 
@@ -80,11 +80,11 @@ def fingerprint_member(data: str, recipe: Recipe, retraining: Retraining, networ
 
     ``network`` describes the recipe's own module, if it has one.
     """
-    own = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
+    changed = {name: value for name, value in asdict(retraining).items() if name not in NOT_OWN}
     recipe = retraining.recipe(recipe)
     sizes = (0, *recipe.hidden, 0)
     algorithm = ALGORITHM if network is not None or aligned(sizes) == sizes else PADDED
-    return digest([algorithm, torch.__version__, data, _plain(recipe), network, own, retraining.own_rates])
+    return digest([algorithm, torch.__version__, data, _plain(recipe), network, changed, retraining.own_rates])
 
 
 def _plain(recipe: Recipe) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _tensors(family: Family, stack: Members) -> State:
 
 
 def _save(family: Family, folder: Path, states: Sequence[State]) -> Path:
-    named = {f"{place}/{name}": tensor for place, state in enumerate(states) for name, tensor in state.items()}
+    named = {f"{number}/{name}": tensor for number, state in enumerate(states) for name, tensor in state.items()}
     contents = safetensors.torch.save(_on_cpu(named))
     digest = hashlib.sha256(contents).hexdigest()
     manifest = {
@@ -223,8 +223,8 @@ def _read(
     try:
         states: list[dict[str, Tensor]] = [{} for _ in manifest["networks"]]
         for name, tensor in safetensors.torch.load(contents).items():
-            place, _, own = name.partition("/")
-            states[int(place)][own] = tensor if like is None else tensor.to(like.device)
+            number, _, tensor_name = name.partition("/")
+            states[int(number)][tensor_name] = tensor if like is None else tensor.to(like.device)
         abouts = list(manifest.get("models", ()))
         stacks = tuple(
             read_models(folder, abouts.pop(0), state, encoding)
@@ -331,8 +331,8 @@ def _read_part(path: Path) -> dict[str, State]:
         if _tensor_digest(tensors) != about["sha256"]:
             raise ValueError("checksum")
         return {
-            member: {name: tensor[place] for name, tensor in tensors.items()}
-            for place, member in enumerate(about["members"])
+            member: {name: tensor[number] for name, tensor in tensors.items()}
+            for number, member in enumerate(about["members"])
         }
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged_part(path, error) from error
@@ -374,7 +374,7 @@ def as_bytes(tensor: Tensor) -> bytes:
 
 def state_of(files: Iterable[Packed]) -> State:
     """Files as tensors, each under its number and the end of a file's name: 3.skops."""
-    return {f"{place}.{file.format}": as_tensor(file.contents) for place, file in enumerate(files)}
+    return {f"{number}.{file.format}": as_tensor(file.contents) for number, file in enumerate(files)}
 
 
 def files_of(state: State) -> list[Packed]:
@@ -405,13 +405,13 @@ def read_models(folder: Path, about: dict[str, Any], state: State, encoding: Enc
             "make the family again"
         )
     models = map(unpacked, files_of(state))
-    adapters = [read_adapter(written, own, encoding) for written, own in zip(about["asked"], models, strict=True)]
+    adapters = [read_adapter(written, model, encoding) for written, model in zip(about["asked"], models, strict=True)]
     return Models(tuple(map(unhelped, adapters)), encoding, about["refitted"])
 
 
 def remember_runs(family: Family) -> None:
     """So that a member which becomes the deployed model is known for what it is."""
     for member, fingerprint in enumerate(family.fingerprints):
-        stack, place = family.found(family.places[member])
+        stack, number = family.found(family.places[member])
         if isinstance(stack, Models) and stack.encoding is not None:
-            remember_run(stack.models[place].wrapped, fingerprint)
+            remember_run(stack.models[number].wrapped, fingerprint)

@@ -41,7 +41,7 @@ from holdfast.utils.workers import in_workers
 LOG = logging.getLogger(__name__)
 CACHE = 8 << 20  # bytes that a chunk of members in training should stay below on a CPU
 GPU_SHARE = 0.5  # of a GPU's free memory that training may take
-SMALL = 1e11  # floating-point operations below which starting worker processes does not pay
+FEW_OPERATIONS = 1e11  # floating-point operations below which starting worker processes does not pay
 CHUNK = 1e11  # of a chunk on a CPU: about ten seconds of work that an interruption may lose
 
 Shape = tuple[int, ...]  # widths of hidden layers
@@ -128,12 +128,12 @@ def _all_members(
     """Every member: from the store what is there, the rest trained and put there."""
     known = {} if entry is None else finished_members(entry)
     trained = [
-        ([member], {part: own[None] for part, own in known[name].items()})
+        ([member], {part: tensor[None] for part, tensor in known[name].items()})
         for member, name in enumerate(fingerprints)
         if name in known
     ]
     count = len(fingerprints)
-    here = job.pool.x.device.type != "cpu" or (workers is None and _operations(job, 0) * count < SMALL)
+    here = job.pool.x.device.type != "cpu" or (workers is None and _operations(job, 0) * count < FEW_OPERATIONS)
     workers = 1 if here else min(workers or cores(), count)
     missing = [[m for m in chunk if fingerprints[m] not in known] for chunk in _chunks(job, workers)]
     chunks = [chunk for chunk in missing if chunk]
@@ -150,8 +150,7 @@ def _all_members(
 
         x, y = job.pool.x, job.pool.y  # of a view, all that it is a view of would travel
         pool = job.pool if workers == 1 else replace(job.pool, x=x.clone(), y=y.clone())
-        own = ([job.retrainings[member] for member in chunk] for chunk in chunks)
-        tasks = ((job.architecture(chunk[0]), chunk, changes) for chunk, changes in zip(chunks, own, strict=True))
+        tasks = ((job.architecture(chunk[0]), chunk, [job.retrainings[member] for member in chunk]) for chunk in chunks)
         in_workers(_train_chunk, tasks, workers, take, shared=(pool, job.recipe, job.base))
     LOG.info("trained %d networks on %d rows", sum(map(len, chunks)), len(job.pool.x))
     return _family(job, trained, fingerprints)
@@ -159,13 +158,13 @@ def _all_members(
 
 def _family(job: _Job, trained: list[tuple[list[int], dict[str, Tensor]]], fingerprints: tuple[str, ...]) -> Family:
     """Networks of one shape as one stack, in the order in which the shapes come first."""
-    stacks, members = [], []
+    stacks, members, device = [], [], job.pool.x.device
     for shape, architecture in job.architectures.items():
-        own = [(chunk, state) for chunk, state in trained if job.shape(chunk[0]) == shape]
-        inside = [member for chunk, _ in own for member in chunk]
-        order = torch.tensor(inside).argsort().to(job.pool.x.device)
+        alike = [(chunk, state) for chunk, state in trained if job.shape(chunk[0]) == shape]
+        inside = [member for chunk, _ in alike for member in chunk]
+        order = torch.tensor(inside).argsort().to(device)
         stacked = {  # each tensor goes as it is taken, so that no more than one is held twice
-            name: torch.cat([state.pop(name).to(job.pool.x.device) for _, state in own])[order] for name in [*own[0][1]]
+            name: torch.cat([state.pop(name).to(device) for _, state in alike])[order] for name in [*alike[0][1]]
         }
         stacks.append(Stack(architecture, stacked))
         members += sorted(inside)
@@ -189,10 +188,10 @@ def _finished(job: _Job, chunk: list[int], state: State) -> State:
     if not any(retraining.weight_noise for retraining in retrainings):
         return state
     members = [
-        disturbed({name: tensor[place] for name, tensor in state.items()}, retraining)
-        for place, retraining in enumerate(retrainings)
+        disturbed({name: tensor[number] for name, tensor in state.items()}, retraining)
+        for number, retraining in enumerate(retrainings)
     ]
-    return {name: torch.stack([own[name] for own in members]) for name in state}
+    return {name: torch.stack([weights[name] for weights in members]) for name in state}
 
 
 # ---- what there is to train ----
@@ -262,7 +261,7 @@ def _job(
         raise ValueError(f"the recipe's network gives {says} logits a row, but there are {pool.classes} classes")
     job = _Job(replace(pool, classes=says), recipe, retrainings, base, architectures, rows)
     for member, retraining in enumerate(retrainings):
-        own, architecture = job.own_recipe(member), job.architecture(member)
+        member_recipe, architecture = job.own_recipe(member), job.architecture(member)
         if retraining.parameters:
             raise ValueError(
                 f"{retraining} changes parameters of an estimator, which `refit` does; for networks use "
@@ -272,21 +271,21 @@ def _job(
             raise ValueError(f"{retraining} continues from the deployed network; pass train(..., base=network)")
         if retraining.continued and base is not None:
             architecture.check_base(base)
-        if retraining.top_only and own.weight_decay:
+        if retraining.top_only and member_recipe.weight_decay:
             raise ValueError(f"{retraining} keeps all layers but the last, which weight decay would shrink")
-        if not batch_sizes(architecture, rows[member], own.batch):
+        if not batch_sizes(architecture, rows[member], member_recipe.batch):
             raise ValueError(
                 f"{architecture.name} normalises over batches, and {retraining} has batches of "
-                f"{min(rows[member], own.batch)} row; choose a batch of two or more"
+                f"{min(rows[member], member_recipe.batch)} row; choose a batch of two or more"
             )
     return job
 
 
 def _architectures(pool: Pool, recipe: Recipe, retrainings: Sequence[Retraining]) -> dict[Shape, Architecture]:
     """By the widths of hidden layers; a recipe's network has one shape."""
-    shapes = {own.hidden: own for own in (retraining.recipe(recipe) for retraining in retrainings)}
+    shapes = {shaped.hidden: shaped for shaped in (retraining.recipe(recipe) for retraining in retrainings)}
     if recipe.network is None:
-        return {shape: Perceptron(own.sizes(pool.x.shape[1], pool.classes)) for shape, own in shapes.items()}
+        return {shape: Perceptron(shaped.sizes(pool.x.shape[1], pool.classes)) for shape, shaped in shapes.items()}
     if len(shapes) > 1:
         raise ValueError("changes of architecture are for perceptrons, but the recipe has a network of its own")
     return dict.fromkeys(shapes, TorchModule.of(recipe.network, pool.x))

@@ -43,8 +43,8 @@ class InTorch:
 
     @property
     def parts(self) -> tuple[Part, ...] | None:
-        own: tuple[Part, ...] | None = getattr(self.searched, "parts", None)
-        return own
+        parts: tuple[Part, ...] | None = getattr(self.searched, "parts", None)
+        return parts
 
 
 def able(model: Model) -> Abilities:
@@ -55,8 +55,8 @@ def parts_of(models: Iterable[Model]) -> tuple[Part, ...] | None:
     """The layers or trees of all of them, where each has some."""
     found: list[Part] = []
     for model in models:
-        own = able(model).parts
-        if own is None:
+        parts = able(model).parts
+        if parts is None:
             return None
-        found += own
+        found += parts
     return tuple(found)

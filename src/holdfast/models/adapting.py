@@ -108,9 +108,9 @@ def read_adapter(written: dict[str, Any], model: Any, encoding: Encoding) -> Ada
     )
 
 
-def same_framework(one: Any, other: Any) -> bool:
+def same_framework(model: Any, other: Any) -> bool:
     """Whether one of two models can be asked as the other is."""
-    return _reader(one) is _reader(other)
+    return _reader(model) is _reader(other)
 
 
 def is_ours(model: Any) -> bool:

@@ -63,5 +63,5 @@ def names_of(model: Model) -> frozenset[str]:
 
 def leading(model: Model) -> Model:
     """The model that gradients are taken of: the model itself, or what stands in for one that has none."""
-    own = model.surrogate if isinstance(model, CheckedModel) else able(model).surrogate
-    return model if own is None else own
+    surrogate = model.surrogate if isinstance(model, CheckedModel) else able(model).surrogate
+    return model if surrogate is None else surrogate

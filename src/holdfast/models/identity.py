@@ -20,7 +20,7 @@ from holdfast.models.model import is_network
 from holdfast.models.worst_case import Rehearsals, WorstCaseEnsemble
 from holdfast.models.wrapped import WrappedModel
 
-DEEPEST = 4  # wrappers around wrappers that are looked into
+DEEPEST_WRAPPERS = 4  # wrappers around wrappers that are looked into
 OBJECT = "object:"  # begins a name that means nothing in another process
 
 _tokens: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
@@ -38,7 +38,7 @@ def identities(model: Any) -> frozenset[str]:
     """
     if isinstance(model, WorstCaseEnsemble):
         return identities(model.deployed) | frozenset(cast(Rehearsals, model.members).fingerprints)
-    held = list(_held(model, DEEPEST, set()))
+    held = list(_held(model, DEEPEST_WRAPPERS, set()))
     networks = [part for part in held if _is_network(part)]
     names = {str(part.fingerprint) for part in networks if getattr(part, "fingerprint", None)}
     names |= {run for run in map(known_run, held) if run is not None}

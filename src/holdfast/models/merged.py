@@ -57,8 +57,8 @@ class Merged:
 
     @property
     def parts(self) -> tuple[Part, ...] | None:
-        own = able(self.model).parts
-        return None if own is None else tuple(one.merged(self.groups) for one in own)
+        parts = able(self.model).parts
+        return None if parts is None else tuple(part.merged(self.groups) for part in parts)
 
     @property
     def ensemble(self) -> Ensemble | None:

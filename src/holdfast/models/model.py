@@ -96,14 +96,14 @@ def logits_from(model: Model, x: Tensor) -> Tensor:
 
 
 def _does_not_take(model: Model, x: Tensor) -> str:
-    told, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
+    fault, weight = f"the model does not take rows of {x.shape[1]} columns ({x.dtype})", first_weight(model)
     if weight is not None and (weight.dtype, weight.device) != (x.dtype, x.device):
         return (
-            f"{told}: its weights are {weight.dtype} on {weight.device} and the rows on {x.device}; convert one of them"
+            f"{fault}: its weights are {weight.dtype} on {weight.device}, the rows on {x.device}; convert one of them"
         )
     return (
-        f"{told}: it raised the error above; check how many columns, and of which kind, it was trained on. A function "
-        "of a table, or a model of another library, is asked through hf.as_model(model, encoding)"
+        f"{fault}: it raised the error above; check how many columns, and of which kind, it was trained on. A "
+        "function of a table, or a model of another library, is asked through hf.as_model(model, encoding)"
     )
 
 
@@ -116,8 +116,8 @@ def dtype_of(model: Any) -> torch.dtype | None:
 def first_weight(model: Any) -> Tensor | None:
     """Of a module, or of what shows its weights."""
     shown = model.parameters() if isinstance(model, nn.Module) else getattr(model, "weights", None)
-    several = shown if isinstance(shown, Iterator | tuple | list) else ()
-    return next((weight for weight in several if isinstance(weight, Tensor) and weight.is_floating_point()), None)
+    weights = shown if isinstance(shown, Iterator | tuple | list) else ()
+    return next((weight for weight in weights if isinstance(weight, Tensor) and weight.is_floating_point()), None)
 
 
 def is_network(model: Any) -> bool:

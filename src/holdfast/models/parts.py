@@ -56,8 +56,8 @@ class Dense:
             layers[-1], starts[-1] = _both(layers[-1]), _both(starts[-1])
             if len(layers) == 1:
                 tables = {column: replace(table, rows=_both(table.rows)) for column, table in tables.items()}
-        own = tuple(range(len(starts[-1])) if classes is None else classes)
-        return cls(tuple(layers), tuple(starts), activation, own, log_sigmoid, tables)
+        outputs = tuple(range(len(starts[-1])) if classes is None else classes)
+        return cls(tuple(layers), tuple(starts), activation, outputs, log_sigmoid, tables)
 
     @property
     def columns(self) -> int:

@@ -22,10 +22,10 @@ from holdfast.models.model import Model, predict_or_none
 from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 
-ASKED = 1000  # rows of a table that are enough to see whether its classes are in order
-FEWEST = 30  # known rows below which accuracy says little
+ASKED_ROWS = 1000  # rows of a table that are enough to see whether its classes are in order
+FEWEST_ROWS = 30  # known rows below which accuracy says little
 MOST_CLASSES = 5  # whose orders are tried
-MUCH = 0.1  # by which one accuracy must exceed another to be worth a word
+ACCURACY_MARGIN = 0.1  # by which one accuracy must exceed another to be worth a word
 ZERO_SHARE = 0.05  # of the rows whose gradient may be zero
 
 Labels = NDArray[np.int64]
@@ -39,11 +39,11 @@ class ClassOrderWarning(UserWarning):
 def warn_of(deployed: WrappedModel, others: Others | None = None, stacklevel: int = 3) -> None:
     """Warn of what looks wrong with a model on rows that the encoding knows."""
     try:
-        told = list(_failed_checks(deployed, others))
+        failed = list(_failed_checks(deployed, others))
     except Exception:  # a model that cannot be asked says so itself when it is
         return
-    for one in told:
-        warnings.warn(one, stacklevel=stacklevel)
+    for message in failed:
+        warnings.warn(message, stacklevel=stacklevel)
 
 
 def check_order(adapter: Adapter, found: Labels, labels: Labels | None) -> None:
@@ -66,13 +66,14 @@ def check_class_order(model: Model, encoding: Encoding, table: pd.DataFrame) -> 
     A model that names its classes has them in no wrong order, however bad it is.
     """
     schema, named = encoding.schema, getattr(getattr(model, "wrapped", None), "classes_", ())
-    if schema.label not in table or len(table) < FEWEST or set(map(str, named)) == set(map(str, schema.classes)):
+    if schema.label not in table or len(table) < FEWEST_ROWS or set(map(str, named)) == set(map(str, schema.classes)):
         return
-    table = table.iloc[np.linspace(0, len(table) - 1, min(len(table), ASKED)).astype(int)]
+    table = table.iloc[np.linspace(0, len(table) - 1, min(len(table), ASKED_ROWS)).astype(int)]
     given = predict_or_none(model, encoding.encode(table)).cpu().numpy()
     better = _better_order(given, encoding.labels(table).numpy(), schema.classes)
     if better is not None:
-        listed = ", ".join(json.dumps(one) if isinstance(one, (str, bool)) else str(one) for one in better.order)
+        order = better.order
+        listed = ", ".join(json.dumps(label) if isinstance(label, (str, bool)) else str(label) for label in order)
         raise ValueError(
             f"the model is right for {better.right:.0%} of {len(table)} rows of its own table with its outputs as "
             f"{schema.classes}, the schema's order, and for {better.otherwise:.0%} as {better.order}. It does not name "
@@ -85,19 +86,19 @@ def _failed_checks(deployed: WrappedModel, others: Others | None) -> Iterable[st
     table, labels = sample(deployed.encoding)
     x = deployed.encoding.encode(table)
     yield from _flat(deployed, x)
-    if labels is None or len(labels) < FEWEST:
+    if labels is None or len(labels) < FEWEST_ROWS:
         return
     classes, given = deployed.encoding.schema.classes, deployed(x).argmax(1).cpu().numpy()
     right, balanced = _right(given, labels), _balanced(given, labels)
     commonest = np.bincount(labels).max() / len(labels)
     better = _better_order(given, labels, classes)
     least = max(right + _much(labels), commonest, 0 if better is None else better.otherwise)  # the likeliest is told
-    for told, ask in (others() if others is not None else {}).items():
+    for source, ask in (others() if others is not None else {}).items():
         other = ask(table).argmax(1)
         if _right(other, labels) > least and _balanced(other, labels) > balanced:
             yield (
                 f"the model is right for {right:.0%} of the known rows as it is asked here, and for "
-                f"{_right(other, labels):.0%} with {told}: are its inputs scaled twice, or not at all? Say what it "
+                f"{_right(other, labels):.0%} with {source}: are its inputs scaled twice, or not at all? Say what it "
                 "takes: as_model(..., takes=...)"
             )
             return
@@ -106,7 +107,7 @@ def _failed_checks(deployed: WrappedModel, others: Others | None) -> Iterable[st
             f"the model is right for {better.right:.0%} of the known rows with its outputs as {classes}, and for "
             f"{better.otherwise:.0%} as {better.order}; did you mean as_model(..., classes={better.order})?"
         )
-    elif right < commonest - _much(labels) and balanced < 1 / len(classes) + MUCH / 2:
+    elif right < commonest - _much(labels) and balanced < 1 / len(classes) + ACCURACY_MARGIN / 2:
         yield (
             f"the model is right for {right:.0%} of the known rows, less often than always answering "
             f"{classes[int(np.bincount(labels).argmax())]!r} ({commonest:.0%}); check that it takes what it is given, "
@@ -147,14 +148,14 @@ def _better_order(given: Labels, labels: Labels, classes: tuple[Any, ...]) -> Be
     orders = [np.array(order) for order in permutations(range(len(classes)))]
     best = max(orders, key=lambda order: _balanced(order[given], labels))
     otherwise = _right(best[given], labels)
-    if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + MUCH:
-        return Better(right, otherwise, tuple(classes[place] for place in best))
+    if otherwise > right + _much(labels) and _balanced(best[given], labels) > balanced + ACCURACY_MARGIN:
+        return Better(right, otherwise, tuple(classes[label_index] for label_index in best))
     return None
 
 
 def _much(labels: Labels) -> float:
     """A difference of two accuracies that is more than chance: three standard deviations at most."""
-    return max(MUCH, 3 / math.sqrt(len(labels)))
+    return max(ACCURACY_MARGIN, 3 / math.sqrt(len(labels)))
 
 
 def _right(given: Labels, labels: Labels) -> float:

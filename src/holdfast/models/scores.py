@@ -26,14 +26,14 @@ def probability(model: Model, point: Tensor, target: Tensor, origin: Tensor | No
 
 def margin(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
     """f_target(x) − max over the other classes of f(x): (n,); above 0 where the class is the target's."""
-    own, others = _apart(model(point), target)
-    return own - others.amax(1)
+    of_target, others = _apart(model(point), target)
+    return of_target - others.amax(1)
 
 
 def log_odds(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
     """log p/(1 − p) of the target's probability p: (n,). For two classes the same as `margin`."""
-    own, others = _apart(model(point), target)
-    return own - others.logsumexp(1)
+    of_target, others = _apart(model(point), target)
+    return of_target - others.logsumexp(1)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class AtLeast:
 
 def probability_gap(model: Model, point: Tensor, target: Tensor, origin: Tensor | None = None) -> Tensor:
     """By how much the target's probability exceeds every other: (n,)."""
-    own, others = _apart(model(point).softmax(1), target)
-    return own - others.amax(1)
+    of_target, others = _apart(model(point).softmax(1), target)
+    return of_target - others.amax(1)
 
 
 def _apart(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,14 +13,14 @@ from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 
 HIDDEN = (64, 32)
-LARGEST = 20.0  # logit that is learned: beyond, a model is sure, and how sure says nothing
-MOST = 4000  # rows that are learned from
+LARGEST_LOGIT = 20.0  # logit that is learned: beyond, a model is sure, and how sure says nothing
+LEARNED_ROWS = 4000  # rows that are learned from
 
 
 def rows_to_learn(encoding: Encoding) -> Tensor:
     """Known rows, some of them if there are many; random ones where the encoding knows none: (m, d)."""
-    known = known_rows(encoding, MOST)
-    return random_rows(encoding, MOST // 2).float() if known is None else encoding.encode(known)
+    known = known_rows(encoding, LEARNED_ROWS)
+    return random_rows(encoding, LEARNED_ROWS // 2).float() if known is None else encoding.encode(known)
 
 
 def surrogate_of(x: Tensor, answers: Tensor) -> Model:
@@ -28,7 +28,7 @@ def surrogate_of(x: Tensor, answers: Tensor) -> Model:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
 
-    logits = answers.clamp(-LARGEST, LARGEST)
+    logits = answers.clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
     centred = (logits - logits.mean(1, keepdim=True)).numpy()
     network = MLPRegressor(hidden_layer_sizes=HIDDEN, early_stopping=len(x) >= 100, max_iter=100, random_state=0)
     with warnings.catch_warnings():
@@ -38,10 +38,10 @@ def surrogate_of(x: Tensor, answers: Tensor) -> Model:
 
 
 def _in_torch(network: object, classes: int) -> Model:
-    own = [[torch.from_numpy(part).float() for part in getattr(network, name)] for name in ("coefs_", "intercepts_")]
+    layers = [[torch.from_numpy(part).float() for part in getattr(network, name)] for name in ("coefs_", "intercepts_")]
 
     def logits(x: Tensor) -> Tensor:
-        weights, biases = (tuple(part.to(x) for part in parts) for parts in own)
+        weights, biases = (tuple(part.to(x) for part in parts) for parts in layers)
         out = Layers(weights, biases)(x)
         return torch.cat([-out, out], 1) if classes == 2 else out
 

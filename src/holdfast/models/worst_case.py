@@ -76,8 +76,8 @@ class WorstCaseEnsemble:
         with torch.no_grad():
             for rows, wanted in zip(torch.split(x, ROWS_AT_ONCE), torch.split(target, ROWS_AT_ONCE), strict=True):
                 theirs = margins(self.members.logits(rows))  # (k, n, c)
-                own = theirs.gather(2, wanted[None, :, None].expand(len(theirs), -1, 1))[..., 0]
-                agreed.append((own > self.margin).double().mean(0))
+                margins_of_target = theirs.gather(2, wanted[None, :, None].expand(len(theirs), -1, 1))[..., 0]
+                agreed.append((margins_of_target > self.margin).double().mean(0))
         return torch.cat(agreed)
 
     @property
@@ -98,13 +98,13 @@ class WorstCaseEnsemble:
 
     def _counted(self, x: Tensor) -> Tensor:
         """The margins of the deployed model and the members (1 + k, n, c), infinite for those that need not agree."""
-        own = margins(checked_logits(self.deployed(x), len(x)))
-        theirs = margins(self.heard.logits(x)).to(own)
+        of_deployed = margins(checked_logits(self.deployed(x), len(x)))
+        theirs = margins(self.heard.logits(x)).to(of_deployed)
         theirs = torch.where(theirs.isnan(), -torch.inf, theirs)  # a member that answers NaN agrees with nothing
         if self.needed < len(theirs):
             reached = theirs.kthvalue(len(theirs) - self.needed + 1, 0).values
             theirs = torch.where(theirs < reached, torch.inf, theirs)
-        return torch.cat([own[None], theirs])
+        return torch.cat([of_deployed[None], theirs])
 
     def _tau(self, counted: Tensor) -> Tensor:
         """The temperature in logits, for every row and class: (n, c)."""
@@ -118,13 +118,13 @@ class WorstCaseEnsemble:
     def _weighted(self, x: Tensor, weight: Tensor) -> Tensor:
         """Σ_i weight_i(x, t) · m_i(x, t) with gradients of the m_i, of those that weigh anything: (n, c)."""
         who, row, label = torch.nonzero(weight > LIGHT, as_tuple=True)
-        own = torch.nonzero(who == 0).flatten()
+        first = torch.nonzero(who == 0).flatten()
         others = torch.nonzero(who > 0).flatten()
-        logits = [checked_logits(self.deployed(x[row[own]]), len(own)).to(x.dtype)] if len(own) else []
+        logits = [checked_logits(self.deployed(x[row[first]]), len(first)).to(x.dtype)] if len(first) else []
         logits += [self.heard.logits_of(x[row[others]], who[others] - 1).to(x.dtype)] if len(others) else []
         if not logits:
             return x.sum() * torch.zeros_like(weight[0])
-        order = torch.cat([own, others])
+        order = torch.cat([first, others])
         each = margins(torch.cat(logits)).gather(1, label[order, None])[:, 0] * weight[who, row, label][order]
         return torch.zeros_like(weight[0]).index_put((row[order], label[order]), each, accumulate=True)
 
@@ -157,8 +157,8 @@ class WorstCaseEnsemble:
     @cached_property
     def parts(self) -> tuple[Part, ...] | None:
         """Of the deployed model first, then of every member."""
-        own, members = able(self.deployed).parts, getattr(self.members, "parts", None)
-        return None if own is None or members is None else (*own, *members)
+        deployed_parts, members = able(self.deployed).parts, getattr(self.members, "parts", None)
+        return None if deployed_parts is None or members is None else (*deployed_parts, *members)
 
     @property
     def ensemble(self) -> None:
@@ -189,8 +189,8 @@ def soft_minimum(values: Tensor, tau: Tensor) -> Tensor:
 
 def weights(values: Tensor, tau: Tensor) -> Tensor:
     """How much each of the values counts for their soft minimum, the gradient of it; all for the least where τ is 0."""
-    least, place = values.min(0)
-    only = torch.zeros_like(values).scatter(0, place[None], 1.0)
+    least, least_member = values.min(0)
+    only = torch.zeros_like(values).scatter(0, least_member[None], 1.0)
     soft = torch.exp(-(values - least) / torch.where(tau > 0, tau, 1))
     return torch.where(tau > 0, soft / soft.sum(0), only)
 
@@ -208,6 +208,6 @@ def margins(logits: Tensor) -> Tensor:
     if logits.shape[-1] == 2:
         above = logits[..., 1] - logits[..., 0]
         return torch.stack([-above, above], dim=-1)
-    best, place = logits.topk(2, dim=-1)
-    is_best = torch.arange(logits.shape[-1], device=logits.device) == place[..., :1]
+    best, best_classes = logits.topk(2, dim=-1)
+    is_best = torch.arange(logits.shape[-1], device=logits.device) == best_classes[..., :1]
     return logits - torch.where(is_best, best[..., 1:], best[..., :1])

@@ -30,11 +30,11 @@ def breaches(table: pd.DataFrame, features: Mapping[str, Feature], relations: tu
         named = tuple(features[name] for name in known.columns)
         values = np.stack([_values(table[feature.name], feature) for feature in named], axis=1)
         (rule,) = compiled((known,), named)
-        places = np.flatnonzero(~rule.holds(torch.from_numpy(values)).numpy())
-        cells = table[list(known.columns)].iloc[places].to_dict("records")
+        row_indices = np.flatnonzero(~rule.holds(torch.from_numpy(values)).numpy())
+        cells = table[list(known.columns)].iloc[row_indices].to_dict("records")
         found += [
-            (place, number, table.index[place], str(known), explain(known, row))
-            for place, row in zip(places.tolist(), cells, strict=True)
+            (row_index, number, table.index[row_index], str(known), explain(known, row))
+            for row_index, row in zip(row_indices.tolist(), cells, strict=True)
         ]
     found.sort(key=lambda breach: breach[:2])
     return pd.DataFrame([breach[2:] for breach in found], columns=["row", "relation", "why"])
@@ -45,7 +45,7 @@ def _values(column: pd.Series[Any], feature: Feature) -> NDArray[np.float64]:
     values, known = np.full(len(column), np.nan), present(column)
     if len(known):
         check_feature(known, feature)
-        places = {level: place for place, level in enumerate(feature.values)}
+        places = {level: level_index for level_index, level in enumerate(feature.values)}
         numbers = known if feature.is_numeric else [places[level] for level in known.tolist()]
         values[column.notna().to_numpy()] = np.asarray(numbers, dtype=np.float64)
     return values

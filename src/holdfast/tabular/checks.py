@@ -16,7 +16,7 @@ from holdfast.utils.messages import did_you_mean, plain, repeated, some
 if TYPE_CHECKING:
     from holdfast.tabular.schema import Schema
 
-WHOLE = 2.0**63  # where whole numbers end, as tables keep them
+WHOLE_NUMBERS_END = 2.0**63  # where whole numbers end, as tables keep them
 
 
 def check_against(table: pd.DataFrame, schema: Schema, labelled: bool) -> None:
@@ -147,7 +147,7 @@ def unique(column: pd.Series[Any], name: str) -> NDArray[Any]:
 
 def too_large(column: pd.Series[Any]) -> NDArray[np.bool_]:
     """Which numbers no table keeps as whole ones."""
-    large: NDArray[np.bool_] = np.abs(column.to_numpy(dtype=np.float64)) >= WHOLE
+    large: NDArray[np.bool_] = np.abs(column.to_numpy(dtype=np.float64)) >= WHOLE_NUMBERS_END
     return large
 
 
@@ -157,10 +157,10 @@ def check_finite(column: pd.Series[Any], name: str) -> None:
         raise ValueError(f"column '{name}' has values that are not finite: {some(list(broken))}; replace or drop them")
 
 
-def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], place: str) -> None:
+def check_levels(column: pd.Series[Any], name: str, levels: tuple[Level, ...], where_to_add: str) -> None:
     extra = sorted({plain(value) for value in unique(column, name)} - set(levels), key=repr)
     if extra:
         raise ValueError(
             f"column '{name}' has levels {some(extra)} that the schema does not list; "
-            f"it lists {some(list(levels), 12)}; add them with {place} or drop those rows"
+            f"it lists {some(list(levels), 12)}; add them with {where_to_add} or drop those rows"
         )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from holdfast.utils.messages import some
 
-CHUNK = 1 << 20  # bytes read at once
+BYTES_AT_ONCE = 1 << 20  # bytes read at once
 LOOKED_AT = 1000  # cells of a column of text that are looked at before all of them are
 _STARTS = {
     b"PK\x03\x04": "a spreadsheet (.xlsx) or an archive; open it and save the sheet as CSV UTF-8",
@@ -29,7 +29,7 @@ def check_bytes(path: Path) -> None:
     """Refuse what is not text in UTF-8: pandas would read a cell up to its first zero byte and pass over the rest."""
     decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
     with open(path, "rb") as file:
-        first = file.read(CHUNK)
+        first = file.read(BYTES_AT_ONCE)
         _check_start(path, first)
         chunk = first
         while chunk:
@@ -40,7 +40,7 @@ def check_bytes(path: Path) -> None:
                 )
             _decode(path, decoder, chunk, lines)
             lines += chunk.count(b"\n")
-            chunk = file.read(CHUNK)
+            chunk = file.read(BYTES_AT_ONCE)
     _decode(path, decoder, b"", lines)
 
 

@@ -35,10 +35,10 @@ Measure = Literal["deviation", "percentile"]
 MEASURES: tuple[Measure, ...] = ("deviation", "percentile")
 SCALINGS: tuple[Scaling, ...] = ("standard", "standard-numeric", "minmax", "minmax-global", "none")
 Matrix = NDArray[np.float64]
-LARGEST = np.nextafter(2.0**63, 0)  # whole number that a table keeps
+LARGEST_WHOLE = np.nextafter(2.0**63, 0)  # whole number that a table keeps
 SIGNS = {"any": 0, "rise": 1, "fall": -1}
 MOST_KNOWN = 20_000  # training rows that are kept, to know what people are like
-BLOCK = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
+COLUMNS_AT_ONCE = 1024  # encoded columns that are worked on at a time: a categorical column may make many thousands
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,14 +151,14 @@ class Encoding:
         Refuses a number that is too large for ``dtype`` once it is encoded, and rows that do not fit into memory.
         """
         x = self.encode_unchecked(table, dtype)
-        for start in range(0, self.width, BLOCK):
-            if not bool(x[:, start : start + BLOCK].isfinite().all()):
+        for start in range(0, self.width, COLUMNS_AT_ONCE):
+            if not bool(x[:, start : start + COLUMNS_AT_ONCE].isfinite().all()):
                 self._refuse_infinite(table, x)
         return x
 
     def _refuse_infinite(self, table: pd.DataFrame, x: Tensor) -> NoReturn:
         row, column = torch.nonzero(~x.isfinite())[0].tolist()
-        name = next(feature.name for feature, place in self.places if place.start <= column < place.stop)
+        name = next(feature.name for feature, columns in self.places if columns.start <= column < columns.stop)
         raise ValueError(
             f"column '{name}', row {plain(table.index[row])!r}: {plain(table[name].iloc[row])!r} is too large a number "
             f"to encode as {str(x.dtype).removeprefix('torch.')}; correct it or drop the row"
@@ -209,12 +209,12 @@ class Encoding:
             raise ValueError("the rows to decode hold numbers that are not finite; decode only rows that were found")
         encoded = x.detach().cpu().numpy()
         numbers = encoded.astype(np.float64) * self.scale + self.shift
-        real = [place.start for feature, place in self.places if feature.kind == "real"]
+        real = [columns.start for feature, columns in self.places if feature.kind == "real"]
         numbers[:, real] = self._shortest(numbers[:, real], encoded[:, real], real)
         numbers[self._missing(x)] = np.nan
         raw = np.empty((len(x), len(self.schema.features)))
-        for column, (feature, place) in enumerate(self.places):
-            raw[:, column] = _read_off(numbers[:, place], feature)
+        for column, (feature, columns) in enumerate(self.places):
+            raw[:, column] = _read_off(numbers[:, columns], feature)
         return raw
 
     def reads_like(self, other: Encoding) -> bool:
@@ -274,12 +274,12 @@ class Encoding:
         """What the schema allows, in encoded units (float64; a search casts it to the dtype of its rows)."""
         mutable, direction, grid = np.ones(self.width, dtype=bool), np.zeros(self.width), np.zeros(self.width)
         groups = []
-        for feature, place in self.places:
-            mutable[place] = feature.mutable
-            direction[place] = 0 if feature.kind == "categorical" else SIGNS[feature.direction]
-            grid[place] = feature.grid or 0
+        for feature, columns in self.places:
+            mutable[columns] = feature.mutable
+            direction[columns] = 0 if feature.kind == "categorical" else SIGNS[feature.direction]
+            grid[columns] = feature.grid or 0
             if feature.kind == "categorical":
-                groups.append(_group(feature, place))
+                groups.append(_group(feature, columns))
         return Space(
             lower=torch.from_numpy((self.lower - self.shift) / self.scale),
             upper=torch.from_numpy((self.upper - self.shift) / self.scale),
@@ -339,8 +339,8 @@ class Encoding:
         with one_thread():
             x, y = self.encode_unchecked(self.known, torch.float64), self.labels(self.known)
             columns = [
-                (feature, x[:, place.start].numpy() * self.scale[place.start] + self.shift[place.start])
-                for feature, place in self.places
+                (feature, x[:, block.start].numpy() * self.scale[block.start] + self.shift[block.start])
+                for feature, block in self.places
                 if feature.is_numeric
             ]
             return People.fit(
@@ -361,10 +361,10 @@ class Encoding:
 
     def _gaps(self) -> Iterator[tuple[int, float, float]]:
         """What lies between the ranges, in encoded units: column, low end, high end."""
-        for (_, place), ranges in zip(self.places, self.ranges, strict=True):
+        for (_, columns), ranges in zip(self.places, self.ranges, strict=True):
             for gap in gaps_of(ranges):
-                low, high = ((end - self.shift[place.start]) / self.scale[place.start] for end in gap)
-                yield place.start, float(low), float(high)
+                low, high = ((end - self.shift[columns.start]) / self.scale[columns.start] for end in gap)
+                yield columns.start, float(low), float(high)
 
 
 def _known(table: pd.DataFrame, schema: Schema) -> pd.DataFrame | None:
@@ -386,11 +386,11 @@ def _places(schema: Schema) -> list[tuple[Feature, slice]]:
     ]
 
 
-def _group(feature: Feature, place: slice) -> Group:
+def _group(feature: Feature, columns: slice) -> Group:
     return Group(
-        tuple(range(place.start, place.stop)),
+        tuple(range(columns.start, columns.stop)),
         optional=feature.zero_level is not None or feature.missing,
-        avoid=tuple(place.start + feature.levels.index(level) for level in feature.avoid if level in feature.levels),
+        avoid=tuple(columns.start + feature.levels.index(level) for level in feature.avoid if level in feature.levels),
         direction=SIGNS[feature.direction],
         avoid_none=feature.zero_level in feature.avoid or feature.missing,
     )
@@ -402,7 +402,7 @@ def _is_number(schema: Schema) -> NDArray[np.bool_]:
 
 def _check_size(table: pd.DataFrame, schema: Schema, itemsize: int) -> None:
     """Refuse what would not fit: the result, one block of columns with a copy, and a column for each feature."""
-    at_once = 2 * min(schema.width, BLOCK) + len(schema.features)
+    at_once = 2 * min(schema.width, COLUMNS_AT_ONCE) + len(schema.features)
     most = max(schema.features, key=lambda feature: feature.width)
     rare = f"{most.width} columns are for the levels of '{most.name}': join the rare ones, or " * (most.width > 1)
     check_memory(
@@ -421,13 +421,13 @@ def _check_known(table: pd.DataFrame, schema: Schema) -> None:
 
 def _blocks(table: pd.DataFrame, schema: Schema) -> Iterator[tuple[slice, Matrix]]:
     """The encoded columns before scaling, some at a time: which they are, and their numbers (n, some)."""
-    raw = [(place, _raw(table[feature.name], feature)) for feature, place in _places(schema)]
+    raw = [(columns, _raw(table[feature.name], feature)) for feature, columns in _places(schema)]
     # No block of one column: numpy would add up its rows in another order.
-    edges = np.linspace(0, schema.width, -(-schema.width // BLOCK) + 1).astype(int).tolist()
+    edges = np.linspace(0, schema.width, -(-schema.width // COLUMNS_AT_ONCE) + 1).astype(int).tolist()
     for start, end in pairwise(edges):
         numbers = np.zeros((len(table), end - start))
-        for place, values in raw:
-            _fill(numbers, slice(place.start - start, place.stop - start), values)
+        for columns, values in raw:
+            _fill(numbers, slice(columns.start - start, columns.stop - start), values)
         yield slice(start, end), numbers
 
 
@@ -443,15 +443,15 @@ def _raw(column: pd.Series[Any], feature: Feature) -> NDArray[Any]:
     return codes if feature.kind == "categorical" else np.where(there, codes, np.nan)
 
 
-def _fill(numbers: Matrix, place: slice, values: NDArray[Any]) -> None:
+def _fill(numbers: Matrix, block: slice, values: NDArray[Any]) -> None:
     """Write a feature where it belongs, as far as that lies within this block of columns."""
     if values.dtype == np.float64:
-        if 0 <= place.start < numbers.shape[1]:
-            numbers[:, place.start] = values
+        if 0 <= block.start < numbers.shape[1]:
+            numbers[:, block.start] = values
         return
     # The level written as zeros is the last of feature.values: its column would be the first of the next feature.
-    columns = place.start + values
-    inside = (values >= 0) & (columns >= 0) & (columns < min(place.stop, numbers.shape[1]))
+    columns = block.start + values
+    inside = (values >= 0) & (columns >= 0) & (columns < min(block.stop, numbers.shape[1]))
     numbers[np.flatnonzero(inside), columns[inside]] = 1
 
 
@@ -472,7 +472,7 @@ def _statistics(table: pd.DataFrame, schema: Schema) -> tuple[Matrix, Matrix, Ma
 
 def _codes(column: pd.Series[Any], levels: tuple[Any, ...]) -> NDArray[np.int64]:
     # A plain dictionary, for which 1, 1.0 and True are one level, as they are for Schema.check.
-    places = {level: place for place, level in enumerate(levels)}
+    places = {level: level_index for level_index, level in enumerate(levels)}
     return np.array([places[level] for level in column.tolist()], dtype=np.int64)
 
 
@@ -482,7 +482,7 @@ def _read_off(numbers: Matrix, feature: Feature) -> Matrix | NDArray[np.int64]:
     if feature.kind == "real":
         return first
     if feature.kind == "integer":
-        return np.rint(first).clip(-LARGEST, LARGEST)
+        return np.rint(first).clip(-LARGEST_WHOLE, LARGEST_WHOLE)
     if feature.kind == "categorical":
         places = len(feature.values) + feature.missing
         off = np.full((len(numbers), places - feature.width), 0.5)  # the zero level wins below a half
@@ -524,16 +524,16 @@ def _shift_and_scale(
 def _ranges(table: pd.DataFrame, schema: Schema, low: Matrix, high: Matrix) -> tuple[Ranges, ...]:
     """What the schema says; where it is silent, where the rows are."""
     found: list[Ranges] = []
-    for feature, place in _places(schema):
+    for feature, columns in _places(schema):
         if not feature.is_numeric or feature.ranges:
             found.append(tuple((float(first), float(last)) for first, last in feature.ranges))
             continue
-        lower = low[place][0] if feature.lower is None else feature.lower
-        upper = high[place][0] if feature.upper is None else feature.upper
+        lower = low[columns][0] if feature.lower is None else feature.lower
+        upper = high[columns][0] if feature.upper is None else feature.upper
         if lower > upper:
             raise ValueError(
                 f"feature '{feature.name}': bounds {lower:g} to {upper:g} are empty; the rows "
-                f"go from {low[place][0]:g} to {high[place][0]:g}: give both lower and upper"
+                f"go from {low[columns][0]:g} to {high[columns][0]:g}: give both lower and upper"
             )
         found.append(ranges_of(_raw(table[feature.name], feature), feature.grid, feature.lower, feature.upper))
     return tuple(found)
@@ -542,18 +542,18 @@ def _ranges(table: pd.DataFrame, schema: Schema, low: Matrix, high: Matrix) -> t
 def _percentiles(table: pd.DataFrame, schema: Schema) -> Matrix:
     """Of numbers and of levels that have an order; from off to on in the columns of other levels."""
     found = np.linspace(np.zeros(schema.width), np.ones(schema.width), PARTS + 1)
-    for feature, place in _places(schema):
+    for feature, columns in _places(schema):
         if feature.is_numeric or feature.kind == "ordinal":
-            found[:, place.start] = quantiles_of(_raw(table[feature.name], feature))
+            found[:, columns.start] = quantiles_of(_raw(table[feature.name], feature))
     return found
 
 
 def _fills(table: pd.DataFrame, schema: Schema, mean: Matrix, shift: Matrix, scale: Matrix) -> Matrix:
     """What the missing numbers of each column are encoded as; NaN where there are none to be."""
     fill = np.full(schema.width, np.nan)
-    for feature, place in _places(schema):
+    for feature, columns in _places(schema):
         if feature.missing and feature.kind != "categorical":
-            column = place.start
+            column = columns.start
             scaled_by = float(mean[column]), float(shift[column]), float(scale[column])
             with np.errstate(over="ignore"):
                 found = _unused_number(_raw(table[feature.name], feature), feature.grid, *scaled_by)
@@ -575,8 +575,8 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
     least, most = float(known.min()), float(known.max())
     unit = grid or (most / 4 - least / 4) or 1.0
     taken = np.unique(((known - shift) / scale).astype(np.float32))
-    for place in range(64):
-        away = (-1) ** place * (2.0 ** (place // 2) - 1)  # 0, -0, 1, -1, 3, -3, ...
+    for attempt in range(64):
+        away = (-1) ** attempt * (2.0 ** (attempt // 2) - 1)  # 0, -0, 1, -1, 3, -3, ...
         number = (np.floor(mean / grid) + away + 0.5) * grid if grid else mean + (1 + away) * 1.2345e-5 * unit
         steps = np.array([number - grid / 2, number + grid / 2] if grid else [])
         used = np.append(taken, ((steps - shift) / scale).astype(np.float32))
@@ -589,11 +589,11 @@ def _unused_number(values: Matrix, grid: float | None, mean: float, shift: float
 def _bounds(schema: Schema, ranges: tuple[Ranges, ...]) -> tuple[Matrix, Matrix]:
     """The ends of the ranges, and all the levels there are."""
     lower, upper = np.zeros(schema.width), np.ones(schema.width)
-    for (feature, place), feature_ranges in zip(_places(schema), ranges, strict=True):
+    for (feature, columns), feature_ranges in zip(_places(schema), ranges, strict=True):
         if feature.is_numeric:
-            lower[place], upper[place] = feature_ranges[0][0], feature_ranges[-1][1]
+            lower[columns], upper[columns] = feature_ranges[0][0], feature_ranges[-1][1]
         elif feature.kind != "categorical":
-            upper[place] = max(1, len(feature.levels) - 1)
+            upper[columns] = max(1, len(feature.levels) - 1)
     return lower, upper
 
 
@@ -610,18 +610,18 @@ def _check_encodable(schema: Schema, scaling: Scaling, rows: Pair, bounds: Pair,
         lost &= (low == low.min()) | (high == high.max())
         out_of_reach &= lost
     problems = []
-    for feature, place in _places(schema):
-        ends = f"{low[place].min():.12g} to {high[place].max():.12g}"
-        if feature.is_numeric and lost[place].any():
+    for feature, columns in _places(schema):
+        ends = f"{low[columns].min():.12g} to {high[columns].max():.12g}"
+        if feature.is_numeric and lost[columns].any():
             problems.append(
                 f"column '{feature.name}' goes from {ends}: with scaling={scaling!r} it would become constant or "
                 "infinite as float32; divide or multiply it first, subtract its smallest number, or choose another "
                 "scaling"
             )
-        elif out_of_reach[place].any() and (
-            _is_bounded(feature) if feature.is_numeric else np.isfinite(scale[place]).all()
+        elif out_of_reach[columns].any() and (
+            _is_bounded(feature) if feature.is_numeric else np.isfinite(scale[columns]).all()
         ):
-            what = f"bounds {lower[place][0]:g} to {upper[place][0]:g}" if feature.is_numeric else "its levels"
+            what = f"bounds {lower[columns][0]:g} to {upper[columns][0]:g}" if feature.is_numeric else "its levels"
             problems.append(
                 f"feature '{feature.name}': {what} could not be told apart as float32 with scaling={scaling!r}, where "
                 f"the rows go from {ends}; choose bounds nearer to the rows, or another scaling"

@@ -39,11 +39,11 @@ def _possible(columns: list[Column]) -> NDArray[np.bool_]:
     rows = np.random.default_rng(0).permutation(columns[0].rows)[:SCREENED]  # tables are often sorted
     codes = np.stack([column.codes[rows] for column in columns], axis=1).astype(np.int8)
     possible = np.zeros((len(columns), len(columns)), dtype=bool)
-    for place in range(len(columns)):
-        ordered = codes[np.argsort(codes[:, place])]
+    for position in range(len(columns)):
+        ordered = codes[np.argsort(codes[:, position])]
         before, after = ordered[:-1], ordered[1:]
-        same = (before[:, [place]] == after[:, [place]]) & (after[:, [place]] >= 0)
-        possible[place] = ~(same & (before != after) & (before >= 0) & (after >= 0)).any(0)
+        same = (before[:, [position]] == after[:, [position]]) & (after[:, [position]] >= 0)
+        possible[position] = ~(same & (before != after) & (before >= 0) & (after >= 0)).any(0)
     return possible
 
 

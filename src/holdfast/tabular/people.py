@@ -33,9 +33,9 @@ LOG = logging.getLogger(__name__)
 Rows = NDArray[np.int64]
 Inside = Callable[[Rows, Rows], NDArray[np.bool_]]  # training rows, held-out rows -> which of these lie in the ranges
 
-FEWEST = 20  # people of a class from whom a threshold can be learned
+FEWEST_PEOPLE = 20  # people of a class from whom a threshold can be learned
 KNOTS = 129  # values of a number whose normal score is kept; between them it is a straight line
-BLOCK = 1 << 20  # distances that are held at a time: they stay in the cache
+DISTANCES_AT_ONCE = 1 << 20  # distances that are held at a time: they stay in the cache
 ROUNDING = 1e-5  # of a distance, and in itself
 SPARE = 3  # more candidates than needed: which are nearest is decided by their exact distances
 
@@ -64,16 +64,16 @@ class Metric:
         """x (n, d): the encoded training rows of all classes."""
         x = x.double()
         weight = torch.zeros(x.shape[1], dtype=torch.float64)
-        for feature, place in places:
+        for feature, columns in places:
             if not _is_line(feature):
-                weight[place] = 0.5**0.5 if feature.kind == "categorical" else 1.0
-        lines = [place.start for feature, place in places if _is_line(feature)]
+                weight[columns] = 0.5**0.5 if feature.kind == "categorical" else 1.0
+        lines = [columns.start for feature, columns in places if _is_line(feature)]
         knots = [_normal_scores(x[:, column]) for column in lines]
         edges, starts, heights, slopes = _segments(knots)
-        optional = [place for feature, place in places if _may_be_off(feature)]
+        optional = [columns for feature, columns in places if _may_be_off(feature)]
         zero_levels = torch.zeros(len(optional), x.shape[1], dtype=torch.float64)
-        for row, place in enumerate(optional):
-            zero_levels[row, place] = 1
+        for row, columns in enumerate(optional):
+            zero_levels[row, columns] = 1
         metric = cls(
             factor=weight * torch.as_tensor(scale, dtype=torch.float64),
             offset=weight * torch.as_tensor(shift, dtype=torch.float64),
@@ -311,8 +311,8 @@ def _normal_scores(values: Tensor) -> tuple[Tensor, Tensor]:
     value = _distinct(ordered)
     if len(value) > KNOTS:  # those at equal steps of the score, both ends among them
         far = torch.special.ndtri(torch.tensor(0.5 / rows, dtype=torch.float64)).abs()
-        place = torch.special.ndtr(torch.linspace(-1, 1, KNOTS, dtype=torch.float64) * far) * rows
-        value = _distinct(ordered[place.long().clamp(0, rows - 1)])
+        rank = torch.special.ndtr(torch.linspace(-1, 1, KNOTS, dtype=torch.float64) * far) * rows
+        value = _distinct(ordered[rank.long().clamp(0, rows - 1)])
     below, up_to = torch.searchsorted(ordered, value), torch.searchsorted(ordered, value, right=True)
     score = torch.special.ndtri((below + up_to).double() / (2 * rows))
     if len(value) == 1:
@@ -372,16 +372,16 @@ def _threshold(label: int, people: Tensor, inside: Tensor, nearest: int, share: 
     Each person is measured against the others. Of n such distances and that of one more person, any is the k-th
     smallest with equal chance, so the k-th of n with k = ⌈share · (n + 1)⌉ is not exceeded with chance ≥ share.
     """
-    if len(people) < FEWEST:
-        LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST)
+    if len(people) < FEWEST_PEOPLE:
+        LOG.info("class %d has %d people, fewer than %d: every point passes for one", label, len(people), FEWEST_PEOPLE)
         return float("inf")
     distances, who = _nearest(people, people, nearest + 1)
     is_oneself = who == torch.arange(len(people), device=who.device)[:, None]
     alone = torch.where(is_oneself, torch.inf, distances).sort(1).values[:, :nearest].mean(1)
     reached = torch.where(inside.to(alone.device), alone, torch.inf).sort().values
-    place = min(int(np.ceil(share * (len(people) + 1) - 1e-9)), len(people)) - 1
-    if bool(reached[place].isfinite()):
-        return float(reached[place])
+    index = min(int(np.ceil(share * (len(people) + 1) - 1e-9)), len(people)) - 1
+    if bool(reached[index].isfinite()):
+        return float(reached[index])
     passing = float(inside.double().mean())
     LOG.warning("class %d: the ranges of numbers alone pass %.1f %% of held-out people", label, 100 * passing)
     return float(alone.max() if not bool(inside.any()) else reached[reached.isfinite()].max())
@@ -404,7 +404,7 @@ def _nearest(points: Tensor, people: Tensor, count: int) -> tuple[Tensor, Tensor
     distances = points.new_zeros(len(points), count)
     who = torch.zeros(len(points), count, dtype=torch.long, device=points.device)
     squares = people.square().sum(1)
-    step = max(1, BLOCK // max(1, len(people)))
+    step = max(1, DISTANCES_AT_ONCE // max(1, len(people)))
     for start in range(0, len(points), step):
         rows = slice(start, start + step)
         # Less the points' own squares; which of the candidates are nearest is decided by their exact distances.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 Ranges = tuple[tuple[float, float], ...]
 
 CUT = 0.001  # of the rows, on each side: the outermost ones are often errors, and never advice
-LONG = 0.1  # of the whole range: a shorter gap excludes nothing that matters
-FEW = 2_000  # rows: below, one row is half of what would be cut, and nothing is
-EXPECTED = 20  # rows that an even spread would put into a gap
+LONG_GAP = 0.1  # of the whole range: a shorter gap excludes nothing that matters
+ROWS_TO_CUT = 2_000  # rows: below, one row is half of what would be cut, and nothing is
+EXPECTED_ROWS = 20  # rows that an even spread would put into a gap
 SURPRISE = 7.0  # nats: the chance of such a gap in a smooth tail is below 0.001
 
 
@@ -31,7 +31,7 @@ def ranges_of(values: NDArray[Any], step: float | None, lower: float | None, upp
         if lower is None or upper is None:
             raise ValueError("there are no values between the bounds; give both lower and upper")
         return ((float(lower), float(upper)),)
-    cut = int(CUT * len(inside)) if len(inside) >= FEW else 0
+    cut = int(CUT * len(inside)) if len(inside) >= ROWS_TO_CUT else 0
     begin, end = (0 if lower is not None else cut), len(inside) - 1 - (0 if upper is not None else cut)
     kept = inside[(inside >= inside[begin]) & (inside <= inside[end])]
     first = float(kept[0] if lower is None else lower)
@@ -46,11 +46,11 @@ def _long_gaps(kept: NDArray[np.float64], step: float) -> list[tuple[float, floa
     whole, middle = float(kept[-1]) - float(kept[0]), float(kept[len(kept) // 2])
     if not 0 < whole < np.inf:
         return []
-    wide = np.flatnonzero(np.diff(kept) > max(LONG * whole, step * (1 + 1e-9))).tolist()
+    wide = np.flatnonzero(np.diff(kept) > max(LONG_GAP * whole, step * (1 + 1e-9))).tolist()
     return [
         (float(kept[end]), float(kept[end + 1]))
         for end in wide
-        if (kept[end + 1] - kept[end]) / whole * len(kept) >= EXPECTED and _surprise(kept, end, middle) > SURPRISE
+        if (kept[end + 1] - kept[end]) / whole * len(kept) >= EXPECTED_ROWS and _surprise(kept, end, middle) > SURPRISE
     ]
 
 

@@ -77,8 +77,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise more_cells(path, names) from error
     except (ValueError, OverflowError) as error:
         raise parse_error(path, error) from error
-    nameless = [place for place, name in enumerate(names, start=1) if not name.strip()]
-    if [place for place in nameless if place > 1]:
+    nameless = [number for number, name in enumerate(names, start=1) if not name.strip()]
+    if [number for number in nameless if number > 1]:
         raise ValueError(
             f"{path}: columns number {some(nameless)} have no name; only the first, for row labels, may have none"
         )

@@ -54,17 +54,17 @@ class Related:
     ) -> Related | None:
         """From what an `Encoding` knows; ``width`` (d,) is how far the bounds of a raw number are apart."""
         names = {name for relation in relations for name in relation.columns}
-        named = [(feature, place) for feature, place in places if feature.name in names]
+        named = [(feature, columns) for feature, columns in places if feature.name in names]
         if not named:
             return None
-        features, first = tuple(feature for feature, _ in named), [place.start for _, place in named]
+        features, first = tuple(feature for feature, _ in named), [columns.start for _, columns in named]
         grouped = tuple(feature.kind == "categorical" for feature in features)
         step = torch.tensor([feature.grid or 0.0 for feature in features], dtype=torch.float64)
         slack = torch.where(step > 0, ON_GRID * step, SLACK * torch.from_numpy(width[first]))
         return cls(
             relations=relations,
             rules=compiled(relations, features, slack.tolist()),
-            columns=tuple(tuple(range(place.start, place.stop)) for _, place in named),
+            columns=tuple(tuple(range(columns.start, columns.stop)) for _, columns in named),
             grouped=grouped,
             shift=torch.from_numpy(shift),
             scale=torch.from_numpy(scale),
@@ -105,7 +105,7 @@ class Related:
         """The encoded columns of sets of features, one row each: (len(parts), d) bool."""
         masks = torch.zeros(len(parts), len(self.shift), dtype=torch.bool, device=self.shift.device)
         for row, part in enumerate(parts):
-            masks[row, [column for place in part for column in self.columns[place]]] = True
+            masks[row, [column for feature_index in part for column in self.columns[feature_index]]] = True
         return masks
 
     @cached_property
@@ -133,10 +133,10 @@ class Related:
         features, columns = self._numbers
         number = x[:, columns].double() * self.scale[columns] + self.shift[columns]
         grain = torch.where(self.step[features] > 0, self.step[features], 1)
-        place = torch.round(number / grain)
+        steps = torch.round(number / grain)
         doubt = ON_GRID + 8 * torch.finfo(x.dtype).eps * (number.abs() + self.shift[columns].abs()) / grain
-        on_grid = (self.step[features] > 0) & ((number / grain - place).abs() <= doubt)
-        number = torch.where(on_grid, place * grain, number)
+        on_grid = (self.step[features] > 0) & ((number / grain - steps).abs() <= doubt)
+        number = torch.where(on_grid, steps * grain, number)
         missing = x[:, columns] == self._encoded(self.fill[features], columns).to(x.dtype)
         found[:, features] = torch.where(missing, torch.nan, number)
         for feature, group in self._groups:

@@ -91,10 +91,10 @@ class Determines:
 
     def check(self, features: Mapping[str, Feature]) -> Determines:
         """Raise a ValueError that says what does not fit these features, or return the relation."""
-        for place, name in enumerate(self.columns):
+        for column_index, name in enumerate(self.columns):
             feature = _feature(self, name, features)
             for row in self.rows:
-                _check_value(self, feature, row[place])
+                _check_value(self, feature, row[column_index])
         return self
 
     def learn(self, table: pd.DataFrame, commonest: bool = False) -> Determines:
@@ -104,14 +104,14 @@ class Determines:
         takes the ``commonest``, to look for the others.
         """
         rows = []
-        several = []
+        ambiguous = []
         for key, found in self._counts(table).items():
             rows.append((*key, found.most_common(1)[0][0]))
-            several += [(key, found)] if len(found) > 1 else []
-        if several and not commonest:
-            key, found = several[0]
+            ambiguous += [(key, found)] if len(found) > 1 else []
+        if ambiguous and not commonest:
+            key, found = ambiguous[0]
             answers = [f"{_value(value)} ({_counted(count)})" for value, count in found.most_common(_MOST_LISTED)]
-            more = f"; and {len(several) - 1} more of {_joined(self.by)}" if len(several) > 1 else ""
+            more = f"; and {len(ambiguous) - 1} more of {_joined(self.by)}" if len(ambiguous) > 1 else ""
             raise ValueError(
                 f"relation '{self}' does not hold in the table: where {_are(self.by, key)}, {self.column} is "
                 f"{', '.join(answers)}{more}. Correct the table, or give the rows by hand with "
@@ -414,14 +414,14 @@ KINDS: dict[str, type[Relation]] = {
 def check_relations(relations: Iterable[Relation], features: Mapping[str, Feature]) -> tuple[Relation, ...]:
     """The relations as these features read them, or an error that names the relation and what is wrong with it."""
     given = as_tuple(relations, "relations", "(Ordered(('a', 'b')),)")
-    for place, relation in enumerate(given, start=1):
+    for number, relation in enumerate(given, start=1):
         if not isinstance(relation, tuple(KINDS.values())):
             raise TypeError(
-                f"relation number {place} is {shown(relation)} ({type(relation).__name__}); expected one of "
+                f"relation number {number} is {shown(relation)} ({type(relation).__name__}); expected one of "
                 f"{', '.join(kind.__name__ for kind in KINDS.values())}"
             )
     checked: tuple[Relation, ...] = tuple(relation.check(features) for relation in given)
-    twice = [relation for place, relation in enumerate(checked) if relation in checked[:place]]
+    twice = [relation for number, relation in enumerate(checked) if relation in checked[:number]]
     if twice:
         raise ValueError(f"relation '{twice[0]}' is given twice; keep one")
     _check_followers(checked)
@@ -488,7 +488,7 @@ def _settings(kind: type[Relation]) -> dict[str, Field[Any]]:
     return {"if" if setting.name == "when" else setting.name: setting for setting in fields(kind) if setting.compare}
 
 
-def relation_from_dict(item: Any, place: int = 1) -> Relation:
+def relation_from_dict(item: Any, number: int = 1) -> Relation:
     """What `relation_to_dict` made, or what somebody wrote by hand; what is wrong with it comes with its place."""
     try:
         check_keys(item, (), None)
@@ -501,7 +501,7 @@ def relation_from_dict(item: Any, place: int = 1) -> Relation:
         check_keys(given, needed, settings)
         return KINDS[kind](**{settings[name].name: value for name, value in given.items()})
     except TypeError as error:
-        raise TypeError(f"relation number {place}: {error}") from error
+        raise TypeError(f"relation number {number}: {error}") from error
 
 
 def check_keys(values: Any, needed: Iterable[str], known: Iterable[str] | None) -> None:

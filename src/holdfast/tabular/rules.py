@@ -30,7 +30,7 @@ from holdfast.tabular.relations import (
 
 EXACT = 1e-9  # of the largest number in a row: what rounding does to numbers that lie on a grid
 CHOICES = 4  # of several ways to mend a rule, how many are tried where another rule refuses the first
-BLOCK = 1 << 22  # pairs of a person and a row of a table that are compared at a time
+PAIRS_AT_ONCE = 1 << 22  # pairs of a person and a row of a table that are compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +208,10 @@ def compiled(
 
     slack   by how much the values of each feature may be off, in raw units: what encoding does to a number without grid
     """
-    place = {feature.name: number for number, feature in enumerate(features)}
+    column_of = {feature.name: number for number, feature in enumerate(features)}
     rules = []
     for relation in relations:
-        places = tuple(place[name] for name in relation.columns)
+        places = tuple(column_of[name] for name in relation.columns)
         named = tuple(features[number] for number in places)
         loose = max((slack[number] for number in places), default=0.0) if slack else 0.0
         rules.append(_rule(relation, named, places, float(loose)))
@@ -371,7 +371,7 @@ class DeterminesRule(Rule):
         simple = (row >= 0) & cells.may_hold(x.shape[1] - 1, wanted[:, None])[:, 0]
         x[:, -1] = torch.where(simple, wanted, x[:, -1])
         others = torch.nonzero(~simple).flatten()
-        for part in torch.split(others, max(1, BLOCK // len(table))):
+        for part in torch.split(others, max(1, PAIRS_AT_ONCE // len(table))):
             x[part] = self._nearest_row(cells.of(part), table)
         return x
 
@@ -380,9 +380,9 @@ class DeterminesRule(Rule):
         """For each column of ``by`` its values and the combinations up to it, sorted; the row of each combination."""
         codes, steps = torch.zeros(len(self.table), dtype=torch.int64), []
         for column in self.table.T[:-1]:
-            listed, place = torch.unique(column, return_inverse=True)
+            listed, value_index = torch.unique(column, return_inverse=True)
             # Combinations are numbered anew after each column, so that the numbers stay small.
-            together, codes = torch.unique(codes * len(listed) + place, return_inverse=True)
+            together, codes = torch.unique(codes * len(listed) + value_index, return_inverse=True)
             steps.append((listed, together))
         rows = torch.empty_like(codes)
         rows[codes] = torch.arange(len(self.table))
@@ -395,9 +395,9 @@ class DeterminesRule(Rule):
         known, close = torch.ones_like(code, dtype=torch.bool), self.tolerance(x)
         for column, (listed, together) in enumerate(steps):
             listed, together = listed.to(x), together.to(x.device)
-            place = _closest(listed, x[:, column])
-            known &= (listed[place] - x[:, column]).abs() <= close
-            wanted = code * len(listed) + place
+            value_index = _closest(listed, x[:, column])
+            known &= (listed[value_index] - x[:, column]).abs() <= close
+            wanted = code * len(listed) + value_index
             code = torch.searchsorted(together, wanted).clamp_max(len(together) - 1)
             known &= together[code] == wanted
         return torch.where(known, rows.to(x.device)[code], -1)
@@ -483,8 +483,8 @@ class Condition:
         rank = (listed - x[:, None]).abs() if self.ordinal else order
         rank = torch.where(listed == cells.origin[:, self.column, None], -1.0, rank)
         rank = torch.where(cells.may_hold(self.column, listed), rank, torch.inf)
-        least, place = cells.chosen(rank)
-        return torch.where(least.isfinite(), listed[place], torch.inf)
+        least, level_index = cells.chosen(rank)
+        return torch.where(least.isfinite(), listed[level_index], torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -531,7 +531,7 @@ def _condition(feature: Feature, column: int, allowed: tuple[Level, ...]) -> Con
     if isinstance(allowed, Between):
         return Condition(column, float(allowed[0]), float(allowed[-1]), (), (), False)
     levels = tuple(feature.values.index(level) for level in allowed)
-    others = tuple(place for place in range(len(feature.values)) if place not in levels)
+    others = tuple(level_index for level_index in range(len(feature.values)) if level_index not in levels)
     return Condition(column, 0.0, 0.0, levels, others, feature.kind == "ordinal")
 
 
@@ -684,8 +684,8 @@ class FollowsRule(Rule):
         reached = self._wanted(candidates, cells.origin)
         possible = cells.may_hold(1, candidates) & cells.may_hold(0, reached)
         away = torch.where(possible, (candidates - x[:, 1:]).abs(), torch.inf)
-        least, place = away.min(1, keepdim=True)
-        instead = torch.cat([reached.gather(1, place), candidates.gather(1, place)], 1)
+        least, nearest = away.min(1, keepdim=True)
+        instead = torch.cat([reached.gather(1, nearest), candidates.gather(1, nearest)], 1)
         return torch.where((~simple & least[:, 0].isfinite())[:, None], instead, x)
 
     def _candidates(self, cells: Cells) -> Tensor:

@@ -206,10 +206,10 @@ class Schema:
                 values.get("relations", ()), "'relations'", "[{kind = 'ordered', columns = ['a', 'b']}]"
             )
             return cls(
-                tuple(_feature(item, place) for place, item in enumerate(features, start=1)),
+                tuple(_feature(item, number) for number, item in enumerate(features, start=1)),
                 values["label"],
                 values["classes"],
-                tuple(relation_from_dict(item, place) for place, item in enumerate(relations, start=1)),
+                tuple(relation_from_dict(item, number) for number, item in enumerate(relations, start=1)),
             )
         except TypeError as error:
             raise ValueError(
@@ -249,10 +249,10 @@ _KEYS = ("label", "classes", "features")
 
 def _features(given: Iterable[Feature]) -> tuple[Feature, ...]:
     features = as_tuple(given, "features", "(Feature('age', 'integer'),)")
-    for place, feature in enumerate(features, start=1):
+    for number, feature in enumerate(features, start=1):
         if not isinstance(feature, Feature):
             raise TypeError(
-                f"feature number {place} is {shown(feature)} ({_kind(feature)}); expected Feature(name, kind)"
+                f"feature number {number} is {shown(feature)} ({_kind(feature)}); expected Feature(name, kind)"
             )
     return features
 
@@ -265,13 +265,13 @@ def _classes(given: Iterable[Level]) -> tuple[Level, ...]:
     return classes
 
 
-def _feature(item: Any, place: int) -> Feature:
+def _feature(item: Any, number: int) -> Feature:
     """A feature as a file says it; what is wrong with it comes with its place and name."""
     called = f" {item['name']!r}" if isinstance(item, Mapping) and isinstance(item.get("name"), str) else ""
     try:
         check_keys(item, ("name", "kind"), ("name", *_SETTINGS))
     except TypeError as error:
-        raise TypeError(f"feature number {place}{called}: {error}") from error
+        raise TypeError(f"feature number {number}{called}: {error}") from error
     return Feature(**item)
 
 

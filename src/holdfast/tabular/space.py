@@ -258,8 +258,8 @@ class Space:
         for name, bound in {"lower": lower, "upper": upper}.items():
             if not isinstance(bound, Tensor):
                 raise TypeError(f"{name} is a {type(bound).__name__}; expected a tensor with a number for each column")
-        zero, one = torch.zeros_like(lower), torch.ones_like(lower)
-        return cls(lower, upper, one.bool(), zero, zero.double(), zero.double(), one.double())
+        zeros, ones = torch.zeros_like(lower), torch.ones_like(lower)
+        return cls(lower, upper, ones.bool(), zeros, zeros.double(), zeros.double(), ones.double())
 
     @classmethod
     def free(cls, x: Tensor) -> Space:
@@ -686,9 +686,9 @@ class Space:
         reachable = real & (here | ~avoided[columns])
         if self._directed is not None:
             ordered = here & ~avoided[columns]
-            place = torch.where(ordered.any(-1), ordered.to(torch.int8).argmax(-1), -1)[..., None]
-            onward = (torch.arange(columns.shape[1], device=here.device) - place) * self._directed[:, None] >= 0
-            reachable &= onward | (place < 0)
+            current = torch.where(ordered.any(-1), ordered.to(torch.int8).argmax(-1), -1)[..., None]
+            onward = (torch.arange(columns.shape[1], device=here.device) - current) * self._directed[:, None] >= 0
+            reachable &= onward | (current < 0)
         return reachable, optional & (~here.any(-1) | ~avoid_none)
 
     @cached_property
@@ -768,8 +768,8 @@ class Space:
 def _backwards(group: Group, after: Tensor, before: Tensor) -> Tensor:
     """Which rows go from one level of an order to another against its direction: (n,) bool."""
     order = [column for column in group.columns if column not in group.avoid]
-    place = torch.arange(len(order), device=after.device)
-    start, end = ((on[:, order] * (place + 1)).amax(1) for on in (before, after))  # 0 for none of them
+    position = torch.arange(len(order), device=after.device)
+    start, end = ((on[:, order] * (position + 1)).amax(1) for on in (before, after))  # 0 for none of them
     return (start > 0) & (end > 0) & ((end - start) * group.direction < 0)
 
 

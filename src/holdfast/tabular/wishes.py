@@ -79,7 +79,7 @@ def personal_of(wishes: Wish | Sequence[Wish | None], rows: int | None, encoding
 
 
 def _enter(wish: Wish, row: int, people: Personal, encoding: Encoding) -> None:
-    places = {feature.name: (feature, place) for feature, place in encoding.places}
+    places = {feature.name: (feature, columns) for feature, columns in encoding.places}
     for name in (*wish.keep, *wish.prefer, *wish.ranges):
         if name not in places:
             raise ValueError(f"a wish names '{name}', which is no feature of the schema{did_you_mean(name, places)}")
@@ -88,8 +88,8 @@ def _enter(wish: Wish, row: int, people: Personal, encoding: Encoding) -> None:
     for name in wish.prefer:
         people.weight[row, places[name][1]] = PREFERRED
     for name, ends in wish.ranges.items():
-        feature, place = places[name]
-        column = place.start
+        feature, columns = places[name]
+        column = columns.start
         low, high = _raw_ends(feature, ends)
         lowest, highest = float(encoding.lower[column]), float(encoding.upper[column])
         if low > highest or high < lowest:

@@ -75,8 +75,8 @@ class Adapter:
         try:
             return call(given)
         except Exception as error:
-            asked = f"about {self._given}" if way in (*NETWORKS, "function") else f"for {way} of {self._given}"
-            raise ValueError(f"{self.name} raised {type(error).__name__} when it was asked {asked}: {error}") from error
+            about = f"about {self._given}" if way in (*NETWORKS, "function") else f"for {way} of {self._given}"
+            raise ValueError(f"{self.name} raised {type(error).__name__} when it was asked {about}: {error}") from error
 
     @cached_property
     def _given(self) -> str:
@@ -90,7 +90,7 @@ class Adapter:
     def how(self) -> How:
         """How the model is asked, whether the user has said so or it was found out."""
         ours = self.encoding.schema.classes
-        names = None if self.output.kind == "labels" else tuple(ours[place] for place in self.output.in_order)
+        names = None if self.output.kind == "labels" else tuple(ours[index] for index in self.output.in_order)
         return How(self.input.takes, None if self.way in BOOSTERS else self.output.kind, names)
 
     @property
@@ -113,7 +113,7 @@ class Adapter:
     def _outputs(self) -> str:
         """What a network gives, in words."""
         ours = self.encoding.schema.classes
-        names = [ours[place] for place in self.output.in_order]
+        names = [ours[index] for index in self.output.in_order]
         if self.output.kind == "labels":
             return f"labels: {', '.join(map(repr, names))}"
         what = "logit" if self.output.kind == "logits" else "probability"
@@ -125,10 +125,10 @@ def check_repeatable(adapter: Adapter, table: pd.DataFrame, logits: Floats) -> N
     """Raise where a model answers the same rows differently, by itself or beside other rows."""
     half = np.arange(len(table))[::-2][:200]
     again = adapter(table.iloc[half].reset_index(drop=True))
-    apart = np.abs(again - logits[half]) > SAME * (1 + np.abs(logits[half]))
-    if apart.any():
+    differs = np.abs(again - logits[half]) > SAME * (1 + np.abs(logits[half]))
+    if differs.any():
         raise ValueError(
             f"{adapter.name} answers the same rows differently when it is asked again, or among other rows "
-            f"({int(apart.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: "
+            f"({int(differs.any(axis=1).sum())} of {len(half)} rows); a model must give a row the same answer always: "
             "fix its random state, and let no row depend on the others"
         )

@@ -40,14 +40,14 @@ class InputSpec:
             return self._encoded(table, encoding)
         if self.takes == "numbers":
             return self._as_tensor(torch.from_numpy(numbers_of(table, encoding)))
-        own = as_fitted(table, encoding)
-        own = own if self.one_hot else own[list(self.columns)]
-        own = in_categories(own, encoding) if self.categories else own
+        model_table = as_fitted(table, encoding)
+        model_table = model_table if self.one_hot else model_table[list(self.columns)]
+        model_table = in_categories(model_table, encoding) if self.categories else model_table
         if self.one_hot:
             sources = one_hot(self.columns, encoding)
             assert sources is not None
-            own = one_hot_table(own, self.columns, sources)
-        return own.to_numpy() if self.form == "array" else own
+            model_table = one_hot_table(model_table, self.columns, sources)
+        return model_table.to_numpy() if self.form == "array" else model_table
 
     def _encoded(self, table: pd.DataFrame, encoding: Encoding) -> Any:
         if self.form == "tensor":  # a table is not encoded in fewer bits than 32
@@ -118,12 +118,12 @@ def network_input(takes: Takes, encoding: Encoding, like: Tensor | None) -> Inpu
 def numbers_of(table: pd.DataFrame, encoding: Encoding) -> NDArray[np.float64]:
     """A column for each feature, in the order of the schema: levels that are text are counted, from 0."""
     found = np.empty((len(table), len(encoding.schema.features)))
-    for place, feature in enumerate(encoding.schema.features):
+    for column_index, feature in enumerate(encoding.schema.features):
         column = table[feature.name]
         if not feature.is_numeric and not _has_numbers(feature):
             counted = {level: number for number, level in enumerate(feature.levels)}
             column = column.map(counted)
-        found[:, place] = column.astype(np.float64)
+        found[:, column_index] = column.astype(np.float64)
     return found
 
 
@@ -131,25 +131,25 @@ def _decoded(x: Tensor, encoding: Encoding) -> Tensor:
     """The same of encoded rows (n, d), with a gradient: straight lines between neighbouring levels."""
     raw = x * torch.from_numpy(encoding.scale).to(x) + torch.from_numpy(encoding.shift).to(x)
     columns = []
-    for feature, place in encoding.places:
-        own = raw[:, place]
+    for feature, columns_of_feature in encoding.places:
+        block = raw[:, columns_of_feature]
         if feature.is_numeric or not _has_numbers(feature):
-            columns.append(own[:, 0])
+            columns.append(block[:, 0])
         elif feature.kind == "categorical":
             zero = 0.0 if feature.zero_level is None else float(feature.zero_level)
-            columns.append(zero + own @ (torch.tensor([float(level) for level in feature.levels]).to(own) - zero))
+            columns.append(zero + block @ (torch.tensor([float(level) for level in feature.levels]).to(block) - zero))
         else:
-            columns.append(_between([float(level) for level in feature.levels], own[:, 0]))
+            columns.append(_between([float(level) for level in feature.levels], block[:, 0]))
     return torch.stack(columns, 1)
 
 
-def _between(levels: list[float], place: Tensor) -> Tensor:
+def _between(levels: list[float], position: Tensor) -> Tensor:
     """The level at a place; between two places, the straight line."""
     if len(levels) == 1:
-        return place * 0 + levels[0]
-    known = torch.tensor(levels).to(place)
-    below = place.detach().floor().clamp(0, len(levels) - 2).long()
-    return known[below] + (place - below) * (known[below + 1] - known[below])
+        return position * 0 + levels[0]
+    known = torch.tensor(levels).to(position)
+    below = position.detach().floor().clamp(0, len(levels) - 2).long()
+    return known[below] + (position - below) * (known[below + 1] - known[below])
 
 
 def _has_numbers(feature: Feature) -> bool:
@@ -157,7 +157,8 @@ def _has_numbers(feature: Feature) -> bool:
 
 
 def _check_numbers(encoding: Encoding) -> None:
-    text = [one.name for one in encoding.schema.features if one.kind == "categorical" and not _has_numbers(one)]
+    features = encoding.schema.features
+    text = [feature.name for feature in features if feature.kind == "categorical" and not _has_numbers(feature)]
     if text:
         raise ValueError(
             f"the levels of column '{text[0]}' are no numbers and have no order, so a model cannot take the table as "

@@ -18,11 +18,11 @@ from holdfast.utils.messages import plain
 
 Floats = NDArray[np.float64]
 Outputs = Literal["probabilities", "logits", "labels"]
-SURE = 1.0  # logit of the class that a model names, and less that of the others, where it gives labels and no more
+SURE_LOGIT = 1.0  # of the class that a model names, and less that of the others, where it gives labels and no more
 TIE = 1e-9  # logits that differ by less are equal
 SAME = 1e-6  # difference of two answers to one question that rounding explains
 SUM_TO_ONE = 1e-3  # by how much probabilities of a row may miss 1, as float16 has them
-CLOSE = 0.01  # logits that differ by less are as good as equal: `predict` says which class wins
+CLOSE_LOGITS = 0.01  # logits that differ by less are as good as equal: `predict` says which class wins
 NUDGE = 1e-3  # by which the class that `predict` names is raised above the others
 
 
@@ -74,19 +74,19 @@ class OutputSpec:
         return np.array(found, dtype=np.int64)
 
     def _from_probabilities(self, share: Floats, name: str) -> Floats:
-        own = self._widened(share, name, lambda p: np.stack([1 - p, p], axis=1))
-        if ((own < -SUM_TO_ONE) | (own > 1 + SUM_TO_ONE)).any():
+        probabilities = self._widened(share, name, lambda p: np.stack([1 - p, p], axis=1))
+        if ((probabilities < -SUM_TO_ONE) | (probabilities > 1 + SUM_TO_ONE)).any():
             raise ValueError(
-                f"{name} gives numbers from {own.min():.3g} to {own.max():.3g} as probabilities; pass outputs='logits' "
-                "if that is what they are"
+                f"{name} gives numbers from {probabilities.min():.3g} to {probabilities.max():.3g} as probabilities; "
+                "pass outputs='logits' if that is what they are"
             )
-        logits: Floats = np.log(np.clip(own, LEAST_PROBABILITY, 1))
+        logits: Floats = np.log(np.clip(probabilities, LEAST_PROBABILITY, 1))
         return logits[:, list(self.places)]
 
     def _from_scores(self, scores: Floats, name: str) -> Floats:
         """A score of each class, or of the second of two."""
-        own = self._widened(scores, name, lambda z: np.stack([-z, z], axis=1) / 2)
-        return np.nan_to_num(own, nan=np.nan)[:, list(self.places)]
+        class_scores = self._widened(scores, name, lambda z: np.stack([-z, z], axis=1) / 2)
+        return np.nan_to_num(class_scores, nan=np.nan)[:, list(self.places)]
 
     def _widened(self, values: Floats, name: str, both: Callable[[Floats], Floats]) -> Floats:
         """One column for each of the model's classes."""
@@ -109,7 +109,7 @@ class OutputSpec:
         if self.shift:
             logits = logits + np.array([self.shift, -self.shift]) / 2
         ordered = np.sort(logits, axis=1)
-        rows = np.flatnonzero(self.decides | (ordered[:, -1] - ordered[:, -2] < CLOSE))
+        rows = np.flatnonzero(self.decides | (ordered[:, -1] - ordered[:, -2] < CLOSE_LOGITS))
         if len(rows):
             logits[rows] = _agreeing(logits[rows], predict(rows))
         return logits
@@ -170,8 +170,8 @@ def _numbers_from(answer: Any, rows: int, name: str, what: str, check: bool) -> 
 
 def from_labels(found: NDArray[np.int64], count: int) -> Floats:
     """The classes that a model names (n,) as logits (n, c)."""
-    logits = np.full((len(found), count), -SURE)
-    logits[np.arange(len(found)), found] = SURE
+    logits = np.full((len(found), count), -SURE_LOGIT)
+    logits[np.arange(len(found)), found] = SURE_LOGIT
     return logits
 
 
@@ -182,8 +182,8 @@ def _agreeing(logits: Floats, found: NDArray[np.int64]) -> Floats:
     """
     rows, raised = np.arange(len(found)), logits.copy()
     raised[rows, found] = -math.inf
-    others, own = raised.max(axis=1), logits[rows, found]
-    raised[rows, found] = np.where(own > others + TIE, own, others + NUDGE)
+    others, found_logit = raised.max(axis=1), logits[rows, found]
+    raised[rows, found] = np.where(found_logit > others + TIE, found_logit, others + NUDGE)
     return raised
 
 
@@ -191,11 +191,11 @@ def _agreeing(logits: Floats, found: NDArray[np.int64]) -> Floats:
 
 
 def matched_classes(
-    own: Sequence[Any], ours: tuple[Any, ...], name: str, given: bool = False
+    model_classes: Sequence[Any], ours: tuple[Any, ...], name: str, given: bool = False
 ) -> tuple[tuple[Any, ...], tuple[int, ...], str]:
     """The model's classes, the output of each of the schema's, and how they were matched: by the same values, the same
     text, or numbers 0, 1, ... by position."""
-    theirs = tuple(plain(value) for value in own)
+    theirs = tuple(plain(value) for value in model_classes)
     if len(theirs) != len(ours):
         raise ValueError(_mismatch(theirs, ours, name))
     if set(theirs) == set(ours):
@@ -205,9 +205,9 @@ def matched_classes(
     if sorted(texts) == sorted(map(str, ours)) and len(set(texts)) == len(texts):
         return theirs, tuple(texts.index(str(label)) for label in ours), "classes matched by their text"
     if all(isinstance(value, (int, float)) for value in theirs) and sorted(theirs) == list(range(len(theirs))):
-        told = ", ".join(f"{number} is {label!r}" for number, label in enumerate(ours))
+        pairs = ", ".join(f"{number} is {label!r}" for number, label in enumerate(ours))
         places = tuple(theirs.index(number) for number in range(len(ours)))
-        return theirs, places, f"{BY_POSITION}: {told}"
+        return theirs, places, f"{BY_POSITION}: {pairs}"
     raise ValueError(_mismatch(theirs, ours, name))
 
 

@@ -15,9 +15,9 @@ from holdfast.models.model import Model
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.draws import uniform
 
-FEW = 1000  # rows that are enough to see how a model answers
-COMPARED = 10_000  # rows on which a translation must say the same,
-SAME = 1e-5  # up to so much of a probability
+ROWS_TO_PROBE = 1000  # rows that are enough to see how a model answers
+COMPARED_ROWS = 10_000  # rows on which a translation must say the same,
+SAME_PROBABILITY = 1e-5  # up to so much of a probability
 
 
 def known_rows(encoding: Encoding, most: int) -> pd.DataFrame | None:
@@ -40,7 +40,7 @@ def random_rows(encoding: Encoding, count: int, seed: int = 0) -> Tensor:
     return encoding.encode(encoding.decode(drawn), torch.float64)
 
 
-def sample(encoding: Encoding, most: int = FEW) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
+def sample(encoding: Encoding, most: int = ROWS_TO_PROBE) -> tuple[pd.DataFrame, NDArray[np.int64] | None]:
     """Rows to try a model on and their classes: known ones, or, where there are none, any that the schema allows."""
     known = known_rows(encoding, most)
     if known is None:
@@ -57,7 +57,7 @@ def shuffled_apart(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def rows_to_compare(encoding: Encoding, most: int = COMPARED) -> pd.DataFrame:
+def rows_to_compare(encoding: Encoding, most: int = COMPARED_ROWS) -> pd.DataFrame:
     """Rows to compare a translation with the model on: known ones and as many with their features shuffled apart."""
     real, _ = sample(encoding, most // 2)
     return pd.concat([real.reset_index(drop=True), shuffled_apart(real)], ignore_index=True)
@@ -71,4 +71,4 @@ def says_the_same(exact: Model, adapter: Adapter, rows: pd.DataFrame, dtype: tor
             ours = exact(adapter.encoding.encode(rows, dtype)).double().cpu().softmax(1)
     except Exception:  # not the shapes or the steps it was taken for
         return False
-    return bool(((theirs - ours).abs() <= SAME).all())
+    return bool(((theirs - ours).abs() <= SAME_PROBABILITY).all())

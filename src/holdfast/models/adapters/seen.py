@@ -19,9 +19,9 @@ from holdfast.tabular.feature import Feature
 
 Transform = Callable[[pd.DataFrame], Matrix]  # a table in the user's units -> (n, m) as the final estimator sees it
 See = Callable[[pd.DataFrame], Any]  # the same before it becomes numbers: a table, an array or a sparse matrix
-PEOPLE = 8  # known rows in which every feature is changed in turn
-NUMBERS = 32  # values of a number that are tried in each of them
-LARGE = 20_000_000  # numbers of a matrix that are made at once
+PEOPLE_TRIED = 8  # known rows in which every feature is changed in turn
+NUMBERS_TRIED = 32  # values of a number that are tried in each of them
+NUMBERS_AT_ONCE = 20_000_000  # numbers of a matrix that are made at once
 
 
 def as_fitted(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
@@ -64,13 +64,13 @@ def _same(column: pd.Series[Any], cast: pd.Series[Any]) -> bool:
     return not whole or bool((column[there].to_numpy(np.float64) == cast[there].to_numpy(np.float64)).all())
 
 
-def seen(own: Any, rows: See) -> tuple[See, Any]:
+def seen(estimator: Any, rows: See) -> tuple[See, Any]:
     """What the last step of a fitted estimator sees of a table, and that last step.
 
     ``rows`` makes of a table what the estimator is given; a pipeline's earlier steps hand over a table, an array or a
     sparse matrix.
     """
-    before, final = steps(chosen(own))
+    before, final = steps(chosen(estimator))
     if not before:
         return rows, final
 
@@ -83,9 +83,9 @@ def seen(own: Any, rows: See) -> tuple[See, Any]:
     return see, final
 
 
-def chosen(own: Any) -> Any:
+def chosen(estimator: Any) -> Any:
     """The estimator that a search over settings chose and asks; any other is itself."""
-    return chosen(own.best_estimator_) if hasattr(own, "best_estimator_") else own
+    return chosen(estimator.best_estimator_) if hasattr(estimator, "best_estimator_") else estimator
 
 
 def is_of(value: Any, module: str, *names: str) -> bool:
@@ -94,19 +94,19 @@ def is_of(value: Any, module: str, *names: str) -> bool:
     return known is not None and isinstance(value, tuple(getattr(known, name) for name in names))
 
 
-def held(own: Any, part: str) -> Any:
+def held(model: Any, part: str) -> Any:
     """An attribute, if there is one; one that says why it is not there is not there."""
     try:
-        return getattr(own, part, None)
+        return getattr(model, part, None)
     except Exception:  # whatever a property of theirs raises
         return None
 
 
-def steps(own: Any) -> tuple[list[Any], Any]:
+def steps(estimator: Any) -> tuple[list[Any], Any]:
     """The fitted steps before the last, and the last."""
-    if not is_of(own, "sklearn.pipeline", "Pipeline"):
-        return [], own
-    kept = [step for _, step in own.steps if step not in (None, "passthrough")]
+    if not is_of(estimator, "sklearn.pipeline", "Pipeline"):
+        return [], estimator
+    kept = [step for _, step in estimator.steps if step not in (None, "passthrough")]
     before, final = steps(chosen(kept[-1]))
     return [*kept[:-1], *before], final
 
@@ -118,9 +118,9 @@ def names_in_schema(names: Sequence[str], encoding: Encoding) -> list[str] | Non
     return [known[name] for name in names] if set(names) <= set(known) else None
 
 
-def takes_categories(own: Any) -> bool:
+def takes_categories(model: Any) -> bool:
     """Whether a model is of a library that takes categories and no text."""
-    return type(chosen(own)).__module__.startswith(("xgboost", "lightgbm"))
+    return type(chosen(model)).__module__.startswith(("xgboost", "lightgbm"))
 
 
 def in_categories(table: pd.DataFrame, encoding: Encoding) -> pd.DataFrame:
@@ -136,19 +136,19 @@ def _is_text(dtype: Any) -> bool:
     return not (isinstance(dtype, pd.CategoricalDtype) or kinds.is_numeric_dtype(dtype) or kinds.is_bool_dtype(dtype))
 
 
-def columns_of(own: Any) -> list[str] | None:
+def columns_of(model: Any) -> list[str] | None:
     """The columns that an estimator or a booster was fitted on; None if it was fitted on an array."""
-    for name in ("feature_names_in_", *(("feature_names", "feature_name") if takes_categories(own) else ())):
-        names = held(own, name)
+    for name in ("feature_names_in_", *(("feature_names", "feature_name") if takes_categories(model) else ())):
+        names = held(model, name)
         if names is not None:
             return [str(each) for each in (names() if callable(names) else names)]
     return None
 
 
-def width_of(own: Any) -> int | None:
+def width_of(model: Any) -> int | None:
     """How many columns it was fitted on."""
-    for name in ("n_features_in_", *(("num_features", "num_feature") if takes_categories(own) else ())):
-        width = held(own, name)
+    for name in ("n_features_in_", *(("num_features", "num_feature") if takes_categories(model) else ())):
+        width = held(model, name)
         if width is not None:
             return int(width() if callable(width) else width)
     return None
@@ -160,7 +160,7 @@ def numbers(rows: Any, absent: float = 0.0) -> Matrix:
     ``absent`` is what an entry that a sparse matrix leaves out stands for.
     """
     if isinstance(rows, pd.DataFrame):
-        columns = [_numbers_of(rows.iloc[:, place]) for place in range(rows.shape[1])]
+        columns = [_numbers_of(rows.iloc[:, column_index]) for column_index in range(rows.shape[1])]
         return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
     if hasattr(rows, "tocoo"):
         entries = rows.tocoo()
@@ -214,22 +214,22 @@ class Inputs:
         """
         rows = max(map(len, values.values()))
         columns = {}
-        for place, own in values.items():
-            feature = self.encoding.schema.features[place]
-            columns[feature.name] = _column(feature, own)[np.arange(rows) * (np.arange(rows) < len(own))]
+        for index, given in values.items():
+            feature = self.encoding.schema.features[index]
+            columns[feature.name] = _column(feature, given)[np.arange(rows) * (np.arange(rows) < len(given))]
         return self.transform(_repeated(self.typical, rows).assign(**columns))
 
     @cached_property
     def of_levels(self) -> dict[int, Matrix]:
         """For every feature of levels, the columns for each level and for a missing value: (levels, m)."""
-        values = {place: _values(feature) for place, feature in self._features if not feature.is_numeric}
+        values = {index: _values(feature) for index, feature in self._features if not feature.is_numeric}
         rows = self.at(values) if values else self.transform(self.typical)
-        return {place: rows[: len(own)] for place, own in values.items()}
+        return {index: rows[: len(levels)] for index, levels in values.items()}
 
     @cached_property
     def of_missing(self) -> Matrix:
         """The columns where every number is missing that may be: (m,)."""
-        values = {place: [None] for place, feature in self._features if feature.is_numeric and feature.missing}
+        values = {index: [None] for index, feature in self._features if feature.is_numeric and feature.missing}
         found: Matrix = (self.at(values) if values else self.transform(self.typical))[0]
         return found
 
@@ -242,29 +242,31 @@ def _people(encoding: Encoding) -> pd.DataFrame:
     """Some known rows, and one that has nothing that can be missing."""
     assert encoding.known is not None
     table = encoding.known[list(encoding.schema.names)]
-    some = table.iloc[np.linspace(0, len(table) - 1, min(PEOPLE, len(table))).astype(int)]
+    chosen_rows = table.iloc[np.linspace(0, len(table) - 1, min(PEOPLE_TRIED, len(table))).astype(int)]
     gone = [feature for feature in encoding.schema.features if feature.missing]
     if not gone:
-        return some
+        return chosen_rows
     bare = _repeated(table.iloc[:1], 1).assign(**{feature.name: _column(feature, [None]) for feature in gone})
-    return pd.concat([some, as_fitted(bare, encoding)], ignore_index=True)
+    return pd.concat([chosen_rows, as_fitted(bare, encoding)], ignore_index=True)
 
 
 def _depends(transform: Transform, encoding: Encoding) -> NDArray[np.bool_]:
     """Which columns change when each of the features is given other values in turn: (number of features, m)."""
     assert encoding.known is not None
     people, known, features = _people(encoding), encoding.known, encoding.schema.features
-    tried = [_some_numbers(known[one.name], one) if one.is_numeric else _values(one) for one in features]
+    tried = [
+        _some_numbers(known[feature.name], feature) if feature.is_numeric else _values(feature) for feature in features
+    ]
     who = np.repeat(np.arange(len(features)), [len(values) for values in tried])  # the feature of each value tried
     what = np.array([*chain(*tried), None], dtype=object)[:-1]
-    most, depends = max(1, LARGE // (len(people) * (encoding.width + 1))), []
+    most, depends = max(1, NUMBERS_AT_ONCE // (len(people) * (encoding.width + 1))), []
     for start in range(0, len(who), most):
-        place, value = (part[start : start + most].repeat(len(people)) for part in (who, what))
+        tried_feature, value = (part[start : start + most].repeat(len(people)) for part in (who, what))
         columns = {}
         for number, feature in enumerate(features):
-            own = people[feature.name].to_numpy(dtype=object)
-            changed = np.where(place == number, value, np.tile(own, len(place) // len(people)))
-            columns[feature.name] = _column(feature, np.concatenate([own, changed]))
+            known_values = people[feature.name].to_numpy(dtype=object)
+            changed = np.where(tried_feature == number, value, np.tile(known_values, len(value) // len(people)))
+            columns[feature.name] = _column(feature, np.concatenate([known_values, changed]))
         out = transform(pd.DataFrame(columns))
         home, out = out[: len(people)], out[len(people) :].reshape(-1, len(people), out.shape[1])
         depends.append(~((out == home) | (np.isnan(out) & np.isnan(home))).all(axis=1))
@@ -278,8 +280,8 @@ def _values(feature: Feature) -> list[Any]:
 
 def _some_numbers(column: pd.Series[Any], feature: Feature) -> list[Any]:
     known = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    some = known[np.linspace(0, len(known) - 1, min(NUMBERS, len(known))).astype(int)]
-    return [*some.tolist(), *([None] if feature.missing else [])]
+    chosen_numbers = known[np.linspace(0, len(known) - 1, min(NUMBERS_TRIED, len(known))).astype(int)]
+    return [*chosen_numbers.tolist(), *([None] if feature.missing else [])]
 
 
 def _column(feature: Feature, values: Sequence[Any] | Matrix) -> Any:

@@ -73,9 +73,9 @@ def dictionaries(value: Any) -> Iterator[dict[str, Any]]:
     """Every dictionary in a value of JSON."""
     left = [value]
     while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            yield one
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
+        current = left.pop()
+        if isinstance(current, dict):
+            yield current
+            left += current.values()
+        elif isinstance(current, list):
+            left += current

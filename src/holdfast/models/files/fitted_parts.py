@@ -73,7 +73,7 @@ def _check_histogram_boosting(boosting: Any) -> None:
     categorical = np.asarray(boosting._bin_mapper.is_categorical_, dtype=bool)
     columns = boosting.n_features_in_
     expect(categorical.shape == (columns,) and boosting._n_features == columns, "the number of columns")
-    for predictor in [one for trees in boosting._predictors for one in trees]:
+    for predictor in [tree for trees in boosting._predictors for tree in trees]:
         expect(type(predictor).__name__ == "TreePredictor", "the trees of a boosted model")
         nodes = predictor.nodes
         inner = nodes["is_leaf"] == 0
@@ -107,7 +107,7 @@ def _check_neighbours(estimator: Any) -> None:
         lists = estimator.classes_ if isinstance(estimator.classes_, list) else [estimator.classes_]
         columns = np.asarray(labels).reshape(len(rows), -1).T
         expect(len(columns) == len(lists), "the labels it keeps")
-        expect(all(inside(column, 0, len(own)) for column, own in zip(columns, lists, strict=True)), "the labels")
+        expect(all(inside(column, 0, len(listed)) for column, listed in zip(columns, lists, strict=True)), "the labels")
 
 
 def _check_support_vectors(machine: Any) -> None:

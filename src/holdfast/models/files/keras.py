@@ -25,7 +25,7 @@ LAYERS = frozenset({
     "Reshape", "Softmax", "SpectralNormalization", "Subtract", "UnitNormalization",
 })  # fmt: skip
 VALUES = frozenset({"DTypePolicy", "__keras_tensor__", "__numpy__", "__tensor__"})
-WIDEST = 10_000_000  # values that a layer gives for a row
+WIDEST_LAYER = 10_000_000  # values that a layer gives for a row
 ARITHMETIC = ("keras.initializers", "keras.regularizers", "keras.constraints")  # modules with nothing else in them
 
 
@@ -57,9 +57,9 @@ def read_keras(path: Path) -> Any:
 
 def _check_known(path: Path, part: dict[str, Any]) -> None:
     name, module, registered = (part.get(key) for key in ("class_name", "module", "registered_name"))
-    own = module is None or (isinstance(module, str) and (module == "keras" or module.startswith("keras.")))
+    is_of_keras = module is None or (isinstance(module, str) and (module == "keras" or module.startswith("keras.")))
     known = name in MODELS | LAYERS | VALUES or module in ARITHMETIC
-    if not (own and known and (registered is None or registered == name)) or not isinstance(name, str):
+    if not (is_of_keras and known and (registered is None or registered == name)) or not isinstance(name, str):
         raise RefusedError(
             f"{path} holds {name!r} of {module or registered!r}, which is no layer that holdfast reads from a file: it "
             "could run a program of its own. If you trust the file, load it yourself, keras.saving.load_model(path), "
@@ -77,13 +77,13 @@ def _check_asks_for_no_more(path: Path, described: dict[str, Any], numbers: int)
     try:
         with keras.StatelessScope(initialize_variables=False):
             model = keras.saving.deserialize_keras_object(described, safe_mode=True)
-        asked = sum(prod(weight.shape) for weight in model.variables)
+        weights = sum(prod(weight.shape) for weight in model.variables)
         widest = max(
             (prod(size or 1 for size in layer.output.shape) for layer in model.layers if layer.built), default=0
         )
-        if asked > numbers or widest > WIDEST:
+        if weights > numbers or widest > WIDEST_LAYER:
             raise RefusedError(
-                f"{path} describes layers of {asked} weights and up to {widest} values a row, and holds {numbers} "
+                f"{path} describes layers of {weights} weights and up to {widest} values a row, and holds {numbers} "
                 "weights; a model does not: is it made to harm?"
             )
     except BaseException:

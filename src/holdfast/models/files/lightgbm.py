@@ -26,7 +26,6 @@ from holdfast.models.files.checking import (
 )
 from holdfast.models.files.untrusted import check_json, damaged
 
-FLAGS = ("tree", "average_output")  # lines of the head that are a word alone
 HEAD = (
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective", "feature_names",
     "monotone_constraints", "feature_infos",
@@ -53,9 +52,9 @@ def checked_lightgbm(path: Path, contents: bytes) -> str:
 
 
 def _written_anew(path: Path, text: str) -> str:
-    head, found, rest = text.partition("\nTree=0\n")
+    head, found, after_head = text.partition("\nTree=0\n")
     expect(bool(found), "its trees: there is none")
-    trees, found, after = f"Tree=0\n{rest}".partition("\nend of trees\n")
+    trees, found, after = f"Tree=0\n{after_head}".partition("\nend of trees\n")
     expect(bool(found), "the end of the trees")
     flags, known = _head(head)
     classes, columns = int(known["num_class"]), int(known["max_feature_idx"]) + 1
@@ -76,7 +75,7 @@ def _levels(path: Path, after: str) -> str:
     levels = after.partition("pandas_categorical:")[2].strip() or "null"
     check_json(path, levels.encode())
     found = json.loads(levels)
-    expect(found is None or (isinstance(found, list) and all(isinstance(one, list) for one in found)), "the levels")
+    expect(found is None or (isinstance(found, list) and all(isinstance(part, list) for part in found)), "the levels")
     return json.dumps(found)
 
 

@@ -138,8 +138,8 @@ def read_layers(path: str | Path) -> Layers:
         raise _no_layers(path, f"{', '.join(odd[:5])} should not be, or should be, among {', '.join(names[:5])}")
     if not names:
         raise _no_layers(path, "it holds no tensors")
-    said = about or {"network": "perceptron"}
-    if said.get("network") != "perceptron":
+    written = about or {"network": "perceptron"}
+    if written.get("network") != "perceptron":
         raise _no_layers(path, "it holds the weights of a module")
     weights, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("weight", "bias"))
     shapes = [tuple(weight.shape) for weight in weights]
@@ -147,17 +147,17 @@ def read_layers(path: str | Path) -> Layers:
         raise _no_layers(path, f"their weights have the shapes {shapes}")
     for name, shape, bias in zip(names, shapes, biases, strict=True):
         if tuple(bias.shape) != shape[:1]:
-            told = f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
-            raise _no_layers(path, told)
+            misfit = f"{name}.bias has shape {tuple(bias.shape)}, {name}.weight {shape}: {shape[:1]} fits"
+            raise _no_layers(path, misfit)
     _check_numbers(path, tensors)
     weights = [weight.T.contiguous() for weight in weights]
-    return Layers(tuple(weights), tuple(biases), said.get("fingerprint"), with_tuples(said.get("retraining")))
+    return Layers(tuple(weights), tuple(biases), written.get("fingerprint"), with_tuples(written.get("retraining")))
 
 
 def with_tuples(value: Any) -> Any:
     """JSON has lists where our values have tuples."""
     if isinstance(value, dict):
-        return {name: with_tuples(one) for name, one in value.items()}
+        return {name: with_tuples(part) for name, part in value.items()}
     return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 

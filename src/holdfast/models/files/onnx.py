@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models.files.onnx_sizes import KNOWN, TooMuchError, weigh
+from holdfast.models.files.onnx_sizes import KNOWN_STEPS, TooMuchError, weigh
 from holdfast.models.files.untrusted import RefusedError
 
 MOST_NODES = 50_000  # steps
@@ -37,9 +37,9 @@ def messages(message: Any) -> Iterator[Any]:
     """A message of protobuf and every message inside it, wherever the format has a place for one."""
     waiting = [message]
     while waiting:
-        one = waiting.pop()
-        yield one
-        for field, value in one.ListFields():
+        current = waiting.pop()
+        yield current
+        for field, value in current.ListFields():
             if field.message_type is not None:
                 waiting += [value] if hasattr(value, "ListFields") else value
 
@@ -70,7 +70,7 @@ def _check_steps(path: Path, model: Any) -> None:
     nodes = [message for message in messages(model) if isinstance(message, onnx.NodeProto)]
     for node in nodes:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if (domain, node.op_type) not in KNOWN:
+        if (domain, node.op_type) not in KNOWN_STEPS:
             raise RefusedError(
                 f"{path} has the step {node.op_type!r}{f' of {node.domain!r}' if node.domain else ''}, which is none "
                 f"that holdfast runs from a file. {INSTEAD}"

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-ROWS = 64  # that a batch is taken to have where the graph does not say
+BATCH_ROWS = 64  # that a batch is taken to have where the graph does not say
 MOST_VALUES = 50_000_000  # in all values of a graph together
 MOST_WORK = 10**10  # multiplications and values
-SMALL = 1024  # numbers of a tensor that may be a shape
+MOST_SHAPE_NUMBERS = 1024  # numbers of a tensor that may be a shape
 
 # no more values than they are given
 NARROW = frozenset({
@@ -43,7 +43,7 @@ LEARNED = frozenset({
     "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier", "SVMRegressor", "Scaler",
     "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", "ZipMap",
 })  # fmt: skip
-KNOWN = {("", name) for name in NARROW | WIDE | MADE} | {("ai.onnx.ml", name) for name in LEARNED}
+KNOWN_STEPS = {("", name) for name in NARROW | WIDE | MADE} | {("ai.onnx.ml", name) for name in LEARNED}
 
 PRODUCTS = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
 SAME_SHAPE = frozenset({"Binarizer", "CategoryMapper", "Imputer", "LabelEncoder", "Normalizer", "Scaler"})
@@ -76,25 +76,25 @@ def _inferred(model: Any) -> tuple[list[Any], Shapes]:
 
     twin, large = onnx.GraphProto(name="twin"), {}
     for tensor in model.graph.initializer:
-        if math.prod(tensor.dims) <= SMALL:
+        if math.prod(tensor.dims) <= MOST_SHAPE_NUMBERS:
             twin.initializer.append(tensor)
         else:
             large[tensor.name] = tensor.data_type, tuple(tensor.dims)
     for node in model.graph.node:
-        constant = next((one.t for one in node.attribute if one.name == "value"), None)
-        if node.op_type == "Constant" and constant is not None and math.prod(constant.dims) > SMALL:
+        constant = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
+        if node.op_type == "Constant" and constant is not None and math.prod(constant.dims) > MOST_SHAPE_NUMBERS:
             large[node.output[0]] = constant.data_type, tuple(constant.dims)
         else:
             twin.node.extend(_twins(node))
     small = {tensor.name: (tensor.data_type, tuple(tensor.dims)) for tensor in twin.initializer}
-    outside = {one.name: _typed(one) for one in model.graph.input if one.name not in small} | large
+    outside = {given.name: _typed(given) for given in model.graph.input if given.name not in small} | large
     for name, (kind, shape) in outside.items():
         twin.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
     for name, sizes in ((FLAT, [-1]), (ONE_MORE, [0, 0, 1])):
         twin.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(sizes)], sizes))
     small_model = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=twin)
     inferred = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
-    found = {one.name: _typed(one) for one in inferred.value_info if _is_known(one)}
+    found = {known.name: _typed(known) for known in inferred.value_info if _is_known(known)}
     return list(inferred.node), found | outside | small
 
 
@@ -105,7 +105,7 @@ class TooMuchError(Exception):
 def _typed(value: Any) -> tuple[int, Shape]:
     """The type and shape of an input; what it leaves open is a batch of rows."""
     tensor = value.type.tensor_type
-    return tensor.elem_type or 1, tuple(size.dim_value or ROWS for size in tensor.shape.dim)
+    return tensor.elem_type or 1, tuple(size.dim_value or BATCH_ROWS for size in tensor.shape.dim)
 
 
 def _is_known(value: Any) -> bool:
@@ -167,7 +167,7 @@ def _twins(node: Any) -> Iterator[Any]:
 def _kind(node: Any) -> int:
     """The type of the numbers that a step makes: of a LabelEncoder, that of the list it takes them from."""
     kinds = {"values_int64s": 7, "values_strings": 8, "cats_int64s": 7, "values_floats": 1}
-    return next((kinds[one.name] for one in node.attribute if one.name in kinds), 1)
+    return next((kinds[attribute.name] for attribute in node.attribute if attribute.name in kinds), 1)
 
 
 def _scores(node: Any) -> Iterator[Any]:
@@ -193,6 +193,7 @@ def _widened(name: str, made: str, size: int) -> Iterator[Any]:
 
 
 def _classes(node: Any) -> int:
-    lists = [len(one.ints) + len(one.strings) + len(one.floats) for one in node.attribute if one.name in LABELS]
-    numbers = [int(one.i) for one in node.attribute if one.name in ("n_targets", "targets")]
+    labels = [attribute for attribute in node.attribute if attribute.name in LABELS]
+    lists = [len(label.ints) + len(label.strings) + len(label.floats) for label in labels]
+    numbers = [int(attribute.i) for attribute in node.attribute if attribute.name in ("n_targets", "targets")]
     return max(2, *lists, *numbers)

@@ -77,10 +77,10 @@ def read_model(
         >>> hf.predict(model, x).equal(hf.predict(deployed, x))
         True
     """
-    own = read_own(path, like)
-    if isinstance(own, Layers):  # which `as_model` would leave as they are
-        return helped(adapter_of(own, encoding, How(takes, outputs, classes)))
-    read = as_model(own, encoding, takes=takes, outputs=outputs, classes=classes)
+    model = read_own(path, like)
+    if isinstance(model, Layers):  # which `as_model` would leave as they are
+        return helped(adapter_of(model, encoding, How(takes, outputs, classes)))
+    read = as_model(model, encoding, takes=takes, outputs=outputs, classes=classes)
     remember_file(read, path)
     return read
 

@@ -171,11 +171,11 @@ def _value(node: Any) -> Any:
 
 def _check_settings(path: Path, node: Mapping[str, Any]) -> None:
     """Raise where settings send work to files, folders or other machines, or ask for absurdly many processes."""
-    for key, one in node["content"].items():
-        empty = isinstance(one, dict) and one.get("__loader__") == "JsonNode" and not _value(one)
+    for key, setting in node["content"].items():
+        empty = isinstance(setting, dict) and setting.get("__loader__") == "JsonNode" and not _value(setting)
         if key in OUTSIDE and not empty:
             raise RefusedError(f"{path} sets {key!r}, which reaches outside of the model; save it without")
-        jobs = _value(one) if key in ("n_jobs", "num_threads", "nthread", "n_threads") else None
+        jobs = _value(setting) if key in ("n_jobs", "num_threads", "nthread", "n_threads") else None
         if jobs is not None and (not isinstance(jobs, int) or abs(jobs) > MOST_JOBS):
             raise RefusedError(f"{path} sets {key!r} to {jobs!r:.40}; at most {MOST_JOBS} is expected")
 

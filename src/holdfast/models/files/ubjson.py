@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.files.untrusted import DEEPEST
+from holdfast.models.files.untrusted import DEEPEST_VALUES
 
 KINDS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"u": ">u2", b"l": ">i4", b"m": ">u4", b"L": ">i8", b"M": ">u8",
          b"d": ">f4", b"D": ">f8", b"C": "S1"}  # fmt: skip
@@ -44,8 +44,8 @@ class _Walk:
                 held.append(value)
             if isinstance(value, (dict, list)):
                 unfinished.append((value, count))
-            if len(unfinished) > DEEPEST:
-                raise ValueError(f"values are nested more than {DEEPEST} deep")
+            if len(unfinished) > DEEPEST_VALUES:
+                raise ValueError(f"values are nested more than {DEEPEST_VALUES} deep")
         return whole[0]
 
     def _closes(self) -> bool:

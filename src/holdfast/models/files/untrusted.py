@@ -10,9 +10,9 @@ from pathlib import Path
 
 MOST_BYTES = 4 << 30  # that a file may unpack to
 MOST_TIMES = 200  # its own size, unless that is little
-LITTLE = 64 << 20
+LITTLE_BYTES = 64 << 20
 MOST_PARTS = 10_000  # files in an archive
-DEEPEST = 200  # values inside values: parsers that call themselves end the process on files that go on for ever
+DEEPEST_VALUES = 200  # values inside values: parsers that call themselves end the process on files that go on for ever
 
 PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -78,15 +78,15 @@ def check_archive(path: Path) -> None:
 def check_size(path: Path, size: int, held: int | None = None) -> None:
     """Raise where a file, or a part of it that has ``held`` bytes, unpacks to far more than it holds."""
     held = path.stat().st_size if held is None else held
-    if size > MOST_BYTES or size > max(LITTLE, MOST_TIMES * held):
+    if size > MOST_BYTES or size > max(LITTLE_BYTES, MOST_TIMES * held):
         raise RefusedError(f"{path} has {held} bytes and would unpack to {size}; a model does not: is it made to harm?")
 
 
 def damaged(path: Path, error: Exception) -> ValueError:
-    said = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
+    reason = f": {lines[0][:200]}" if lines else ""
     return ValueError(
-        f"{path} is damaged or not what its name says ({type(error).__name__}{': ' + said[0][:200] if said else ''}); "
-        "save the model again"
+        f"{path} is damaged or not what its name says ({type(error).__name__}{reason}); save the model again"
     )
 
 
@@ -98,5 +98,5 @@ def check_json(path: Path, contents: bytes) -> None:
         size = bracket.end() - bracket.start()
         depth += size if outside[bracket.start()] in b"[{" else -size
         deepest = max(deepest, depth)
-    if deepest > DEEPEST:
+    if deepest > DEEPEST_VALUES:
         raise RefusedError(f"{path} nests values {deepest} deep; a model does not: is it made to harm?")

@@ -73,9 +73,9 @@ def check_learner(learner: Any) -> None:
 
 def _check_base_score(text: str, objective: str, classes: int) -> None:
     """One number, or one for each class in brackets."""
-    numbers = [float(one) for one in text.strip("[]").split(",")]
+    numbers = [float(score) for score in text.strip("[]").split(",")]
     expect(len(numbers) in (1, classes) and all(map(math.isfinite, numbers)), "its base_score")
-    expect(objective not in PROBABILITIES or all(0 < one < 1 for one in numbers), "its base_score: no probability")
+    expect(objective not in PROBABILITIES or all(0 < score < 1 for score in numbers), "its base_score: no probability")
 
 
 def _check_tree(tree: Any, columns: int, classes: int) -> None:

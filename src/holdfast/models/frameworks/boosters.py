@@ -62,7 +62,7 @@ def _name(model: Any) -> str:
 def _xgboost(model: Any) -> tuple[str, int, float]:
     """How it is asked, how many outputs it has, and what they are multiplied by."""
     learner = json.loads(model.save_config())["learner"]
-    objective, known = learner["objective"]["name"], (*xgboost_trees.BINARY, *xgboost_trees.SEVERAL)
+    objective, known = learner["objective"]["name"], (*xgboost_trees.BINARY, *xgboost_trees.MULTICLASS)
     if objective not in known:
         raise ValueError(
             f"this xgboost.Booster has the objective {objective!r}, which gives no classes; expected one of "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.models.adapters.adapter import Adapter, Call, How, check_repeatable
 from holdfast.models.adapters.input_spec import InputSpec, one_hot_input, table_input
 from holdfast.models.adapters.output_spec import (
-    CLOSE,
+    CLOSE_LOGITS,
     Floats,
     Outputs,
     OutputSpec,
@@ -30,12 +30,12 @@ from holdfast.models.wrapped import WrappedModel
 from holdfast.tabular.encoding import Encoding
 from holdfast.utils.messages import did_you_mean
 
-ASKED: dict[Outputs, str] = {"probabilities": "predict_proba", "logits": "decision_function", "labels": "predict"}
+METHOD_OF: dict[Outputs, str] = {"probabilities": "predict_proba", "logits": "decision_function", "labels": "predict"}
 _NUMBERED = re.compile(r"Column_\d+")  # the names that LightGBM makes up for an array
 
 
 def knows(model: Any) -> bool:
-    return any(hasattr(model, name) for name in ASKED.values())
+    return any(hasattr(model, name) for name in METHOD_OF.values())
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
@@ -73,7 +73,7 @@ def first_that_answers(
             break
     if not working:
         raise failures[0]
-    _, adapter, logits = max(working, key=lambda one: one[0])
+    _, adapter, logits = max(working, key=lambda candidate: candidate[0])
     check_repeatable(adapter, table, logits)
     check_order(adapter, logits.argmax(axis=1), labels)
     return adapter
@@ -93,12 +93,12 @@ def call_of(model: Any, way: str) -> Call:
 
 def name_of(model: Any) -> str:
     """The class of an estimator; of a pipeline or a search, what it ends in too."""
-    own = type(model).__name__
+    name = type(model).__name__
     for part in ("best_estimator_", "_final_estimator"):
         inner = held(model, part)
         if inner is not None and not isinstance(inner, str):
-            return f"{own}({name_of(inner)})"
-    return own
+            return f"{name}({name_of(inner)})"
+    return name
 
 
 # ---- what it is given ----
@@ -148,10 +148,10 @@ def _named(names: tuple[str, ...], encoding: Encoding, how: How, name: str, cate
         return hot
     if order is None:
         unknown = [column for column in names if column not in known]
-        told = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
+        unknown_names = ", ".join(f"'{column}'{did_you_mean(column, known)}" for column in unknown[:5])
         label = f" '{encoding.schema.label}' is the label." if encoding.schema.label in unknown else ""
         raise ValueError(
-            f"{name} was fitted to columns that the schema does not have: {told}.{label} Fit the model to the "
+            f"{name} was fitted to columns that the schema does not have: {unknown_names}.{label} Fit the model to the "
             "schema's columns (a column that names the rows is none of them), or add them to the schema"
         )
     return table_input(encoding, "table", "frame", order, categories)
@@ -169,10 +169,10 @@ def _names(model: Any) -> tuple[str, ...] | None:
 def _answering(model: Any, encoding: Encoding, how: How, name: str, given: InputSpec, table: pd.DataFrame) -> Adapter:
     """The first of its methods that answers, and whether `predict` agrees with it."""
     classes = _classes(model, encoding, how, name)
-    if how.outputs is not None and not hasattr(model, ASKED[how.outputs]):
-        raise ValueError(f"outputs={how.outputs!r} needs {ASKED[how.outputs]}, which {name} does not have")
+    if how.outputs is not None and not hasattr(model, METHOD_OF[how.outputs]):
+        raise ValueError(f"outputs={how.outputs!r} needs {METHOD_OF[how.outputs]}, which {name} does not have")
     failures = []
-    for outputs, way in ASKED.items():
+    for outputs, way in METHOD_OF.items():
         if not hasattr(model, way) or how.outputs not in (None, outputs):
             continue
         if how.outputs is None and way == "decision_function" and _scores_pairs(model):
@@ -207,8 +207,8 @@ def _matched(adapter: Adapter, table: pd.DataFrame) -> Adapter:
     final = adapter.model if last is None else last
     logits, found = adapter.scored(given), adapter.predicted(given)
     ordered = np.sort(logits, axis=1)
-    apart = ordered[:, -1] - ordered[:, -2] >= CLOSE
-    if not (apart & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
+    is_sure = ordered[:, -1] - ordered[:, -2] >= CLOSE_LOGITS
+    if not (is_sure & (logits.argmax(axis=1) != found)).any() and not _two_minds(final):
         return adapter
     shift = _threshold(logits, found) if logits.shape[1] == 2 else 0.0
     return replace(adapter, output=replace(adapter.output, decides=True, shift=shift))
@@ -232,14 +232,15 @@ def _threshold(logits: Floats, found: NDArray[np.int64]) -> float:
 
 
 def _classes(model: Any, encoding: Encoding, how: How, name: str) -> tuple[tuple[Any, ...], tuple[int, ...], str]:
-    own, ours = held(model, "classes_"), encoding.schema.classes
-    if isinstance(own, list) and own and isinstance(own[0], (list, np.ndarray)):
-        raise ValueError(f"{name} has {len(own)} outputs; a model of one label is needed")
+    model_classes, ours = held(model, "classes_"), encoding.schema.classes
+    if isinstance(model_classes, list) and model_classes and isinstance(model_classes[0], (list, np.ndarray)):
+        raise ValueError(f"{name} has {len(model_classes)} outputs; a model of one label is needed")
     if how.classes is not None:
         classes, places, note = matched_classes(how.classes, ours, "classes=", given=True)
         # Labels that the model itself gives are in its own words.
-        return (classes if own is None or len(own) != len(how.classes) else _plain(own)), places, note
-    return in_schema_order(ours) if own is None else matched_classes(_plain(own), ours, name)
+        matches = model_classes is not None and len(model_classes) == len(how.classes)
+        return (_plain(model_classes) if matches else classes), places, note
+    return in_schema_order(ours) if model_classes is None else matched_classes(_plain(model_classes), ours, name)
 
 
 def _plain(values: Any) -> tuple[Any, ...]:

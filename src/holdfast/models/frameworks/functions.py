@@ -23,7 +23,7 @@ def knows(model: Any) -> bool:
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
-    method = {name: outputs for outputs, name in estimators.ASKED.items()}.get(getattr(model, "__name__", ""))
+    method = {name: outputs for outputs, name in estimators.METHOD_OF.items()}.get(getattr(model, "__name__", ""))
     owner = getattr(model, "__self__", None)
     if (
         method is not None and owner is not None and estimators.knows(owner)

@@ -45,8 +45,8 @@ def grown_of(final: Any) -> Grown:
     if "average_output" in head:
         scale /= len(written) // outputs
     trees, zeros = [], set()
-    for place, tree in enumerate(written):
-        made, as_zero = _tree(tree, scale, place % outputs, outputs)
+    for number, tree in enumerate(written):
+        made, as_zero = _tree(tree, scale, number % outputs, outputs)
         trees.append(made)
         zeros |= as_zero
     seen = partial(_numbers, categories=booster.pandas_categorical, zeros=sorted(zeros))
@@ -87,7 +87,7 @@ def _tree(written: dict[str, str], scale: float, output: int, outputs: int) -> t
         left=children[0],
         right=children[1],
         value=of_output(np.append(np.zeros(count), leaves * scale), output, outputs),
-        sets={node: bits_of(words[ends[place] : ends[place + 1]]) for node, place in known.items()},
+        sets={node: bits_of(words[ends[set_number] : ends[set_number + 1]]) for node, set_number in known.items()},
     )
     return tree, set(split[missing == 1].tolist())
 
@@ -107,6 +107,6 @@ def _of_table(rows: pd.DataFrame, categories: list[list[Any]] | None) -> Floats:
     if columns and categories:
         pairs = zip(columns, categories, strict=True)
         rows = rows.assign(**{str(name): rows[name].cat.set_categories(known) for name, known in pairs})
-    own = {name: np.int8 if name in columns else rows[name].dtype for name in rows}
-    kinds = [kind if isinstance(kind, (np.dtype, type)) else np.float64 for kind in own.values()]
+    dtypes = {name: np.int8 if name in columns else rows[name].dtype for name in rows}
+    kinds = [kind if isinstance(kind, (np.dtype, type)) else np.float64 for kind in dtypes.values()]
     return numbers(rows).astype(np.result_type(np.float32, *kinds)).astype(np.float64)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from holdfast.models.adapters.probing import SAME
+from holdfast.models.adapters.probing import SAME_PROBABILITY
 from holdfast.models.trees.grown import Grown, UnreadableError
 
 LOG = logging.getLogger(__name__)
@@ -30,17 +30,17 @@ def translated(graph: Any, given: str, output: str) -> nn.Module | None:
     steps: list[tuple[Step, Attributes, list[str], str]] = []
     wanted, made = {output}, {given, ""}
     for node in reversed(graph.graph.node):  # which lie in the order in which they can be run
-        for place, name in enumerate(node.output):
+        for output_index, name in enumerate(node.output):
             if name not in wanted:
                 continue
-            attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+            attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
             if node.op_type == "Constant" and "value" in attributes:
                 constants[name] = numpy_helper.to_array(attributes["value"])
                 continue
-            if (node.op_type, place) not in STEPS:
+            if (node.op_type, output_index) not in STEPS:
                 LOG.info("the ONNX model is not searched in torch: no step %s of its graph is known", node.op_type)
                 return None
-            steps.append((STEPS[node.op_type, place], attributes, list(node.input), name))
+            steps.append((STEPS[node.op_type, output_index], attributes, list(node.input), name))
             wanted |= set(node.input)
             made.add(name)
     return None if wanted - made - constants.keys() else Steps(steps[::-1], constants, given, output).eval()
@@ -58,17 +58,17 @@ class Steps(nn.Module):
     ) -> None:
         super().__init__()
         self.steps, self.given, self.output = steps, given, output
-        self.names = {name: f"constant_{place}" for place, name in enumerate(constants)}
+        self.names = {name: f"constant_{number}" for number, name in enumerate(constants)}
         for name, value in constants.items():
             if value.dtype.kind in "fiub":
                 self.register_buffer(self.names[name], torch.from_numpy(np.array(value)))
 
     def forward(self, x: Tensor) -> Tensor:
-        values: dict[str, Tensor | None] = {name: getattr(self, own, None) for name, own in self.names.items()}
+        values: dict[str, Tensor | None] = {name: getattr(self, buffer, None) for name, buffer in self.names.items()}
         values[self.given] = x
         values[""] = None  # an argument that is left out
         for step, attributes, inputs, name in self.steps:
-            values[name] = step(attributes, *(values[one] for one in inputs))
+            values[name] = step(attributes, *(values[input_name] for input_name in inputs))
         answer = values[self.output]
         assert answer is not None
         return answer
@@ -80,7 +80,7 @@ def _gemm(how: Attributes, a: Tensor, b: Tensor, c: Tensor | None = None) -> Ten
 
 
 def _reshape(how: Attributes, x: Tensor, shape: Tensor) -> Tensor:
-    sizes = [x.shape[place] if size == 0 else size for place, size in enumerate(shape.tolist())]
+    sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(shape.tolist())]
     return x.reshape([len(x), *sizes[1:]] if sizes[0] == 1 and len(x) > 1 else sizes)
 
 
@@ -164,7 +164,7 @@ def prefix(graph: Any, name: str) -> Any:
     """The graph up to one of its values; None where that is what it is given."""
     import onnx
 
-    if name in {one.name for one in graph.graph.input}:
+    if name in {graph_input.name for graph_input in graph.graph.input}:
         return None
     part = onnx.ModelProto()
     part.CopyFrom(graph)
@@ -177,7 +177,7 @@ def trees_of(node: Any) -> Grown:
     """The trees of a node; outputs are in the order of its classes."""
     from onnx import helper
 
-    how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    how = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     modes = set(how["nodes_modes"]) - {b"LEAF"}
     transform = how.get("post_transform", b"NONE")
     if len(modes) > 1 or not modes <= set(MODES) or transform not in (b"NONE", b"LOGISTIC", b"SOFTMAX"):
@@ -185,15 +185,15 @@ def trees_of(node: Any) -> Grown:
     below = MODES[next(iter(modes), b"BRANCH_LEQ")]
     inner = np.array([mode != b"LEAF" for mode in how["nodes_modes"]])
     trees = how["nodes_treeids"]
-    place = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
+    index = {pair: number for number, pair in enumerate(zip(trees, how["nodes_nodeids"], strict=True))}
     left, right = (
-        [place[tree, child] if is_inner else 0 for tree, child, is_inner in zip(trees, how[name], inner, strict=True)]
+        [index[tree, child] if is_inner else 0 for tree, child, is_inner in zip(trees, how[name], inner, strict=True)]
         for name in ("nodes_truenodeids", "nodes_falsenodeids")
     )
     classes = len(how.get("classlabels_strings", [])) or len(how.get("classlabels_int64s", []))
     single = classes == 2 and len(set(how["class_ids"])) == 1
     value = np.zeros((len(trees), 1 if single else classes))
-    leaves = [place[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
+    leaves = [index[pair] for pair in zip(how["class_treeids"], how["class_nodeids"], strict=True)]
     np.add.at(value, (leaves, 0 if single else how["class_ids"]), how["class_weights"])
     base = np.zeros(value.shape[1])
     given = how.get("base_values", ())[: len(base)]
@@ -208,6 +208,6 @@ def trees_of(node: Any) -> Grown:
         value,
         link="probability" if transform == b"NONE" else "logit",
         below=lambda numbers, thresholds: below(numbers.astype(np.float32), thresholds.astype(np.float32)),
-        rounding=SAME,
+        rounding=SAME_PROBABILITY,
     )
     return replace(made, roots=np.unique(trees, return_index=True)[1], base=base)

@@ -36,21 +36,21 @@ def knows(model: Any) -> bool:
 
 
 def adapter_of(model: Any, encoding: Encoding, how: How) -> Adapter:
-    own = _opened(model)
-    how = _in_their_order(own, encoding, how)
-    if own.takes_table(encoding):
+    opened = _opened(model)
+    how = _in_their_order(opened, encoding, how)
+    if opened.takes_table(encoding):
         how = replace(how, takes="table")
-    return network_of(model, own).adapter(encoding, how, "ONNX model")
+    return network_of(model, opened).adapter(encoding, how, "ONNX model")
 
 
 def helped(adapter: Adapter) -> WrappedModel:
     """With the same network in torch, or with its trees."""
-    own = _opened(adapter.model)
-    network = own.in_torch()
+    opened = _opened(adapter.model)
+    network = opened.in_torch()
     exact = None if network is None else exact_of(adapter, network)
     if exact is not None and says_the_same(exact, adapter, rows_to_compare(adapter.encoding)):
         return WrappedModel(adapter, exact)
-    return WrappedModel(adapter, ensemble=checked_ensemble(adapter, lambda: _trees(own, adapter)))
+    return WrappedModel(adapter, ensemble=checked_ensemble(adapter, lambda: _trees(opened, adapter)))
 
 
 def call_of(model: Any, way: str = "onnx") -> Call:
@@ -58,8 +58,8 @@ def call_of(model: Any, way: str = "onnx") -> Call:
 
 
 def network_of(model: Any, opened: Opened | None = None) -> Network:
-    own = _opened(model) if opened is None else opened
-    return Network(model, "onnx", own.call, own.like, own.in_torch())
+    opened = _opened(model) if opened is None else opened
+    return Network(model, "onnx", opened.call, opened.like, opened.in_torch())
 
 
 def _opened(model: Any) -> Opened:
@@ -88,7 +88,7 @@ class Opened:
 
     def takes_table(self, encoding: Encoding) -> bool:
         """Whether it takes columns by their names, or text, rather than a matrix of numbers."""
-        names = {one.name for one in self.inputs}
+        names = {graph_input.name for graph_input in self.inputs}
         if len(names) == 1 and self.inputs[0].type in NUMBERS and not names <= set(encoding.schema.names):
             return False
         unknown = sorted(names - set(encoding.schema.names))
@@ -110,7 +110,7 @@ class Opened:
             return {first.name: given.detach().cpu().numpy().astype(TYPES[first.type])}
         if len(self.inputs) == 1 and first.name not in given:
             return {first.name: given.astype(str).to_numpy(dtype=object)}
-        return {one.name: _column(given[one.name], one.type) for one in self.inputs}
+        return {graph_input.name: _column(given[graph_input.name], graph_input.type) for graph_input in self.inputs}
 
     def in_torch(self) -> torch.nn.Module | None:
         """The same network in torch; None where it has other steps, or takes several inputs."""
@@ -175,28 +175,28 @@ def labels_of(graph: Any) -> tuple[Any, ...]:
 def _answer(session: Any) -> str:
     """The output to ask for: numbers rather than labels."""
     outputs = session.get_outputs()
-    return str(next((one for one in outputs if one.type in NUMBERS), outputs[0]).name)
+    return str(next((output for output in outputs if output.type in NUMBERS), outputs[0]).name)
 
 
-def _in_their_order(own: Opened, encoding: Encoding, how: How) -> How:
+def _in_their_order(opened: Opened, encoding: Encoding, how: How) -> How:
     """The classes that the graph names, unless the user has said."""
-    if how.classes is not None or not own.labels:
+    if how.classes is not None or not opened.labels:
         return how
     classes = encoding.schema.classes
-    _, places, _ = matched_classes(own.labels, classes, "the ONNX model")
-    return replace(how, classes=tuple(classes[places.index(place)] for place in range(len(classes))))
+    _, places, _ = matched_classes(opened.labels, classes, "the ONNX model")
+    return replace(how, classes=tuple(classes[places.index(output_index)] for output_index in range(len(classes))))
 
 
-def _trees(own: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
+def _trees(opened: Opened, adapter: Adapter) -> tuple[See, Grown] | None:
     """The trees of the graph and what they see, whatever steps lie before them; None where there are none."""
-    node = tree_node(own.graph)
+    node = tree_node(opened.graph)
     if node is None:
         return None
-    before = prefix(own.graph, node.input[0])
+    before = prefix(opened.graph, node.input[0])
     session = None if before is None else session_of(before)
 
     def see(table: pd.DataFrame) -> Any:
-        rows = own.fed(adapter.rows(table))
+        rows = opened.fed(adapter.rows(table))
         return next(iter(rows.values())) if session is None else session.run([node.input[0]], rows)[0]
 
     return see, trees_of(node)

@@ -70,9 +70,9 @@ def _boosted(final: Any) -> Grown:
     base = final._raw_predict_init(np.zeros((1, final.n_features_in_), dtype=np.float32))[0] * scale
     trees = []
     for row in final.estimators_:
-        for place, member in enumerate(row):
+        for output, member in enumerate(row):
             values = member.tree_.value[:, 0, 0] * final.learning_rate * scale
-            trees.append(_tree(member.tree_, of_output(values, place, len(row)), "logit", None))
+            trees.append(_tree(member.tree_, of_output(values, output, len(row)), "logit", None))
     return joined(trees, base)
 
 
@@ -80,23 +80,23 @@ def _tree(tree: Any, value: Floats, link: Link, features: Any) -> Grown:
     inner = tree.children_left >= 0
     columns = tree.feature if features is None else np.asarray(features)[np.where(inner, tree.feature, 0)]
     children = tree.children_left, tree.children_right
-    own = Grown.of(inner, columns, tree.threshold, tree.missing_go_to_left, *children, value, link=link)
-    return replace(own, below=lambda values, thresholds: values.astype(np.float32) <= thresholds)
+    grown = Grown.of(inner, columns, tree.threshold, tree.missing_go_to_left, *children, value, link=link)
+    return replace(grown, below=lambda values, thresholds: values.astype(np.float32) <= thresholds)
 
 
 def _hist(final: Any) -> Grown:
     outputs = final._baseline_prediction.reshape(-1)
-    trees = [_hist_tree(tree, place, len(outputs)) for row in final._predictors for place, tree in enumerate(row)]
+    trees = [_hist_tree(tree, output, len(outputs)) for row in final._predictors for output, tree in enumerate(row)]
     seen = partial(final._preprocess_X, reset=False)
     return replace(joined(trees, outputs.astype(np.float64)), numbers=lambda rows: np.asarray(seen(rows), np.float64))
 
 
-def _hist_tree(tree: Any, place: int, outputs: int) -> Grown:
+def _hist_tree(tree: Any, output: int, outputs: int) -> Grown:
     nodes = tree.nodes
     inner = nodes["is_leaf"] == 0
     by_category = np.flatnonzero(inner & (nodes["is_categorical"] > 0)).tolist()
     names = ("feature_idx", "num_threshold", "missing_go_to_left", "left", "right")
     column, threshold, missing_left, left, right = (nodes[name] for name in names)
     sets = {node: bits_of(tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]]) for node in by_category}
-    value = of_output(nodes["value"], place, outputs)
+    value = of_output(nodes["value"], output, outputs)
     return Grown.of(inner, column, threshold, missing_left, left, right, value, sets=sets)

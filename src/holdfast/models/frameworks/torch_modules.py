@@ -66,7 +66,7 @@ class Network:
     def adapter(self, encoding: Encoding, how: How, name: str) -> Adapter:
         """The first way to feed the network that it takes, and what its outputs then are."""
         table, labels = sample(encoding)
-        said: dict[str, Exception] = {}
+        errors: dict[str, Exception] = {}
         for takes in WAYS if how.takes is None else (how.takes,):
             try:
                 given = network_input(takes, encoding, self.like)
@@ -76,17 +76,18 @@ class Network:
                 if not output.ndim or len(output) != len(table):
                     raise ValueError(f"it gave {tuple(output.shape)} for {len(table)} rows")
             except Exception as error:  # whatever a forward pass may raise
-                said[takes] = error
+                errors[takes] = error
                 continue
             squashed = self._squashes(rows)
             meaning = _read_outputs(output, encoding.schema.classes, how, labels, squashed)
             return Adapter(self.model, encoding, name, self.way, self.call, given, meaning)
-        tried = "; ".join(f"takes={takes!r}: {str(one).splitlines()[0]}" for takes, one in said.items() if str(one))
+        reasons = {takes: str(error).splitlines() for takes, error in errors.items()}
+        tried = "; ".join(f"takes={takes!r}: {lines[0]}" for takes, lines in reasons.items() if lines)
         raise ValueError(
             f"{type(self.model).__name__} takes {_numbers_taken(self.model)}neither encoded rows ({encoding.width} "
             f"numbers) nor the table's {len(encoding.schema.features)} columns; {how_to_fit(encoding)}. It was tried "
-            f"with {tried or list(said)}"
-        ) from next(iter(said.values()))
+            f"with {tried or list(errors)}"
+        ) from next(iter(errors.values()))
 
     def _squashes(self, rows: Any) -> bool:
         """Whether it ends in a sigmoid or softmax, as far as that can be seen."""
@@ -153,12 +154,12 @@ def _read_outputs(
     places = tuple(names.index(label) for label in classes)
     if single and kind == "probabilities" and how.outputs is None and not squashed:
         _check_sure(given.reshape(-1).double().cpu().numpy(), labels, places)
-    own = tuple(range(len(classes))) if kind == "labels" else names
-    return OutputSpec(kind, own, places, single=single and kind != "labels")
+    output_classes = tuple(range(len(classes))) if kind == "labels" else names
+    return OutputSpec(kind, output_classes, places, single=single and kind != "labels")
 
 
-def _kind(given: Tensor, single: bool, classes: int, said: Outputs | None) -> Outputs:
-    if said == "labels" or (said is None and not given.is_floating_point()):
+def _kind(given: Tensor, single: bool, classes: int, stated: Outputs | None) -> Outputs:
+    if stated == "labels" or (stated is None and not given.is_floating_point()):
         return "labels"
     if (single and classes != 2) or given.ndim > 2 or (not single and given.shape[1] != classes):
         also = ", or one number per row" if classes == 2 else ""
@@ -168,7 +169,7 @@ def _kind(given: Tensor, single: bool, classes: int, said: Outputs | None) -> Ou
         )
     inside = bool(((given >= 0) & (given <= 1)).all())
     sums = single or bool(((given.double().sum(1) - 1).abs() < SUM_TO_ONE).all())
-    return "probabilities" if said == "probabilities" or (said is None and inside and sums) else "logits"
+    return "probabilities" if stated == "probabilities" or (stated is None and inside and sums) else "logits"
 
 
 def _check_sure(single: NDArray[np.float64], labels: NDArray[np.int64] | None, places: tuple[int, ...]) -> None:

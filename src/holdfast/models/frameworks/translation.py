@@ -24,7 +24,7 @@ from holdfast.models.parts import Dense, LevelTable
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 
-FEW = 400  # rows that show whether the rest is worth its time
+ROWS_TO_TRY = 400  # rows that show whether the rest is worth its time
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda z: z,
     "relu": torch.relu,
@@ -51,8 +51,8 @@ def exact_of(adapter: Adapter) -> Model | None:
     table = rows_to_compare(encoding)
     for one_each in (False,) if len(output.places) == 2 else (False, True):
         found = Translation(columns, *network, one_each, output.places)
-        some = np.linspace(0, len(table) - 1, min(FEW, len(table))).astype(int)
-        rows = (table.iloc[some], table)
+        chosen_rows = np.linspace(0, len(table) - 1, min(ROWS_TO_TRY, len(table))).astype(int)
+        rows = (table.iloc[chosen_rows], table)
         if all(says_the_same(found, adapter, each, torch.float64) for each in rows):
             return found
     return None
@@ -74,9 +74,9 @@ class Columns:
         found: Tensor = number @ self.slope.to(x.device) + self.start.to(x.device)
         for column, each in self.ordered:
             added = each.to(x.device)
-            place = number[:, column].clamp(0, len(added) - 1)
-            low = place.detach().floor().long().clamp_max(len(added) - 2)
-            found = found + added[low] + (place - low)[:, None] * (added[low + 1] - added[low])
+            position = number[:, column].clamp(0, len(added) - 1)
+            low = position.detach().floor().long().clamp_max(len(added) - 2)
+            found = found + added[low] + (position - low)[:, None] * (added[low + 1] - added[low])
         return found
 
 
@@ -94,9 +94,9 @@ class Translation:
     def __call__(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, c) logits, in the order of the schema's classes."""
         values = self.columns(x)
-        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = values @ weight.to(x.device) + bias.to(x.device)
-            if place < len(self.weights) - 1:
+            if layer < len(self.weights) - 1:
                 values = ACTIVATIONS[self.activation](values)
         if values.shape[1] == 1:  # the log-odds of the second of two classes
             values = torch.cat([-values, values], 1) / 2
@@ -112,7 +112,7 @@ class Translation:
             column: LevelTable(float(columns.shift[column]), float(columns.scale[column]), (rows @ first).numpy())
             for column, rows in columns.ordered
         }
-        classes = [self.places.index(place) for place in range(len(self.places))]
+        classes = [self.places.index(label_index) for label_index in range(len(self.places))]
         return (Dense.of(weights, biases, self.activation, classes, self.one_each, tables),)
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ def _tensor(values: Any) -> Tensor:
 def _columns(encoding: Encoding, see: See) -> Columns | None:
     """How much each feature adds, measured by changing one at a time; None where it is not finite."""
     home = rows_to_compare(encoding, 2).iloc[:1]
-    tried = [_tried(encoding, feature, place.start) for feature, place in encoding.places]
+    tried = [_tried(encoding, feature, block.start) for feature, block in encoding.places]
     names = [feature.name for feature in encoding.schema.features]
     table = pd.concat([home, *(_changed(home, *each) for each in zip(names, tried, strict=True))], ignore_index=True)
     given = see(table)
@@ -159,16 +159,16 @@ def _columns(encoding: Encoding, see: See) -> Columns | None:
     slope, start = np.zeros((encoding.width, values.shape[1])), values[0].copy()
     ordered: list[tuple[int, Tensor]] = []
     added = np.split(values[1:] - values[0], np.cumsum([len(each) for each in tried])[:-1])
-    for (feature, place), numbers, own in zip(encoding.places, tried, added, strict=True):
+    for (feature, block), numbers, contribution in zip(encoding.places, tried, added, strict=True):
         if feature.kind == "categorical":  # the level that is written as all off, if there is one, comes last
-            off = own[-1] if feature.width < len(own) else np.zeros_like(start)  # others add to it
-            slope[place], start = own[: feature.width] - off, start + off
-        elif len(own) > 2:
-            ordered.append((place.start, _tensor(own)))
+            off = contribution[-1] if feature.width < len(contribution) else np.zeros_like(start)  # others add to it
+            slope[block], start = contribution[: feature.width] - off, start + off
+        elif len(contribution) > 2:
+            ordered.append((block.start, _tensor(contribution)))
         else:
             low, high = numbers if feature.is_numeric else (0, 1)
-            slope[place] = (own[1] - own[0]) / (high - low)
-            start = start + own[0] - slope[place][0] * low
+            slope[block] = (contribution[1] - contribution[0]) / (high - low)
+            start = start + contribution[0] - slope[block][0] * low
     shift, scale = _tensor(encoding.shift), _tensor(encoding.scale)
     return Columns(shift, scale, _tensor(slope), _tensor(start), tuple(ordered))
 

@@ -14,7 +14,7 @@ from holdfast.models.trees.ensemble import Floats
 from holdfast.models.trees.grown import Grown, UnreadableError, joined, of_output
 
 BINARY = ("binary:logistic", "binary:logitraw", "reg:logistic")
-SEVERAL = ("multi:softprob", "multi:softmax")
+MULTICLASS = ("multi:softprob", "multi:softmax")
 HALF_STEP = 2.0**-24  # the relative rounding error of a float32
 
 
@@ -33,10 +33,10 @@ def grown_of(final: Any) -> Grown:
     best = None if is_booster(final) else booster.attributes().get("best_iteration")
     booster = booster if best is None else booster[: int(best) + 1]  # rounds that its classifier asks
     saved = json.loads(booster.save_raw("json"))["learner"]
-    objective, several = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
-    if objective not in (*BINARY, *SEVERAL):
+    objective, classes = saved["objective"]["name"], int(saved["learner_model_param"]["num_class"])
+    if objective not in (*BINARY, *MULTICLASS):
         raise UnreadableError(f"its objective is {objective}")
-    outputs = max(1, several)
+    outputs = max(1, classes)
     boosted = saved["gradient_booster"]
     if boosted["name"] not in ("gbtree", "dart"):
         raise UnreadableError(f"its booster is {boosted['name']}")
@@ -52,7 +52,7 @@ def grown_of(final: Any) -> Grown:
 
 def _base(written: str, objective: str, outputs: int) -> Floats:
     score = np.broadcast_to(np.asarray(json.loads(written), dtype=np.float64), (outputs,))
-    if objective in SEVERAL or objective == "binary:logitraw":
+    if objective in MULTICLASS or objective == "binary:logitraw":
         return score.copy()
     return np.log(score / (1 - score))
 

@@ -68,10 +68,10 @@ class Ensemble:
     def cells_of(self, raw: Floats) -> Cells:
         """(n, f) of numbers and places of levels, as `Encoding.raw` gives them."""
         cells = np.empty(raw.shape, dtype=np.int32)
-        for place, (feature, edges) in enumerate(zip(self.features, self.edges, strict=True)):
-            cells[:, place] = np.searchsorted(edges, raw[:, place]) if feature.is_numeric else raw[:, place]
+        for column, (feature, edges) in enumerate(zip(self.features, self.edges, strict=True)):
+            cells[:, column] = np.searchsorted(edges, raw[:, column]) if feature.is_numeric else raw[:, column]
             if feature.is_numeric and feature.missing:
-                cells[np.isnan(raw[:, place]), place] = len(edges) + 1
+                cells[np.isnan(raw[:, column]), column] = len(edges) + 1
         return cells
 
     def raw(self, cells: Cells) -> Floats:
@@ -118,7 +118,7 @@ def _raw(column: pd.Series[Any], feature: Feature) -> Floats:
     """Numbers, NaN where missing; the places of levels, one more where missing."""
     if feature.is_numeric:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    places = {level: place for place, level in enumerate(feature.values)}
+    places = {level: number for number, level in enumerate(feature.values)}
     found = np.array([places.get(level, -1) for level in column.tolist()], dtype=np.float64)
     gone = found < 0
     if gone.any():

@@ -54,7 +54,7 @@ class Grown:
         left: Any,
         right: Any,
         value: Floats,
-        **own: Any,
+        **settings: Any,
     ) -> Grown:
         """One tree: ``inner`` says which nodes are splits; what the arrays have at leaves does not count. They may be
         as short as the splits, which then come first."""
@@ -73,7 +73,7 @@ class Grown:
             value=value,
             roots=np.zeros(1, dtype=np.int64),
             base=np.zeros(value.shape[1]),
-            **own,
+            **settings,
         )
 
 
@@ -112,9 +112,9 @@ def ensemble_of(grown: Grown, see: Callable[[pd.DataFrame], Any], encoding: Enco
         raise UnreadableError("a number that its trees see depends on several columns of the table")
     nodes = _Nodes(grown, inputs)
     nodes.read_fixed()
-    for place, feature in enumerate(encoding.schema.features):
+    for feature_index, feature in enumerate(encoding.schema.features):
         if not feature.is_numeric:
-            nodes.read_levels(place)
+            nodes.read_levels(feature_index)
     return nodes.ensemble(nodes.read_numbers())
 
 
@@ -136,8 +136,8 @@ class _Nodes:
         grown = self.grown
         with np.errstate(over="ignore", invalid="ignore"):
             left = grown.below(values, grown.threshold[nodes])
-        for place in np.flatnonzero(np.isin(nodes, list(grown.sets))).tolist():
-            left[:, place] = np.isin(values[:, place], grown.sets[int(nodes[place])]) == grown.sets_left
+        for column in np.flatnonzero(np.isin(nodes, list(grown.sets))).tolist():
+            left[:, column] = np.isin(values[:, column], grown.sets[int(nodes[column])]) == grown.sets_left
         return np.where(np.isnan(values), grown.missing_left[nodes], left)
 
     def read_fixed(self) -> None:
@@ -147,11 +147,11 @@ class _Nodes:
         self.left[nodes] = self.right[nodes] = np.where(left, self.left[nodes], self.right[nodes])
         self.feature[nodes] = 0
 
-    def read_levels(self, place: int) -> None:
+    def read_levels(self, feature: int) -> None:
         """Nodes of one feature of levels."""
-        nodes = np.flatnonzero(self.inner & (self.inputs.source[self.grown.column] == place))
+        nodes = np.flatnonzero(self.inner & (self.inputs.source[self.grown.column] == feature))
         tests, which = self._tests(nodes)
-        left = self.goes_left(tests, self.inputs.of_levels[place][:, self.grown.column[tests]])  # (levels, tests)
+        left = self.goes_left(tests, self.inputs.of_levels[feature][:, self.grown.column[tests]])  # (levels, tests)
         found, same = np.unique(left.T, axis=0, return_inverse=True)
         self.split[nodes] = len(self.sets) + same.reshape(-1)[which]
         self.sets.extend(found)
@@ -179,17 +179,17 @@ class _Nodes:
             return tuple(edges)
         tests, which = self._tests(nodes)
         cuts = Cuts(self.inputs, grown.below, grown.column[tests], grown.threshold[tests], grown.missing_left[tests])
-        first, own, before = cuts.changes()
-        cell = np.zeros(len(own), dtype=np.int64)
-        for place in np.unique(cuts.source).tolist():
-            these = cuts.source[own] == place
-            edges[place] = np.unique(before[these])
-            cell[these] = np.searchsorted(edges[place], before[these])
-        never = np.setdiff1d(np.arange(len(tests)), own)  # these change sides behind the last cell, so to say
+        first, test_of, before = cuts.changes()
+        cell = np.zeros(len(test_of), dtype=np.int64)
+        for feature_index in np.unique(cuts.source).tolist():
+            these = cuts.source[test_of] == feature_index
+            edges[feature_index] = np.unique(before[these])
+            cell[these] = np.searchsorted(edges[feature_index], before[these])
+        never = np.setdiff1d(np.arange(len(tests)), test_of)  # these change sides behind the last cell, so to say
         last = np.array([len(each) for each in edges])[cuts.source[never]]
-        own, cell = np.append(own, never), np.append(cell, last)
-        order = np.lexsort((cell, own))
-        changes = np.split(cell[order], np.searchsorted(own[order], np.arange(1, len(tests))))
+        test_of, cell = np.append(test_of, never), np.append(cell, last)
+        order = np.lexsort((cell, test_of))
+        changes = np.split(cell[order], np.searchsorted(test_of[order], np.arange(1, len(tests))))
         self._split_numbers(nodes, first[which], [changes[test] for test in which.tolist()])
         return tuple(edges)
 
@@ -210,9 +210,9 @@ class _Nodes:
         missing = below if self.missing_left[node] else above
         count = len(self.left) + len(self.further)
         self.right[node] = count
-        for place, cell in enumerate(cells.tolist()):
+        for number, cell in enumerate(cells.tolist()):
             below, above = above, below
-            right = above if place == len(cells) - 1 else count + place + 1
+            right = above if number == len(cells) - 1 else count + number + 1
             self.further.append([int(self.feature[node]), cell, missing == below, below, right])
 
     def ensemble(self, edges: tuple[Floats, ...]) -> Ensemble:
@@ -220,9 +220,9 @@ class _Nodes:
         further = np.array(self.further, dtype=np.int64).reshape(-1, 5).T
         nodes = (self.feature, self.split, self.missing_left, self.left, self.right)
         feature, split, missing_left, left, right = map(np.append, nodes, further)
-        sets = np.zeros((max(1, len(self.sets)), max(len(one.values) + 1 for one in features)), dtype=bool)
-        for place, row in enumerate(self.sets):
-            sets[place, : len(row)] = row
+        sets = np.zeros((max(1, len(self.sets)), max(len(each.values) + 1 for each in features)), dtype=bool)
+        for number, row in enumerate(self.sets):
+            sets[number, : len(row)] = row
         value = np.where(self.inner[:, None], 0.0, grown.value)
         return Ensemble(
             encoding=self.encoding,

@@ -14,10 +14,10 @@ def sums(cells, is_number, missing, feature, split, missing_left, left, right, v
         for root in roots:
             node = root
             while feature[node] >= 0:
-                own = feature[node]
-                cell = cells[row, own]
-                if is_number[own]:
-                    goes_left = missing_left[node] if cell == missing[own] else cell <= split[node]
+                column = feature[node]
+                cell = cells[row, column]
+                if is_number[column]:
+                    goes_left = missing_left[node] if cell == missing[column] else cell <= split[node]
                 else:
                     goes_left = sets[split[node], cell]
                 node = left[node] if goes_left else right[node]

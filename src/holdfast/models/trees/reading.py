@@ -21,7 +21,7 @@ from holdfast.tabular.feature import Feature
 
 LOG = logging.getLogger(__name__)
 LIBRARIES = (sklearn_trees, xgboost_trees, lightgbm_trees)
-ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
+COMPARED_ROWS = 10_000  # on which an ensemble is compared with the model that it was read from
 TOLERANCE = 1e-6  # in a probability
 
 
@@ -79,9 +79,9 @@ def _check(ensemble: Ensemble, ask: Ask, rounding: float) -> None:
     theirs = _shares(ask(as_fitted(table, ensemble.encoding)))
     ours = _shares(ensemble.logits(ensemble.raw(ensemble.cells(table))))
     tolerance = TOLERANCE + rounding
-    apart = float(np.abs(ours - theirs).max())
-    if not apart <= tolerance:
-        raise UnreadableError(f"its trees as they were read give probabilities that differ by up to {apart:.2g}")
+    difference = float(np.abs(ours - theirs).max())
+    if not difference <= tolerance:
+        raise UnreadableError(f"its trees as they were read give probabilities that differ by up to {difference:.2g}")
     second, best = np.sort(theirs, axis=1)[:, -2:].T
     differs = (ours.argmax(axis=1) != theirs.argmax(axis=1)) & (best - second > 2 * tolerance)
     if differs.any():
@@ -97,9 +97,9 @@ def _shares(logits: Floats) -> Floats:
 def _compared(ensemble: Ensemble) -> pd.DataFrame:
     """Known rows; the same with their features shuffled apart; rows of any level and of numbers next to an edge."""
     draw = np.random.default_rng(0)
-    known = rows_to_compare(ensemble.encoding, ROWS * 3 // 4)
+    known = rows_to_compare(ensemble.encoding, COMPARED_ROWS * 3 // 4)
     odd = {
-        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), ROWS // 4)
+        feature.name: draw.choice(_odd(feature, edges, known[feature.name].to_numpy(dtype=object)), COMPARED_ROWS // 4)
         for feature, edges in zip(ensemble.features, ensemble.edges, strict=True)
     }
     return pd.concat([known.astype(object), pd.DataFrame(odd)], ignore_index=True).infer_objects()

@@ -62,9 +62,9 @@ def draw_advice(axes: Axes, advice: Advice) -> None:
     if len(cost) <= MANY:
         axes.plot(cost, invalidated, ".", color=BLUE, alpha=FAINT, markersize=7, markeredgewidth=0, label="one plan")
     _draw_groups(axes, groups)
-    asked = _draw_asked(axes, advice)
+    levels_asked = _draw_asked(axes, advice)
     shown = [100 * group.high for group in groups] + (invalidated.tolist() if len(cost) <= MANY else [])
-    in_percent(axes, max([*shown, *asked]))
+    in_percent(axes, max([*shown, *levels_asked]))
     axes.set_xlabel("cost of the plan")
     axes.set_ylabel("invalidated by audit models (%)")
     quiet_grid(axes)
@@ -81,9 +81,9 @@ def describe_advice(advice: Advice) -> str:
 
 def _draw_groups(axes: Axes, groups: list[CostGroup]) -> None:
     cost, rate, low, high = (
-        np.array([getattr(one, name) for one in groups]) for name in ("cost", "rate", "low", "high")
+        np.array([getattr(group, name) for group in groups]) for name in ("cost", "rate", "low", "high")
     )
-    reach = np.array([[one.cost - one.cheapest, one.dearest - one.cost] for one in groups]).T
+    reach = np.array([[group.cost - group.cheapest, group.dearest - group.cost] for group in groups]).T
     axes.errorbar(
         cost, 100 * rate, whiskers(rate, low, high), np.maximum(reach, 0), color=VERMILLION, fmt="s", markersize=5,
         elinewidth=1.4, capsize=3, label=f"{PARTS.get(len(groups), FIFTH)}: mean, 95 % interval", zorder=3,

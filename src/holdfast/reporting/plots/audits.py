@@ -11,7 +11,7 @@ from holdfast.auditing.audit import Audit
 from holdfast.reporting.plots.marks import FAINT, as_text, ink, legend_above, quiet_grid, say
 from holdfast.reporting.plots.style import BLUE, VERMILLION, whiskers
 
-APART = 0.36  # of the room of a kind: its models stand so far above and below the middle
+SPREAD = 0.36  # of the room of a kind: its models stand so far above and below the middle
 GOLDEN = (math.sqrt(5) - 1) / 2  # steps by it fall into no pattern
 
 
@@ -21,18 +21,18 @@ def draw_audit(axes: Axes, audit: Audit) -> None:
         say(axes, "Nothing was found, so there is nothing that a retrained model could invalidate.")
         return
     parts = audit.by_kind
-    places = range(len(parts))
-    for place, part in zip(places, parts.values(), strict=True):
-        _draw_members(axes, place, part)
+    ys = range(len(parts))
+    for y, part in zip(ys, parts.values(), strict=True):
+        _draw_members(axes, y, part)
     rates = np.array([part.rate for part in parts.values()])
     low, high = np.array([part.interval() for part in parts.values()]).T
     axes.errorbar(
-        100 * rates, places, xerr=whiskers(rates, low, high), color=VERMILLION, fmt="s", markersize=6, elinewidth=1.6,
+        100 * rates, ys, xerr=whiskers(rates, low, high), color=VERMILLION, fmt="s", markersize=6, elinewidth=1.6,
         capsize=4, label="all models, 95 % interval", zorder=3,
     )  # fmt: skip
     _draw_flips(axes, audit)
     names = [f"{as_text(kind)}\n{_models(len(part.kinds))}" for kind, part in parts.items()]
-    axes.set_yticks(places, names)
+    axes.set_yticks(ys, names)
     axes.set_ylim(len(parts) - 0.5, -0.5)
     axes.set_xlim(left=min(-0.01 * axes.get_xlim()[1], axes.get_xlim()[0]))
     axes.set_xlabel(f"invalidated, of {audit.invalidated.shape[1]:,} counterfactuals found (%)")
@@ -40,12 +40,12 @@ def draw_audit(axes: Axes, audit: Audit) -> None:
     legend_above(axes)
 
 
-def _draw_members(axes: Axes, place: int, part: Audit) -> None:
+def _draw_members(axes: Axes, y: int, part: Audit) -> None:
     """One dot per model, moved up and down so that models of one rate do not hide one another."""
     steps = (np.arange(len(part.kinds)) * GOLDEN + 0.5) % 1 - 0.5
     axes.plot(
-        100 * part.per_member, place + 2 * APART * steps, ".", color=BLUE, alpha=FAINT, markersize=7, markeredgewidth=0,
-        label="one retrained model" if place == 0 else None, clip_on=False,
+        100 * part.per_member, y + 2 * SPREAD * steps, ".", color=BLUE, alpha=FAINT, markersize=7, markeredgewidth=0,
+        label="one retrained model" if y == 0 else None, clip_on=False,
     )  # fmt: skip
 
 

@@ -16,11 +16,11 @@ def draw_comparison(axes: Axes, comparison: Comparison) -> None:
     looks = look_of_each(STARTS, map(str, table["method"]))
     front = table[table["front"]]
     axes.plot(front["cost"], 100 * front["rate"], color=ink(axes), alpha=0.4, linewidth=1, label="the front")
-    for one in table.to_dict("records"):
-        (colour, marker), words = looks[str(one["method"])], as_text(one["method"])
+    for row in table.to_dict("records"):
+        (colour, marker), words = looks[str(row["method"])], as_text(row["method"])
         axes.errorbar(
-            [one["cost"]], [100 * one["rate"]], whiskers(one["rate"], one["low"], one["high"]), color=colour,
-            fmt=marker, markersize=6, markerfacecolor=colour if one["front"] else "none", elinewidth=1.2, capsize=3,
+            [row["cost"]], [100 * row["rate"]], whiskers(row["rate"], row["low"], row["high"]), color=colour,
+            fmt=marker, markersize=6, markerfacecolor=colour if row["front"] else "none", elinewidth=1.2, capsize=3,
             label=words,
         )  # fmt: skip
     in_percent(axes, 100 * float(table["high"].max()))

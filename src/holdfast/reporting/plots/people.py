@@ -13,9 +13,9 @@ from holdfast.reporting.plots.marks import ink, legend_above, say
 from holdfast.reporting.plots.style import BLUE, VERMILLION
 from holdfast.utils.messages import printable
 
-LONGEST = 24  # letters of a value or a name that are shown
+LONGEST_TEXT = 24  # letters of a value or a name that are shown
 LETTER, MARK = 0.02, 0.03  # of the width: about the room of a letter and of a mark
-MOST = 0.75  # of the width is for words
+MOST_WORD_WIDTH = 0.75  # of the width is for words
 HEADING = 0.35  # the room above a plan's heading
 
 
@@ -45,18 +45,18 @@ def draw_person(axes: Axes, person: PersonAdvice) -> None:
     if not plans:
         say(axes, f"{person.person}: no plan. {_sentence(person.why_not or 'nothing was found')}")
         return
-    scales, place, ticks, lines = _scales(plans), 0.0, {}, []
+    scales, y, ticks, lines = _scales(plans), 0.0, {}, []
     for plan in plans:
-        place += HEADING
-        _head(axes, place, plan, plan in person.not_durable)
+        y += HEADING
+        _head(axes, y, plan, plan in person.not_durable)
         for change in plan.changes:
-            place += 1
+            y += 1
             lines.append(_line(change, scales.get(change.feature)))
-            _draw_line(axes, place, lines[-1])
-            ticks[place] = _cut(change.feature.replace("_", " ")) + (" (follows)" if change.follows else "")
-        place += 1
+            _draw_line(axes, y, lines[-1])
+            ticks[y] = _cut(change.feature.replace("_", " ")) + (" (follows)" if change.follows else "")
+        y += 1
     axes.set_yticks(list(ticks), list(ticks.values()), parse_math=False)
-    axes.set_ylim(place - 0.4, -0.4)
+    axes.set_ylim(y - 0.4, -0.4)
     _bare(axes, lines)
     _explain(axes, person)
 
@@ -88,26 +88,26 @@ def _line(change: Change, scale: tuple[float, float] | None) -> _Line:
     return _Line(start, end, *words, is_number=True)
 
 
-def _head(axes: Axes, place: float, plan: PersonPlan, not_durable: bool) -> None:
+def _head(axes: Axes, y: float, plan: PersonPlan, not_durable: bool) -> None:
     words = f"Plan {plan.plan} costs {plan.cost:.3g}"
     if plan.members:
         words += f"; {plan.held} of {plan.members} audit models accept it"
     if not_durable:
         words = f"Not durable: {words[0].lower()}{words[1:]}"
     across = axes.get_yaxis_transform()
-    axes.text(0, place, words, transform=across, va="center", fontweight="bold", parse_math=False)
+    axes.text(0, y, words, transform=across, va="center", fontweight="bold", parse_math=False)
 
 
-def _draw_line(axes: Axes, place: float, line: _Line) -> None:
+def _draw_line(axes: Axes, y: float, line: _Line) -> None:
     marker = "o" if line.is_number else "s"
-    axes.plot([0, 1], [place, place], color=ink(axes), alpha=0.15, linewidth=1, zorder=1)
+    axes.plot([0, 1], [y, y], color=ink(axes), alpha=0.15, linewidth=1, zorder=1)
     arrow = {"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.6, "shrinkA": 4, "shrinkB": 4}
-    axes.annotate("", (line.end, place), (line.start, place), arrowprops=arrow)
-    axes.plot([line.start], [place], marker, color=BLUE, markerfacecolor="none", markersize=7, gid="now", zorder=3)
-    axes.plot([line.end], [place], marker, color=VERMILLION, markersize=7, gid="then", zorder=3)
+    axes.annotate("", (line.end, y), (line.start, y), arrowprops=arrow)
+    axes.plot([line.start], [y], marker, color=BLUE, markerfacecolor="none", markersize=7, gid="now", zorder=3)
+    axes.plot([line.end], [y], marker, color=VERMILLION, markersize=7, gid="then", zorder=3)
     for at, words, left in ((line.start, line.now, line.rises), (line.end, line.then, not line.rises)):
         axes.annotate(
-            words, (at, place), (-8 if left else 8, 0), textcoords="offset points", va="center",
+            words, (at, y), (-8 if left else 8, 0), textcoords="offset points", va="center",
             ha="right" if left else "left", parse_math=False,
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ def _bare(axes: Axes, lines: list[_Line]) -> None:
     left = [line.now if line.rises else line.then for line in lines]
     right = [line.then if line.rises else line.now for line in lines]
     room = [MARK + LETTER * max(map(len, side), default=0) for side in (left, right)]
-    share = min(1.0, MOST / sum(room)) / (1 - min(sum(room), MOST))
+    share = min(1.0, MOST_WORD_WIDTH / sum(room)) / (1 - min(sum(room), MOST_WORD_WIDTH))
     axes.set_xlim(-room[0] * share, 1 + room[1] * share)
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0)
@@ -131,13 +131,13 @@ def _explain(axes: Axes, person: PersonAdvice) -> None:
     axes.plot([], [], color=VERMILLION, label="then", **look)
     axes.set_xlabel("each number on a scale of its own from 0; squares are categories", fontsize="small")
     who = f"{person.person}: '{person.now}' now, '{person.wanted}' wanted"
-    legend_above(axes, title=_cut(who, 2 * LONGEST))
+    legend_above(axes, title=_cut(who, 2 * LONGEST_TEXT))
 
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
-def _cut(words: str, longest: int = LONGEST) -> str:
+def _cut(words: str, longest: int = LONGEST_TEXT) -> str:
     words = printable(words)
     return words if len(words) <= longest else f"{words[: longest - 1]}…"

@@ -115,7 +115,7 @@ def _plot_of(value: Any) -> Plot:
             return plot_of_kind
     if isinstance(getattr(value, "audit", None), Audit):
         raise TypeError(f"plot cannot draw {_kind(value)}; draw its audit: plot(value.audit)")
-    known = "; ".join(f"{kind.__name__}, made by {one.made_by}" for kind, one in PLOTS.items())
+    known = "; ".join(f"{kind.__name__}, made by {plot_of_kind.made_by}" for kind, plot_of_kind in PLOTS.items())
     raise TypeError(f"plot cannot draw {_kind(value)}. It draws: {known}")
 
 

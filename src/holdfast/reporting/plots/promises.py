@@ -70,9 +70,9 @@ def _draw_chosen(axes: Axes, promise: Promise, curve: pd.DataFrame, cost: str) -
     step = ASIDE * float(np.ptp(curve[cost]) or abs(curve[cost].iloc[0]) or 1.0)
     look_of = dict(zip(curve["kind"].unique(), LOOKS, strict=False))
     heights = []
-    for place, (kind, part) in enumerate(promise.realised_by_kind.items(), start=1):
+    for number, (kind, part) in enumerate(promise.realised_by_kind.items(), start=1):
         limit, colour = promise.realised_limit(kind), look_of.get(kind, (ink(axes), ""))[0]
-        at = float(chosen[cost].iloc[0]) + place * step
+        at = float(chosen[cost].iloc[0]) + number * step
         _draw_realised(axes, at, part.rate, limit, colour, as_text(kind))
         heights.append(100 * limit)
     return heights
