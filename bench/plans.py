@@ -15,7 +15,7 @@ import torch
 from _side_by_side import flags, show
 from torch import Tensor
 
-from holdfast import PGD, SNS, Retraining, Space, named, plans, predict, train
+from holdfast import PGD, SNS, Retraining, Space, make_method, plans, predict, train
 from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.models.model import Model
@@ -24,7 +24,7 @@ from holdfast.search.pipeline import Then
 from holdfast.search.plans import Plans
 
 METHODS: dict[str, Method] = {
-    **{name: named(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},
+    **{name: make_method(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},
     "pgd": PGD(radius=10.0),
     "pgd+sns": Then(PGD(radius=10.0), (SNS(),)),
 }

@@ -237,9 +237,13 @@ def _methods() -> Iterator[Misuse]:
         {"seed": NO_SEED},
     )
     for name in ("nothing", "pgd+nothing", "sns", "pgd+pgd", "pgd+"):
-        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), ValueError, "methods are min-l1")
+        yield Misuse(
+            "make_method", f"{name!r}", lambda name=name: hf.make_method(name), ValueError, "methods are min-l1"
+        )
     for name in (3, ["pgd"]):
-        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), TypeError, "the name of a method")
+        yield Misuse(
+            "make_method", f"{name!r}", lambda name=name: hf.make_method(name), TypeError, "the name of a method"
+        )
 
 
 def _stabilisers() -> Iterator[Misuse]:

@@ -20,7 +20,7 @@ from holdfast import (
     changes,
     compare,
     load_audit,
-    named,
+    make_method,
     other_class,
     save_audit,
     seeds,
@@ -136,7 +136,7 @@ def test_every_method_runs_on_the_device_of_its_input(name, where, rows, encodin
     x, y = rows[0].cuda(), rows[1].cuda()
     space = encoding.space if where == "schema" else Space.free(x)
     model = train(x, y, Recipe((16, 8), epochs=30, batch=16), [Retraining()])[0]
-    answer = named(name).fit(x, y, space)(model, x, other_class(model, x), space)
+    answer = make_method(name).fit(x, y, space)(model, x, other_class(model, x), space)
     assert answer.point.is_cuda
     assert answer.success > 0.5
     assert not space.violations(answer.point[answer.found], x[answer.found]).any()

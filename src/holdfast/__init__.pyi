@@ -39,7 +39,7 @@ from .search.methods.min_cost import MinCost as MinCost
 from .search.methods.pgd import PGD as PGD
 from .search.methods.prototype import Prototype as Prototype
 from .search.methods.rehearsed import Rehearsed as Rehearsed
-from .search.pipeline import named as named
+from .search.pipeline import make_method as make_method
 from .search.plans import plans as plans
 from .search.stabilisers import STABILISERS as STABILISERS
 from .search.stabilisers.certified import Certified as Certified

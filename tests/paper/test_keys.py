@@ -34,7 +34,7 @@ PINNED = {
     "SNS": (hf.SNS(), "049590095bfce6c8"),
     "SamePrice": (SamePrice(), "0b2a1500575ce669"),
     "Sparse": (hf.STABILISERS["sparse"](), "2df4e9356760c6ed"),
-    "Then": (hf.named("pgd+sns"), "f8eb12eaf14b3fab"),
+    "Then": (hf.make_method("pgd+sns"), "f8eb12eaf14b3fab"),
 }
 
 

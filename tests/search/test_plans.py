@@ -17,7 +17,7 @@ from holdfast import (
     Schema,
     Space,
     Wish,
-    named,
+    make_method,
     other_class,
     plans,
 )
@@ -48,7 +48,7 @@ def three(family, rows, encoding):
 
     @functools.cache
     def search(name):
-        return plans(little(named(name)).fit(*rows, space), model, x, other_class(model, x), space)
+        return plans(little(make_method(name)).fit(*rows, space), model, x, other_class(model, x), space)
 
     return search
 

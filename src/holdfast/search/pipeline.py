@@ -34,16 +34,16 @@ class Then:
         return answer
 
 
-def named(name: str) -> Method:
+def make_method(name: str) -> Method:
     """Make a method from its name, with its defaults; ``+`` adds stabilisers.
 
     The names are those of `METHODS` and `STABILISERS`; ``holdfast methods`` lists them.
 
     Examples:
         >>> import holdfast as hf
-        >>> hf.named("margin").level
+        >>> hf.make_method("margin").level
         0.75
-        >>> both = hf.named("pgd+sns")  # a method too: it searches, then stabilises
+        >>> both = hf.make_method("pgd+sns")  # a method too: it searches, then stabilises
         >>> both.method
         PGD(radius=None, levels=10, steps=100, random_start=True, seed=0)
 

@@ -154,7 +154,7 @@ def plans(
     """
     check_whole("count", count, least=1)
     if not callable(method):
-        raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
+        raise TypeError(f"expected a method, such as MinCost(norm=1) or make_method('pgd+sns'), got {method!r}")
     first = method(model, x, target, space) if first is None else first
     check_answer(first)
     check_space(space, first.origin)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from conftest import linear
 
-from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, Space, named, other_class, train
+from holdfast import PGD, Encoding, Feature, Recipe, Retraining, Schema, Space, make_method, other_class, train
 from holdfast.datasets.prepared import prepare
 
 W = torch.tensor([3.0, 4.0])
@@ -97,7 +97,7 @@ def test_without_a_radius_the_ladder_goes_on_where_levels_are_far_apart():
     assert not near.found.any()
     assert wide.found.all()
     assert wide.cost().min() > 3
-    assert named("pgd") == PGD()
+    assert make_method("pgd") == PGD()
 
 
 def test_rows_that_three_finds_keep_their_answer_and_one_by_one_is_the_same():
