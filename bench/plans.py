@@ -20,13 +20,13 @@ from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.search.plans import Plans
 
 METHODS: dict[str, Method] = {
     **{name: make_method(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},
     "pgd": PGD(radius=10.0),
-    "pgd+sns": Then(PGD(radius=10.0), (SNS(),)),
+    "pgd+sns": Pipeline(PGD(radius=10.0), (SNS(),)),
 }
 
 

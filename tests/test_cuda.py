@@ -33,7 +33,7 @@ from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.paper.results import each
 from holdfast.paper.runner import run
 from holdfast.paper.study import Study
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -167,7 +167,7 @@ def test_a_study_on_a_gpu_finds_what_it_finds_on_a_cpu(tmp_path):
         methods=(
             ("pgd", PGD(radius=6.0, levels=3, steps=60)),
             ("released", pgd),
-            ("released+sns", Then(pgd, (ReleasedSNS(radius=1.0, steps=20),))),
+            ("released+sns", Pipeline(pgd, (ReleasedSNS(radius=1.0, steps=20),))),
             ("latent", latent),
         ),
         changes=(("seeds", 2), ("leave-one-out", 2)),

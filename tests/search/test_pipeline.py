@@ -3,7 +3,7 @@ import torch
 
 from holdfast import METHODS, PGD, SNS, STABILISERS, MinCost, Space, make_method, other_class
 from holdfast.paper.release import ReleasedSNS
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 
 @pytest.mark.parametrize("stabiliser", STABILISERS)
@@ -18,7 +18,7 @@ def test_a_name_is_a_method_and_plus_adds_to_it(stabiliser, family, rows):
 
 def test_a_name_stands_for_a_method_with_its_defaults():
     assert make_method("min-l1") == MinCost(norm=1)
-    assert make_method("pgd+sns") == Then(PGD(), (SNS(),))
+    assert make_method("pgd+sns") == Pipeline(PGD(), (SNS(),))
     both = make_method("min-l2+sns+sparse")
     assert [type(stabiliser).__name__ for stabiliser in both.stabilisers] == ["SNS", "Sparse"]
 
@@ -26,7 +26,7 @@ def test_a_name_stands_for_a_method_with_its_defaults():
 def test_what_is_composed_hands_the_data_on(rows, encoding):
     x, y = rows
     assert make_method("prototype+sns").fit(x, y, encoding.space).method.rows is not None
-    fitted = Then(PGD(), (ReleasedSNS(radius=1.0), SNS())).fit(x, y, encoding.space)
+    fitted = Pipeline(PGD(), (ReleasedSNS(radius=1.0), SNS())).fit(x, y, encoding.space)
     assert torch.equal(fitted.stabilisers[0].low, x.amin(0))
     assert fitted.stabilisers[1] == SNS()
 

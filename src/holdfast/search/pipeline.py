@@ -16,7 +16,7 @@ from holdfast.tabular.space import Space
 
 
 @dataclass(frozen=True)
-class Then:
+class Pipeline:
     """A method followed by stabilisers: a method itself."""
 
     method: Method
@@ -58,4 +58,4 @@ def make_method(name: str) -> Method:
         raise ValueError(
             f"'{name}': no {unknown[0]}; methods are {', '.join(METHODS)}, and + adds {', '.join(STABILISERS)}"
         )
-    return Then(METHODS[first](), tuple(STABILISERS[word]() for word in rest)) if rest else METHODS[first]()
+    return Pipeline(METHODS[first](), tuple(STABILISERS[word]() for word in rest)) if rest else METHODS[first]()
