@@ -23,7 +23,7 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class AgreementCost:
     """For each person and each share of the rehearsed models, the cheapest counterfactual that so many accept.
 
     No person pays more for a smaller share: what more models accept is an answer for fewer too.
@@ -45,9 +45,9 @@ class Holding:
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
-        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price = hf.agreement_cost(method, model, x, target, space, shares)
         >>> price
-        Holding(1 people; found by share of models: 60% 1, 100% 1)
+        AgreementCost(1 people; found by share of models: 60% 1, 100% 1)
         >>> [f"{cost:.2f}" for cost in price.cost[0].tolist()]  # 5.4 / 4 and 6 / 4
         ['1.35', '1.50']
 
@@ -65,10 +65,10 @@ class Holding:
             check_answer(answer)
         if not self.answers or tuple(self.agreement.shape) != (len(self.answers[0]), len(self.shares)):
             raise ValueError(
-                "answers, shares and agreement must belong together; price_of_holding(...) makes a Holding"
+                "answers, shares and agreement must belong together; agreement_cost(...) makes an AgreementCost"
             )
 
-    def labelled(self, labels: Iterable[Any]) -> Holding:
+    def labelled(self, labels: Iterable[Any]) -> AgreementCost:
         """The same, with who the rows are, as `Counterfactuals.labelled`."""
         own = as_labels(labels)
         return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
@@ -138,10 +138,10 @@ class Holding:
         each = [
             f"{share:.0%} {int(answer.found.sum())}" for share, answer in zip(self.shares, self.answers, strict=True)
         ]
-        return f"Holding({len(self)} people; found by share of models: {', '.join(each)})"
+        return f"AgreementCost({len(self)} people; found by share of models: {', '.join(each)})"
 
 
-def price_of_holding(
+def agreement_cost(
     method: Rehearsed,
     model: Model,
     x: Tensor,
@@ -149,7 +149,7 @@ def price_of_holding(
     space: Space,
     shares: Sequence[float] = SHARES,
     progress: bool = False,
-) -> Holding:
+) -> AgreementCost:
     """Search once for each share of the rehearsed models that must agree, and compare what it costs each row.
 
     The deployed model always has to agree. Shares are those of the family that the search sees: how far advice holds
@@ -175,7 +175,7 @@ def price_of_holding(
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
-        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price = hf.agreement_cost(method, model, x, target, space, shares)
         >>> price.table().round(2)
            row  share  found  cost  agreement
         0    0    0.6   True  1.35       0.67
@@ -195,7 +195,7 @@ def price_of_holding(
             advance(1)
     answers = tuple(reversed(found))
     agreement = torch.stack([method.agreement(model, answer) for answer in answers], dim=1)
-    return Holding(shares, answers, agreement, norm_of(method))
+    return AgreementCost(shares, answers, agreement, norm_of(method))
 
 
 def _cheaper(own: Counterfactuals, more: Counterfactuals, norm: int) -> Counterfactuals:
