@@ -773,7 +773,7 @@ def _answers() -> Iterator[Misuse]:
         yield from each(of, of, near, {"k": NO_COUNT})
         yield from each(of, of, near, {"answer": (None,)}, says="expected Counterfactuals")
         yield from each(of, of, near, {"y": ([1], torch.ones(24))}, says="y must")
-        yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="classes (m,)")
+        yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="each of 24 rows")
 
 
 def _rehearsed() -> Iterator[Misuse]:

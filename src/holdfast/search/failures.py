@@ -12,7 +12,7 @@ from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.model import answer as answer_of
 from holdfast.models.rows import check_target
-from holdfast.search.counterfactuals import Counterfactuals, Method, check_answer, check_space
+from holdfast.search.counterfactuals import Counterfactuals, Method, check_answer, check_encoding, check_space
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.random_points import random_points
 from holdfast.search.relaxing import Relaxing, relaxations, ways_out
@@ -94,12 +94,12 @@ def why_not(
 
 
 def _check_way(encoding: Any, method: Any, space: Space) -> None:
-    if encoding is not None and not isinstance(encoding, Encoding):
-        raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if encoding is not None and encoding.width != space.width:
-        raise ValueError(
-            f"the encoding has {encoding.width} columns but the space has {space.width}; use encoding.space"
-        )
+    if encoding is not None:
+        check_encoding(encoding)
+        if encoding.width != space.width:
+            raise ValueError(
+                f"the encoding has {encoding.width} columns but the space has {space.width}; use encoding.space"
+            )
     if method is not None and not callable(method):
         raise TypeError(f"expected a method, such as MinCost(norm=1), got {method!r}")
     if method is not None and encoding is None:

@@ -268,12 +268,13 @@ class _Search:
         spent = task.cost(found.point) ** (1 / self.norm)
         cost, order = torch.where(there, spent, torch.inf).sort(dim=1, stable=True)
         rows = torch.arange(len(there), device=there.device)
-        answers = tuple(self._judged(found.point[rows, place], there[rows, place]) for place in order.unbind(1))
-        return Plans(answers, torch.where(cost.isinf(), torch.nan, cost))
-
-    def _judged(self, point: Tensor, there: Tensor) -> Counterfactuals:
-        judged = assess(self.model, self.first.origin, point, self.first.target, self.space, also=there)
-        return replace(judged, seen=judged.seen | self.first.seen, labels=self.first.labels)
+        answers = []
+        for nth in order.unbind(1):
+            judged = assess(
+                self.model, task.origin, found.point[rows, nth], task.target, self.space, also=there[rows, nth]
+            )
+            answers.append(replace(judged, seen=judged.seen | self.first.seen, labels=self.first.labels))
+        return Plans(tuple(answers), torch.where(cost.isinf(), torch.nan, cost))
 
 
 def _kept(spent: Tensor, way: int) -> Tensor:
@@ -294,20 +295,13 @@ def _repeats(kept: Tensor) -> Tensor:
     return same.tril(-1).any(2)
 
 
-def one_plan_each(answer: Counterfactuals, method: Method) -> Plans:
-    """What a method found, as one plan for each person."""
-    return Plans((answer,), answer.cost(norm_of(method))[:, None])
-
-
 def norm_of(method: Any) -> int:
     """The norm that a method makes small, or the one that its first step does; 1 where it has none."""
-    for name in ("norm", "method", "search"):
-        own = getattr(method, name, None)
-        if name == "norm" and own in (1, 2):
-            return int(own)
-        if name != "norm" and own is not None:
-            return norm_of(own)
-    return 1
+    norm = getattr(method, "norm", None)
+    if norm in (1, 2):
+        return int(norm)
+    first_step = getattr(method, "method", getattr(method, "search", None))
+    return 1 if first_step is None else norm_of(first_step)
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

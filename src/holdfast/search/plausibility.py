@@ -103,18 +103,14 @@ Measure = Callable[[Array, Array], Array]  # rows of a class, points -> a number
 
 def _by_class(answer: Counterfactuals, x: Tensor, y: Tensor, k: int, measure: Measure) -> Tensor:
     check_answer(answer)
-    check_whole("k", k)
-    check_tensor("x", x)
+    check_whole("k", k, least=1)
+    check_rows(x, width=answer.point.shape[1])
     check_tensor("y", y, "encoding.labels(table) makes classes, predict(model, x) too")
-    width = answer.point.shape[1]
-    if k < 1 or x.ndim != 2 or x.shape[1] != width or y.shape != x.shape[:1]:
+    if y.shape != x.shape[:1] or y.dtype != torch.int64:
         raise ValueError(
-            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, rows (n, d) of {tuple(x.shape)} "
-            f"and classes of {tuple(y.shape)}; encode both with one Encoding, so that they have the same columns"
+            f"y must hold a class index for each of {len(x)} rows, (m,) as int64, got {tuple(y.shape)} as {y.dtype}; "
+            "encoding.labels(table) makes them"
         )
-    check_rows(x)
-    if y.dtype != torch.int64:
-        raise ValueError(f"y must hold class indices as int64, got {y.dtype}; use y.long()")
     x = x.detach()
     found = torch.full_like(answer.point[:, 0], torch.nan)
     for target in torch.unique(answer.target[answer.found]).tolist():

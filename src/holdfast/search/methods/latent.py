@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from holdfast.models.model import Model
-from holdfast.models.rows import check_rows, check_tensor
+from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
@@ -141,26 +141,21 @@ class Latent:
             check_whole("each of sizes", size)
         if self.autoencoder is not None and not isinstance(self.autoencoder, Autoencoder):
             raise TypeError(f"autoencoder is made by fit(x, y, space), got {self.autoencoder!r}")
-        if not 0 < float(self.radius) < math.inf or self.samples < 1 or self.shells < 1:
-            raise ValueError(f"radius must be above 0 and finite, samples and shells 1 or more, got {self}")
-        if (
-            not self.sizes
-            or min(*self.sizes, self.epochs, self.steps, self.batch) < 1
-            or not 0 < self.learning_rate < math.inf
-        ):
-            raise ValueError(f"learning_rate must be above 0, sizes, epochs, steps and batch 1 or more, got {self}")
+        usable = all(0 < number < math.inf for number in (self.radius, self.learning_rate))
+        counts = (self.samples, self.shells, *self.sizes, self.epochs, self.steps, self.batch)
+        if not usable or not self.sizes or min(counts) < 1:
+            raise ValueError(
+                "radius and learning_rate must be above 0 and finite; samples, shells, epochs, steps, batch and one or "
+                f"more sizes must be 1 or more, got {self}"
+            )
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with an autoencoder of these rows; the seed draws its first weights and its batches."""
-        check_tensor("x", x)
         check_seed("seed", seed)
-        if x.ndim != 2 or not len(x) or not x.isfinite().all():
-            raise ValueError(
-                f"an autoencoder is fitted to one or more rows (n, d) of finite numbers, got {tuple(x.shape)} with "
-                f"{int(x.numel() - x.isfinite().sum())} that are not finite"
-            )
         check_is_space(space)
         check_rows(x, width=space.width)
+        if not len(x):
+            raise ValueError("an autoencoder is fitted to one or more rows (n, d), got none")
         with one_thread():
             return replace(self, autoencoder=self._trained(x.detach().float(), seed))
 
@@ -219,7 +214,9 @@ class Latent:
             for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
                 weight.grad = gradient
             optimiser.step()
-        return _detached(_with_unit_codes(autoencoder, x) if self.unit_codes else autoencoder)
+        for weight in weights:
+            weight.requires_grad_(False)
+        return _with_unit_codes(autoencoder, x) if self.unit_codes else autoencoder
 
     def _batches(self, rows: int, generator: torch.Generator) -> Iterator[Tensor]:
         """The rows of every step, in a new order in every epoch."""
@@ -287,28 +284,18 @@ def forward(layers: Layers, x: Tensor) -> Tensor:
 
 def _initial(sizes: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Layers:
     """Glorot-uniform weights, zero biases, drawn on the CPU so that a seed means the same on any device."""
-    limits = [math.sqrt(6 / sum(shape)) for shape in pairwise(sizes)]
-    drawn = [torch.empty(shape, dtype=torch.float32).uniform_(-1, 1, generator=generator) for shape in pairwise(sizes)]
-    return tuple(
-        ((limit * weight).to(like), like.new_zeros(weight.shape[1]))
-        for limit, weight in zip(limits, drawn, strict=True)
-    )
+    layers = []
+    for shape in pairwise(sizes):
+        drawn = torch.empty(shape, dtype=torch.float32).uniform_(-1, 1, generator=generator)
+        layers.append(((math.sqrt(6 / sum(shape)) * drawn).to(like), like.new_zeros(shape[1])))
+    return tuple(layers)
 
 
 def _with_unit_codes(autoencoder: Autoencoder, x: Tensor) -> Autoencoder:
     """The same function of rows, by codes of variance 1: one factor for all coordinates, so that balls stay balls."""
-    with torch.no_grad():
-        spread = autoencoder.encode(x).var(0, correction=0).mean().sqrt()
-        spread = torch.where(spread > 0, spread, 1)
-        (inward, inward_bias), (outward, outward_bias) = autoencoder.encoder[-1], autoencoder.decoder[0]
-        encoder = (*autoencoder.encoder[:-1], (inward / spread, inward_bias / spread))
-        decoder = ((outward * spread, outward_bias), *autoencoder.decoder[1:])
-    return replace(autoencoder, encoder=encoder, decoder=decoder)
-
-
-def _detached(autoencoder: Autoencoder) -> Autoencoder:
-    encoder, decoder = (
-        tuple((weight.detach(), bias.detach()) for weight, bias in layers)
-        for layers in (autoencoder.encoder, autoencoder.decoder)
-    )
+    spread = autoencoder.encode(x).var(0, correction=0).mean().sqrt()
+    spread = torch.where(spread > 0, spread, 1)
+    (inward, inward_bias), (outward, outward_bias) = autoencoder.encoder[-1], autoencoder.decoder[0]
+    encoder = (*autoencoder.encoder[:-1], (inward / spread, inward_bias / spread))
+    decoder = ((outward * spread, outward_bias), *autoencoder.decoder[1:])
     return replace(autoencoder, encoder=encoder, decoder=decoder)

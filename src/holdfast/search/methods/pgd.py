@@ -68,13 +68,9 @@ class PGD:
         check_settings(self, whole="levels steps", flags="random_start", seeds="seed")
         if self.radius is not None:
             check_number("radius", self.radius)
-        if not 0 < self._first < math.inf or self.levels < 1 or self.steps < 1:
+        radius = FIRST if self.radius is None else self.radius
+        if not 0 < radius < math.inf or self.levels < 1 or self.steps < 1:
             raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
-
-    @property
-    def _first(self) -> float:
-        """Where the ladder ends for rows that are found there."""
-        return FIRST if self.radius is None else float(self.radius)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self

@@ -126,24 +126,16 @@ class Prototype:
     def _search(
         self, model: Model, scale: Tensor | None, space: Space, x: Tensor, target: Tensor, guide: Tensor
     ) -> Tensor:
-        task = Task(model, x, target, space)
-        point = self._relaxed(task, guide, scale)
+        """The iterate of the class with the least elastic-net cost, made valid, or the row itself."""
+        task, square = Task(model, x, target, space), None if scale is None else scale @ scale.T
+
+        def cost(point: Tensor) -> Tensor:
+            moved = point - x
+            return self.beta * moved.abs().sum(1) + (moved**2).sum(1)
+
+        iterates = partial(self._iterates, task, guide, square)
         # Mended, not made cheaper: that would take back the way to the prototype.
-        return repaired(task, point)
-
-    def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
-        """The iterate of the class with the least elastic-net cost, or the row itself."""
-        square = None if scale is None else scale @ scale.T
-        return least_constant(
-            partial(self._iterates, task, guide, square),
-            lambda point: self._cost(point - task.origin),
-            task.origin,
-            self.first,
-            self.constants,
-        )
-
-    def _cost(self, moved: Tensor) -> Tensor:
-        return self.beta * moved.abs().sum(1) + (moved**2).sum(1)
+        return repaired(task, least_constant(iterates, cost, x, self.first, self.constants))
 
     def _iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
         """Points of the hull, and which are inside the class, step by step."""

@@ -106,15 +106,8 @@ def walk(task: Task, ball: Ball, score: Score, steps: int, start: Tensor | None 
         snapped = task.space.snap(point, origin) if task.space.discrete else point
         value = task.tried(score, snapped[:, None])[:, 0]
         better = (value > highest) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
-        better = _plausible_of(task, snapped, better)
+        if task.limit is not None:
+            rows = torch.nonzero(better).flatten()
+            better[rows] = task.of(rows).plausible(snapped[rows])
         best, highest = torch.where(better[:, None], snapped, best), torch.where(better, value, highest)
     return best
-
-
-def _plausible_of(task: Task, point: Tensor, some: Tensor) -> Tensor:
-    """Those of some rows (n,) that pass for people, if they must."""
-    if task.limit is None:
-        return some
-    rows = torch.nonzero(some).flatten()
-    some[rows] = task.of(rows).plausible(point[rows])
-    return some
