@@ -22,7 +22,6 @@ from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.personal import Personal
-from holdfast.tabular.related import Related
 from holdfast.tabular.relations import Relation
 from holdfast.tabular.space import Group, Space
 
@@ -135,20 +134,18 @@ class Relaxing:
         """The space without some constraints that all its rows have in common."""
         free = {column for choice in taken if choice.kind == "gaps" for column in choice.columns}
         unavoided, unordered = ({each.columns for each in taken if each.kind == kind} for kind in ("avoid", "order"))
-        space = replace(
+        related = self.space.related
+        gone = [choice.relation for choice in taken if choice.kind == "relation"]
+        if related is not None and gone:
+            related = self.encoding.related_by(tuple(each for each in related.relations if each not in gone))
+            related = None if related is None else related.to(self.origin)
+        return replace(
             self.space,
             gaps=tuple(gap for gap in self.space.gaps if gap[0] not in free),
             groups=tuple(_opened(group, unavoided, unordered) for group in self.space.groups),
             people=None if any(choice.kind == "people" for choice in taken) else self.space.people,
+            related=related,
         )
-        gone = [choice.relation for choice in taken if choice.kind == "relation"]
-        return replace(space, related=self._related_without(gone)) if gone else space
-
-    def _related_without(self, gone: Sequence[Relation | None]) -> Related | None:
-        assert self.space.related is not None
-        kept = tuple(each for each in self.space.related.relations if each not in gone)
-        related = self.encoding.related_by(kept)
-        return None if related is None else related.to(self.origin)
 
     def _for_each(self, space: Space, rows: Tensor, chosen: Tensor) -> Space:
         """The space that is wide enough for every row, and for each row (m,) as narrow as what it keeps says."""
