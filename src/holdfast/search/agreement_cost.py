@@ -70,8 +70,8 @@ class AgreementCost:
 
     def labelled(self, labels: Iterable[Any]) -> AgreementCost:
         """The same, with who the rows are, as `Counterfactuals.labelled`."""
-        own = as_labels(labels)
-        return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
+        index = as_labels(labels)
+        return replace(self, answers=tuple(answer.labelled(index) for answer in self.answers))
 
     def __len__(self) -> int:
         return len(self.agreement)
@@ -135,10 +135,10 @@ class AgreementCost:
         )
 
     def __repr__(self) -> str:
-        each = [
+        counts = [
             f"{share:.0%} {int(answer.found.sum())}" for share, answer in zip(self.shares, self.answers, strict=True)
         ]
-        return f"AgreementCost({len(self)} people; found by share of models: {', '.join(each)})"
+        return f"AgreementCost({len(self)} people; found by share of models: {', '.join(counts)})"
 
 
 def agreement_cost(
@@ -190,18 +190,18 @@ def agreement_cost(
     found: list[Counterfactuals] = []
     with bar("shares of the models that agree", len(shares), progress) as advance:
         for share in reversed(shares):
-            own = replace(method, share=share)(model, x, target, space)
-            found.append(own if not found else _cheaper(own, found[-1], norm_of(method)))
+            answer = replace(method, share=share)(model, x, target, space)
+            found.append(answer if not found else _cheaper(answer, found[-1], norm_of(method)))
             advance(1)
     answers = tuple(reversed(found))
     agreement = torch.stack([method.agreement(model, answer) for answer in answers], dim=1)
     return AgreementCost(shares, answers, agreement, norm_of(method))
 
 
-def _cheaper(own: Counterfactuals, more: Counterfactuals, norm: int) -> Counterfactuals:
+def _cheaper(smaller_share: Counterfactuals, larger_share: Counterfactuals, norm: int) -> Counterfactuals:
     """What was found for a share, or what was found for a larger one where that is cheaper."""
-    costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (own, more)]
-    return own.where(costs[1] < costs[0], more)
+    costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (smaller_share, larger_share)]
+    return smaller_share.where(costs[1] < costs[0], larger_share)
 
 
 def _checked_shares(shares: Any) -> tuple[float, ...]:

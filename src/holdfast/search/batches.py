@@ -42,5 +42,6 @@ def search_in_batches(
         found.append(plans_of(method, *question, plans, first) if plans > 1 else one_each)
         if advance is not None:
             advance(len(rows))
-    ranks = zip(*(own.answers for own in found), strict=True)
-    return replace(found[0], answers=tuple(map(one_after_another, ranks)), cost=torch.cat([own.cost for own in found]))
+    ranks = zip(*(batch.answers for batch in found), strict=True)
+    answers, cost = tuple(map(one_after_another, ranks)), torch.cat([batch.cost for batch in found])
+    return replace(found[0], answers=answers, cost=cost)

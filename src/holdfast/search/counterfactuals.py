@@ -184,7 +184,7 @@ class Counterfactuals:
         if table is not None:
             _check_same_rows(table, self)
             frame.index = table.index
-            changed = {feature.name: moved[:, place].sum(axis=1) > 0 for feature, place in encoding.places}
+            changed = {feature.name: moved[:, columns].sum(axis=1) > 0 for feature, columns in encoding.places}
             # All at once: pandas warns of a table that was put together column by column.
             frame = pd.DataFrame({name: frame[name].where(where, table[name]) for name, where in changed.items()})
         frame.insert(0, "found", self.found.cpu().numpy())
@@ -202,9 +202,9 @@ class Counterfactuals:
         space = replace(encoding.space_by("percentile"), weight=None).to(self.point)
         passed = replace(space, mutable=torch.ones_like(space.mutable)).moved(self.point, self.origin)
         hard = encoding.space.to(self.point).moved(self.point, self.origin)
-        own = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
+        measures = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
         return pd.DataFrame(
-            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in own.items()},
+            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in measures.items()},
             index=self.labels,
         )
 
@@ -217,11 +217,11 @@ class Counterfactuals:
         before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
         differs = np.stack([_differ(before[name], after[name]) for name in names], axis=1)
         differs &= self.found.cpu().numpy()[:, None]
-        told = [
-            (int(row), names[place], before[names[place]][row], after[names[place]][row])
-            for row, place in np.argwhere(differs)
+        changed = [
+            (int(row), names[number], before[names[number]][row], after[names[number]][row])
+            for row, number in np.argwhere(differs)
         ]
-        frame = pd.DataFrame(told, columns=["row", "feature", "before", "after"])
+        frame = pd.DataFrame(changed, columns=["row", "feature", "before", "after"])
         if self.labels is not None:
             frame["row"] = self.called(np.nonzero(differs)[0])
         return frame

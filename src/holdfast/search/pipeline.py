@@ -23,7 +23,9 @@ class Pipeline:
     stabilisers: tuple[Stabiliser, ...]
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
-        stabilisers = tuple(one.fit(x, y, space, seed) if isinstance(one, Fitted) else one for one in self.stabilisers)
+        stabilisers = tuple(
+            each.fit(x, y, space, seed) if isinstance(each, Fitted) else each for each in self.stabilisers
+        )
         return replace(self, method=self.method.fit(x, y, space, seed), stabilisers=stabilisers)
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
@@ -52,10 +54,11 @@ def make_method(name: str) -> Method:
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a method, such as 'pgd+sns', got {name!r}")
-    first, *rest = name.split("+")
-    unknown = [word for word in [first] if word not in METHODS] + [word for word in rest if word not in STABILISERS]
+    first, *stabilisers = name.split("+")
+    unknown = [first] if first not in METHODS else [word for word in stabilisers if word not in STABILISERS]
     if unknown:
         raise ValueError(
             f"'{name}': no {unknown[0]}; methods are {', '.join(METHODS)}, and + adds {', '.join(STABILISERS)}"
         )
-    return Pipeline(METHODS[first](), tuple(STABILISERS[word]() for word in rest)) if rest else METHODS[first]()
+    method = METHODS[first]()
+    return Pipeline(method, tuple(STABILISERS[word]() for word in stabilisers)) if stabilisers else method

@@ -48,11 +48,11 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
     2019](https://arxiv.org/abs/1907.02584).
     """
 
-    def measure(known: Array, asked: Array) -> Array:
+    def measure(known: Array, points: Array) -> Array:
         from sklearn.neighbors import NearestNeighbors  # here, since loading it takes long and few need it
 
         near = NearestNeighbors(n_neighbors=min(k, len(known))).fit(known)
-        return np.asarray(near.kneighbors(asked)[0].mean(1))
+        return np.asarray(near.kneighbors(points)[0].mean(1))
 
     return _by_class(answer, x, y, k, measure)
 
@@ -89,11 +89,11 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
     Paper: the factor is that of [Breunig et al. 2000](https://doi.org/10.1145/342009.335388).
     """
 
-    def measure(known: Array, asked: Array) -> Array:
+    def measure(known: Array, points: Array) -> Array:
         from sklearn.neighbors import LocalOutlierFactor
 
         factor = LocalOutlierFactor(n_neighbors=min(k, len(known) - 1), novelty=True).fit(known)
-        return np.asarray(-factor.score_samples(asked))
+        return np.asarray(-factor.score_samples(points))
 
     return _by_class(answer, x, y, k, measure)
 

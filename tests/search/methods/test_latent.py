@@ -241,8 +241,8 @@ def test_how_many_are_tried_at_a_time_does_not_matter(together, numbers, questio
     x, target = x[:10].double(), target[:10]
     model, x = double(network), encoding.space.snap(x, x)
     usual = fitted(model, x, target, encoding.space)
-    monkeypatch.setattr(latent, "TOGETHER", together)
-    monkeypatch.setattr(latent, "NUMBERS", numbers)
+    monkeypatch.setattr(latent, "SAMPLES_AT_ONCE", together)
+    monkeypatch.setattr(latent, "NUMBERS_AT_ONCE", numbers)
     unusual = fitted(model, x, target, encoding.space)
     assert torch.equal(usual.found, unusual.found)
     torch.testing.assert_close(usual.point, unusual.point)
@@ -251,8 +251,8 @@ def test_how_many_are_tried_at_a_time_does_not_matter(together, numbers, questio
 def test_no_call_of_the_model_or_the_decoder_is_larger_than_allowed(question, encoding, fitted, monkeypatch):
     """Rows × samples × the widest layer stays below NUMBERS, whatever the number of rows and samples."""
     network, x, target = question
-    monkeypatch.setattr(latent, "TOGETHER", 16)
-    monkeypatch.setattr(latent, "NUMBERS", 16 * 32 * 5)
+    monkeypatch.setattr(latent, "SAMPLES_AT_ONCE", 16)
+    monkeypatch.setattr(latent, "NUMBERS_AT_ONCE", 16 * 32 * 5)
     asked = []
 
     def model(rows):

@@ -35,8 +35,9 @@ def lines(space: Space, x: Tensor, predicted: Tensor, categories: Categories) ->
         placed = [_placed(value_difference(_shares(on[:, group], classes))) for group in groups]
     else:
         slots, owner = _company(space, x)
+        others = [slots[:, owner != number] for number in range(len(groups))]
         placed = [
-            _placed(association(_shares(on[:, group], slots[:, owner != place]))) for place, group in enumerate(groups)
+            _placed(association(_shares(on[:, group], other))) for group, other in zip(groups, others, strict=True)
         ]
     return _as_map(space, groups, placed).to(x)
 
@@ -61,10 +62,10 @@ def _company(space: Space, x: Tensor) -> tuple[Floats, NDArray[np.int64]]:
     """What is true of each row, as slots that are 0 or 1 (r, s), and which group each slot belongs to, -1 for none."""
     middle = (space.lower + space.upper) / 2
     slots, owner = [], []
-    for place, group in enumerate(space.groups):
+    for number, group in enumerate(space.groups):
         columns = list(group.columns)
         slots.append((x[:, columns] > middle[columns]).double().cpu().numpy())
-        owner += [place] * len(columns)
+        owner += [number] * len(columns)
     for column in _ungrouped(space):
         values = x[:, column].double().cpu().numpy()
         bins = np.unique(np.quantile(values, QUARTILES))
@@ -95,8 +96,8 @@ def _as_map(space: Space, groups: list[list[int]], placed: list[Floats]) -> Tens
     longest = max((np.ptp(line) for line in placed), default=1.0)
     numbers = _ungrouped(space)
     table = torch.zeros(space.width, len(groups) + len(numbers), dtype=torch.float64)
-    for place, (group, line) in enumerate(zip(groups, placed, strict=True)):
+    for number, (group, line) in enumerate(zip(groups, placed, strict=True)):
         centred = torch.from_numpy(line - (line.max() + line.min()) / 2)
-        table[group, place] = centred / max(longest, EPS) * width[group].median() / width[group]
+        table[group, number] = centred / max(longest, EPS) * width[group].median() / width[group]
     table[numbers, torch.arange(len(groups), len(groups) + len(numbers))] = 1
     return table

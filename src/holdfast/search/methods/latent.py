@@ -23,8 +23,10 @@ from holdfast.utils.draws import normal, uniform
 from holdfast.utils.settings import check_seed, check_settings, check_whole
 from holdfast.utils.threads import one_thread
 
-TOGETHER = 256  # samples of a row tried at a time,
-NUMBERS = 1 << 22  # of so many rows that no layer gives more numbers than this: memory does not grow with either
+# Memory grows neither with the samples nor with the rows: so many samples of a row are tried at a time, of so many rows
+# that no layer gives more numbers than this.
+SAMPLES_AT_ONCE = 256
+NUMBERS_AT_ONCE = 1 << 22
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # weight (in, out) and bias (out,) of each
 
@@ -208,9 +210,9 @@ class Latent:
         weights = [tensor.requires_grad_() for tensor in chain(*encoder, *decoder)]
         optimiser = torch.optim.Adam(weights, self.learning_rate, fused=True)
         for rows in islice(self._batches(len(x), generator), self.steps):
-            some = scaled[rows.to(x.device)]
+            batch = scaled[rows.to(x.device)]
             with torch.enable_grad():
-                loss = binary_cross_entropy_with_logits(forward(decoder, forward(encoder, some)), some)
+                loss = binary_cross_entropy_with_logits(forward(decoder, forward(encoder, batch)), batch)
             for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
                 weight.grad = gradient
             optimiser.step()
@@ -234,8 +236,8 @@ class Near:
 
 def nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Near:
     """Of the points decoded at ``away`` (s, code) from each row's code, those nearest to the row; see `Near`."""
-    some = max(1, NUMBERS // (TOGETHER * max(autoencoder.widest, x.shape[1])))
-    pieces = [slice(start, start + some) for start in range(0, len(x), some)]
+    rows_at_once = max(1, NUMBERS_AT_ONCE // (SAMPLES_AT_ONCE * max(autoencoder.widest, x.shape[1])))
+    pieces = [slice(start, start + rows_at_once) for start in range(0, len(x), rows_at_once)]
     found = [_nearest(model, autoencoder, x[rows], target[rows], space.of(rows), away) for rows in pieces]
     return Near(torch.cat([near.plausible for near in found]), torch.cat([near.valid for near in found]))
 
@@ -245,11 +247,11 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
     code, people = autoencoder.encode(x), people_for(model, space)
     limit = None if people is None else people.limits(x, target)
     best, least = [x, x], [torch.full_like(x[:, 0], torch.inf)] * 2
-    for some in torch.split(away, TOGETHER):
-        whose = torch.arange(len(x), device=x.device).repeat_interleave(len(some))
+    for samples in torch.split(away, SAMPLES_AT_ONCE):
+        whose = torch.arange(len(x), device=x.device).repeat_interleave(len(samples))
         origin, wanted = x[whose], target[whose]
         # Made valid before the model is asked, so that the answer is the nearest of what a person can really do.
-        tried = space.of(whose).snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
+        tried = space.of(whose).snap(autoencoder.decode((code[:, None] + samples).flatten(0, 1)), origin)
         cost = torch.linalg.vector_norm(tried - origin, dim=1)
         cost = torch.where(margin(model, tried, wanted) > LEAST_SCORE, cost, torch.inf)
         costs = [cost, cost]
@@ -257,12 +259,12 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
             nearer = torch.nonzero(cost < least[0][whose]).flatten()  # others need not be compared with people
             passes = people.like(tried[nearer], wanted[nearer], limit[whose[nearer]])
             costs[0] = cost.scatter(0, nearer[~passes], torch.inf)
-        for place, cost in enumerate(costs):
+        for kind, cost in enumerate(costs):
             shortest, chosen = cost.view(len(x), -1).min(1)
             point = tried.view(len(x), -1, x.shape[1])[torch.arange(len(x), device=x.device), chosen]
-            closer = shortest < least[place]
-            best[place] = torch.where(closer[:, None], point, best[place])
-            least[place] = torch.where(closer, shortest, least[place])
+            closer = shortest < least[kind]
+            best[kind] = torch.where(closer[:, None], point, best[kind])
+            least[kind] = torch.where(closer, shortest, least[kind])
     return Near(*best)
 
 

@@ -26,7 +26,7 @@ from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
-CHECKS = 4  # of the calls for each person that judge what was found
+JUDGING_CALLS = 4  # of the calls for each person that judge what was found
 MARGINS = (0.001, 0.01, 0.1)  # by which a score must exceed 0 where the object itself did not confirm it
 HALVINGS = 12  # of a way, to find where it enters the class
 
@@ -123,7 +123,7 @@ class MinCost:
         has_gradient = able(itself(model)).has_gradient
         if space.discrete or space.people is not None or not has_gradient:
             start = partial(self._start, task) if has_gradient else None
-            return cheapest_points(task, start, max(1, self.calls - CHECKS))
+            return cheapest_points(task, start, max(1, self.calls - JUDGING_CALLS))
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
             task = Task(model, x, target, space, self.norm, score)
@@ -203,6 +203,6 @@ def _along(task: Task, point: Tensor) -> Tensor:
     ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
     tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
     cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, task.cost(tried), torch.inf)
-    least, place = cost.min(1)
-    better = tried[torch.arange(len(x), device=x.device), place]
+    least, cheapest = cost.min(1)
+    better = tried[torch.arange(len(x), device=x.device), cheapest]
     return _entered(task, torch.where((least < task.cost(point))[:, None], better, point))

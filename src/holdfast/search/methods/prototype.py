@@ -26,7 +26,7 @@ from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 Iterates = Iterator[tuple[Tensor, Tensor]]  # points, and which are inside the class, step by step
-LEAF = 40  # rows in a leaf of a k-d tree
+ROWS_IN_LEAF = 40  # rows in a leaf of a k-d tree
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,11 @@ def prototypes(
     found, known = x.clone(), torch.zeros_like(target, dtype=torch.bool)
     predicted = predict(model, rows)
     for wanted in sorted(set(target.tolist())):
-        own, asking = rows[predicted == wanted], target == wanted
-        if len(own):
-            tree = cKDTree(_scaled(own, scale), leafsize=LEAF)
-            _, place = tree.query(_scaled(x[asking], scale), k=[min(nearest, len(own))])
-            found[asking] = own[torch.as_tensor(place, device=own.device)[:, 0]]
+        candidates, asking = rows[predicted == wanted], target == wanted
+        if len(candidates):
+            tree = cKDTree(_scaled(candidates, scale), leafsize=ROWS_IN_LEAF)
+            _, neighbour = tree.query(_scaled(x[asking], scale), k=[min(nearest, len(candidates))])
+            found[asking] = candidates[torch.as_tensor(neighbour, device=candidates.device)[:, 0]]
             known |= asking
     return found, known
 
