@@ -84,21 +84,17 @@ class AgreementCost:
     @property
     def best(self) -> Counterfactuals:
         """For each person the answer that most models accept, and of those the cheapest: the best there is."""
-        best, most = self.answers[0], self._known[:, 0]
-        for answer, agreed in zip(self.answers[1:], self._known.unbind(1)[1:], strict=True):
+        agreement = self.agreement.nan_to_num(-1)  # nothing is worse than no answer
+        best, most = self.answers[0], agreement[:, 0]
+        for answer, agreed in zip(self.answers[1:], agreement.unbind(1)[1:], strict=True):
             best, most = best.where(agreed > most, answer), torch.maximum(most, agreed)
         return replace(best, calls=None)
 
     @property
     def best_agreement(self) -> Tensor:
         """The share of the models that accept the best there is: (n,); NaN where nothing was found."""
-        most = self._known.amax(1)
+        most = self.agreement.nan_to_num(-1).amax(1)
         return torch.where(most < 0, torch.nan, most)
-
-    @property
-    def _known(self) -> Tensor:
-        """The agreement, and −1 where nothing was found."""
-        return torch.where(self.agreement.isnan(), -1.0, self.agreement)
 
     def table(self) -> pd.DataFrame:
         """One row for every person and share: row (a label, where labels are known), share, found, cost, agreement."""

@@ -117,8 +117,8 @@ def test_one_row_can_be_fitted_none_or_what_is_not_finite_cannot(rows, encoding)
     x, y = rows
     autoencoder = SMALL.fit(x[:1], y[:1], encoding.space).autoencoder
     assert torch.equal(autoencoder.decode(autoencoder.encode(x[:1])), x[:1])
-    for bad in (x[:0], x[0], torch.full_like(x, torch.nan)):
-        with pytest.raises(ValueError, match="rows \\(n, d\\) of finite numbers"):
+    for bad, fact in ((x[:0], "got none"), (x[0], f"n, {x.shape[1]}"), (torch.full_like(x, torch.nan), "not finite")):
+        with pytest.raises(ValueError, match=fact):
             SMALL.fit(bad, y, encoding.space)
 
 
@@ -295,7 +295,7 @@ def test_rows_of_another_width_are_refused(question, fitted):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(ValueError, match="must be above 0"):
+    with pytest.raises(ValueError, match="must be"):
         Latent(**settings)
 
 

@@ -61,7 +61,7 @@ def test_the_start_is_in_the_unit_ball_and_differs_by_seed():
     "settings", [{"radius": 0}, {"radius": -1}, {"radius": float("inf")}, {"levels": 0}, {"steps": 0}]
 )
 def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(ValueError, match="must be above 0"):
+    with pytest.raises(ValueError, match="must be"):
         PGD(**settings)
 
 

@@ -35,10 +35,10 @@ def lines(space: Space, x: Tensor, predicted: Tensor, categories: Categories) ->
         placed = [_placed(value_difference(_shares(on[:, group], classes))) for group in groups]
     else:
         slots, owner = _company(space, x)
-        others = [slots[:, owner != number] for number in range(len(groups))]
-        placed = [
-            _placed(association(_shares(on[:, group], other))) for group, other in zip(groups, others, strict=True)
-        ]
+        placed = []
+        for number, group in enumerate(groups):
+            other_columns = slots[:, owner != number]
+            placed.append(_placed(association(_shares(on[:, group], other_columns))))
     return _as_map(space, groups, placed).to(x)
 
 
@@ -87,7 +87,7 @@ def _placed(distance: Floats) -> Floats:
         distance, n_components=2, n_init=4, max_iter=5000, eps=1e-9, random_state=0, normalized_stress=False
     )
     furthest = plane[np.linalg.norm(plane, axis=1).argmax()]
-    return np.linalg.norm(plane - furthest, axis=1)
+    return np.asarray(np.linalg.norm(plane - furthest, axis=1))
 
 
 def _as_map(space: Space, groups: list[list[int]], placed: list[Floats]) -> Tensor:

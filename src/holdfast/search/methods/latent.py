@@ -58,10 +58,6 @@ class Autoencoder:
         return Autoencoder(encoder, decoder, self.low.to(like), self.width.to(like))
 
     @property
-    def features(self) -> int:
-        return len(self.low)
-
-    @property
     def code(self) -> int:
         """Width of a code."""
         return len(self.encoder[-1][1])
@@ -132,24 +128,19 @@ class Latent:
     def __post_init__(self) -> None:
         check_settings(
             self,
-            numbers="radius learning_rate",
-            whole="samples shells epochs steps batch",
+            positive="radius learning_rate",
+            counts="samples shells epochs steps batch",
             flags="unit_codes",
             seeds="seed",
         )
         if not isinstance(self.sizes, (tuple, list)):
             raise TypeError(f"sizes must be a tuple, one width for each layer, such as (64, 8), got {self.sizes!r}")
+        if not self.sizes:
+            raise ValueError("sizes must be one width or more, such as (64, 8), got none")
         for size in self.sizes:
-            check_whole("each of sizes", size)
+            check_whole("each of sizes", size, least=1)
         if self.autoencoder is not None and not isinstance(self.autoencoder, Autoencoder):
             raise TypeError(f"autoencoder is made by fit(x, y, space), got {self.autoencoder!r}")
-        usable = all(0 < number < math.inf for number in (self.radius, self.learning_rate))
-        counts = (self.samples, self.shells, *self.sizes, self.epochs, self.steps, self.batch)
-        if not usable or not self.sizes or min(counts) < 1:
-            raise ValueError(
-                "radius and learning_rate must be above 0 and finite; samples, shells, epochs, steps, batch and one or "
-                f"more sizes must be 1 or more, got {self}"
-            )
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with an autoencoder of these rows; the seed draws its first weights and its batches."""
@@ -171,10 +162,11 @@ class Latent:
     def _fitted(self, x: Tensor) -> Autoencoder:
         if self.autoencoder is None:
             raise ValueError("Latent has no autoencoder yet; fit it to the data first: Latent().fit(x, y, space)")
-        if self.autoencoder.features != x.shape[1]:
+        columns = len(self.autoencoder.low)
+        if columns != x.shape[1]:
             raise ValueError(
-                f"the autoencoder was fitted to rows of {self.autoencoder.features} columns but these have "
-                f"{x.shape[1]}; fit it to the rows of the same Encoding"
+                f"the autoencoder was fitted to rows of {columns} columns but these have {x.shape[1]}; fit it to the "
+                "rows of the same Encoding"
             )
         return self.autoencoder.to(x)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -87,14 +86,9 @@ class MinCost:
     calls: int = CALLS
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="norm learning_rate first", whole="steps constants calls")
+        check_settings(self, numbers="norm", positive="learning_rate first", counts="steps constants calls")
         if self.norm not in (1, 2):
             raise ValueError(f"norm must be 1 or 2, got {self.norm}")
-        usable = all(0 < number < math.inf for number in (self.learning_rate, self.first))
-        if not usable or min(self.steps, self.constants, self.calls) < 1:
-            raise ValueError(
-                f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
-            )
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self

@@ -16,7 +16,7 @@ from holdfast.search.gradients import Ball, unit
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
-from holdfast.utils.settings import check_number, check_settings
+from holdfast.utils.settings import check_positive, check_settings
 from holdfast.utils.threads import one_thread
 
 USUAL_RADIUS = 3.0  # radius of the ladder where nothing else is said
@@ -65,12 +65,9 @@ class PGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, whole="levels steps", flags="random_start", seeds="seed")
+        check_settings(self, counts="levels steps", flags="random_start", seeds="seed")
         if self.radius is not None:
-            check_number("radius", self.radius)
-        radius = USUAL_RADIUS if self.radius is None else self.radius
-        if not 0 < radius < math.inf or self.levels < 1 or self.steps < 1:
-            raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
+            check_positive("radius", self.radius)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self

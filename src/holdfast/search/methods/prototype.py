@@ -89,11 +89,9 @@ class Prototype:
     rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d)
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants")
-        if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
-            raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
-        if min(self.nearest, self.steps, self.constants) < 1:
-            raise ValueError(f"nearest, steps and constants must be 1 or more, got {self}")
+        check_settings(self, numbers="theta beta", positive="learning_rate first", counts="nearest steps constants")
+        if not (self.theta >= 0 and self.beta >= 0):
+            raise ValueError(f"theta and beta must be 0 or more, got {self}")
         if self.categories not in CATEGORIES:
             raise ValueError(f"categories must be one of {', '.join(CATEGORIES)}, got '{self.categories}'")
 
