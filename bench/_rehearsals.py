@@ -32,7 +32,7 @@ from holdfast.models.merged import merged
 from holdfast.models.model import Model
 from holdfast.paper.declared import RADII, SNS_SHARE
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 # Rehearsals, calibration models and judges have seeds of their own; so have the deployed networks.
 REHEARSED, CALIBRATED, JUDGES = 256, 500, 200
@@ -114,7 +114,7 @@ class Cell:
         plain = MinCost(norm=self.norm)
         own: dict[str, Method] = {"min-cost": plain}
         if self.sns:
-            own["min-cost+sns"] = Then(plain, (SNS(radius=SNS_SHARE * RADII[self.dataset]),))
+            own["min-cost+sns"] = Pipeline(plain, (SNS(radius=SNS_SHARE * RADII[self.dataset]),))
         for members, caution in self.searched:
             if members <= self.members[0]:
                 name = f"rehearsed {members}, caution {caution:g}"

@@ -43,7 +43,7 @@ from holdfast import (
     Retraining,
     Schema,
     Space,
-    named,
+    make_method,
     other_class,
     predict,
     train,
@@ -104,7 +104,7 @@ class Case:
     def search(self, method: str, space: Space) -> Method:
         if method == "pgd":
             return PGD(radius=RADII.get(self.name, RADIUS))
-        return named(method).fit(*self.rows, space)
+        return make_method(method).fit(*self.rows, space)
 
     def wrong(self, answer: Counterfactuals, schema: Schema) -> list[tuple[int, str]]:
         """What the second opinion finds wrong with the rows that were found."""

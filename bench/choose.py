@@ -52,7 +52,7 @@ from holdfast import (
     as_model,
     audit,
     changes,
-    named,
+    make_method,
     predict,
     promise,
     refit,
@@ -162,7 +162,7 @@ def methods(own: Case, sizes: Sizes, rehearsed: Rehearsed) -> dict[str, Method]:
     found: dict[str, Method] = {CHEAPEST: MinCost(norm=1)}
     found |= {f"margin {level}": Margin(level=level, search=MinCost(norm=1)) for level in (0.7, 0.9)}
     if own.gradients:
-        found["pgd+sns"] = named("pgd+sns").fit(x, y, own.data.encoding.space)
+        found["pgd+sns"] = make_method("pgd+sns").fit(x, y, own.data.encoding.space)
     return found | {
         f"rehearsed {sizes.few}": Rehearsed(own.family[: sizes.few]),
         f"rehearsed {sizes.rehearse}": rehearsed,

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from _side_by_side import flags, resident, show, timed
 
-from holdfast import METHODS, PGD, Recipe, Retraining, named, other_class, train
+from holdfast import METHODS, PGD, Recipe, Retraining, make_method, other_class, train
 from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
 
@@ -25,7 +25,7 @@ def searched(dataset: str, method: str, count: int) -> tuple[int, float, float]:
     model = train(x, y, Recipe(PAPER_RECIPES[dataset].hidden, epochs=5, batch=512), [Retraining()])[0]
     rows = data.encoding.encode(pd.concat([data.test, data.train])[:count])
     target = other_class(model, rows)
-    search = (PGD(radius=3.0) if method == "pgd" else named(method)).fit(x, y, space)
+    search = (PGD(radius=3.0) if method == "pgd" else make_method(method)).fit(x, y, space)
     search(model, rows[:100], target[:100], space)
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")

@@ -15,18 +15,18 @@ import torch
 from _side_by_side import flags, show
 from torch import Tensor
 
-from holdfast import PGD, SNS, Retraining, Space, named, plans, predict, train
+from holdfast import PGD, SNS, Retraining, Space, make_method, plans, predict, train
 from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.search.plans import Plans
 
 METHODS: dict[str, Method] = {
-    **{name: named(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},
+    **{name: make_method(name) for name in ("min-l1", "min-l2", "prototype", "margin", "latent")},
     "pgd": PGD(radius=10.0),
-    "pgd+sns": Then(PGD(radius=10.0), (SNS(),)),
+    "pgd+sns": Pipeline(PGD(radius=10.0), (SNS(),)),
 }
 
 

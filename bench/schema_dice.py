@@ -25,7 +25,7 @@ import torch
 from _side_by_side import flags, show, timed
 from torch import Tensor
 
-from holdfast import Encoding, Retraining, Space, assess, named, other_class, train
+from holdfast import Encoding, Retraining, Space, assess, make_method, other_class, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
@@ -175,7 +175,7 @@ def judged(question: Question, answered: dict[str, np.ndarray], method: str, nor
 
 
 def ours(question: Question, norm: int) -> tuple[Counterfactuals, float]:
-    method, rows, target = named(OURS[norm]), question.rows, question.target
+    method, rows, target = make_method(OURS[norm]), question.rows, question.target
     method(question.model, rows[:2], target[:2], question.space)
     return timed(lambda: method(question.model, rows, target, question.space))
 

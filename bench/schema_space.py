@@ -15,7 +15,7 @@ import torch
 from _side_by_side import flags, keep, show, timed
 from torch import Tensor
 
-from holdfast import PGD, Retraining, Space, assess, named, other_class, train
+from holdfast import PGD, Retraining, Space, assess, make_method, other_class, train
 from holdfast.datasets import DATASETS
 from holdfast.datasets.prepared import prepare
 from holdfast.families.recipe import PAPER_RECIPES
@@ -84,7 +84,7 @@ def compare(name: str, methods: tuple[str, ...], count: int, tries: int) -> list
         "annealed": lambda: annealed(model, rows, target, space, RADII[name]),
     }
     for method in methods:
-        search = PGD(radius=RADII[name]) if method == "pgd" else named(method).fit(x, y, space)
+        search = PGD(radius=RADII[name]) if method == "pgd" else make_method(method).fit(x, y, space)
         searches[method] = lambda search=search: search(model, rows, target, space)
     answers = {method: timed(search) for method, search in searches.items()}
     exist = there_is_one(model, rows, target, space, tries)

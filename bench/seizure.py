@@ -24,23 +24,23 @@ from holdfast.paper.declared import PAPER, RADII, pgd, released_pgd, released_sn
 from holdfast.paper.study import Study
 from holdfast.paper.trials import trial
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 NAME = "seizure"
 CLASSES = card(NAME).schema.classes
 RECIPE, RADIUS = PAPER_RECIPES[NAME], 0.8 * RADII[NAME]
 BOTH: dict[str, Method] = {
     "pgd": pgd(NAME),
-    "pgd+sns": Then(pgd(NAME), (sns(NAME),)),
+    "pgd+sns": Pipeline(pgd(NAME), (sns(NAME),)),
     "released pgd": released_pgd(NAME),
-    "released pgd+sns": Then(released_pgd(NAME), (released_sns(NAME),)),
+    "released pgd+sns": Pipeline(released_pgd(NAME), (released_sns(NAME),)),
 }
 SEVERAL = ("as printed: 128-64-16, 100 epochs, batch 128", "batch 32")  # deployed networks
 SETTINGS: dict[str, Method] = {
-    **{f"radius {share} ε": Then(pgd(NAME), (SNS(share * RADII[NAME]),)) for share in (0.4, 0.6, 0.8, 1.0, 1.5)},
-    **{f"{steps} steps": Then(pgd(NAME), (SNS(RADIUS, steps=steps),)) for steps in (20, 1000)},
-    **{f"{points} points": Then(pgd(NAME), (SNS(RADIUS, points=points),)) for points in (1, 50)},
-    "confidence": Then(pgd(NAME), (Confidence(RADIUS),)),
+    **{f"radius {share} ε": Pipeline(pgd(NAME), (SNS(share * RADII[NAME]),)) for share in (0.4, 0.6, 0.8, 1.0, 1.5)},
+    **{f"{steps} steps": Pipeline(pgd(NAME), (SNS(RADIUS, steps=steps),)) for steps in (20, 1000)},
+    **{f"{points} points": Pipeline(pgd(NAME), (SNS(RADIUS, points=points),)) for points in (1, 50)},
+    "confidence": Pipeline(pgd(NAME), (Confidence(RADIUS),)),
 }
 
 

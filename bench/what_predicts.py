@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from _side_by_side import flags, keep, show
 
-from holdfast import PGD, SNS, Audit, Retraining, Space, audit, compare, named, other_class, predict, seeds, train
+from holdfast import PGD, SNS, Audit, Retraining, Space, audit, compare, make_method, other_class, predict, seeds, train
 from holdfast.auditing.comparison import Comparison
 from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
 from holdfast.datasets import DATASETS
@@ -47,7 +47,7 @@ def study(name: str, methods: tuple[str, ...], rows: int, members: int) -> tuple
     audits: dict[str, Audit] = {}
     for method in methods:
         start = time.perf_counter()
-        search = PGD(radius=RADII[name]) if method == "pgd" else named(method).fit(x, y, space)
+        search = PGD(radius=RADII[name]) if method == "pgd" else make_method(method).fit(x, y, space)
         found = search(model, question, target, space)
         audits[method] = audit(found, family)
         if method in WITH_SNS:

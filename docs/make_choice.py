@@ -33,7 +33,7 @@ CODE = {
     "min-l1": "`MinCost(norm=1)`",
     "margin 0.7": "`Margin(level=0.7)`",
     "margin 0.9": "`Margin(level=0.9)`",
-    "pgd+sns": '`named("pgd+sns")`',
+    "pgd+sns": '`make_method("pgd+sns")`',
     "rehearsed 8": "`Rehearsed`, 8 models",
     "rehearsed 32": "`Rehearsed`, 32 models",
     "promise 0.1": "`promise`, rate 10 %",

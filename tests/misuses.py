@@ -33,7 +33,7 @@ from holdfast.auditing.predictors import diagnostics, predictors, what_predicts
 from holdfast.auditing.sequential import Sequential, audit_until
 from holdfast.external.tables import from_paired, from_tables
 from holdfast.models.merged import merged
-from holdfast.search.holding import Holding
+from holdfast.search.agreement_cost import AgreementCost
 from holdfast.search.plans import Plans
 from holdfast.tabular.space import Group
 
@@ -237,9 +237,13 @@ def _methods() -> Iterator[Misuse]:
         {"seed": NO_SEED},
     )
     for name in ("nothing", "pgd+nothing", "sns", "pgd+pgd", "pgd+"):
-        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), ValueError, "methods are min-l1")
+        yield Misuse(
+            "make_method", f"{name!r}", lambda name=name: hf.make_method(name), ValueError, "methods are min-l1"
+        )
     for name in (3, ["pgd"]):
-        yield Misuse("named", f"{name!r}", lambda name=name: hf.named(name), TypeError, "the name of a method")
+        yield Misuse(
+            "make_method", f"{name!r}", lambda name=name: hf.make_method(name), TypeError, "the name of a method"
+        )
 
 
 def _stabilisers() -> Iterator[Misuse]:
@@ -769,7 +773,7 @@ def _answers() -> Iterator[Misuse]:
         yield from each(of, of, near, {"k": NO_COUNT})
         yield from each(of, of, near, {"answer": (None,)}, says="expected Counterfactuals")
         yield from each(of, of, near, {"y": ([1], torch.ones(24))}, says="y must")
-        yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="classes (m,)")
+        yield from each(of, of, near, {"y": (torch.ones(3).long(),)}, says="each of 24 rows")
 
 
 def _rehearsed() -> Iterator[Misuse]:
@@ -783,7 +787,7 @@ def _rehearsed() -> Iterator[Misuse]:
     def price(**other: Any) -> Any:
         m = made()
         right = {"method": rehearsed(), "model": m.model, "x": m.x, "target": m.target, "space": m.space}
-        return hf.price_of_holding(**{**right, "shares": (1.0,), **other})
+        return hf.agreement_cost(**{**right, "shares": (1.0,), **other})
 
     no_size = (-1.0, math.nan, math.inf, True)
     wrong = {"margin": no_size, "temperature": no_size, "share": (0, 1.5, math.nan, "1")}
@@ -794,16 +798,18 @@ def _rehearsed() -> Iterator[Misuse]:
     yield from every("Rehearsed", "targets", TARGETS, lambda t: found(target=t), "target")
     yield from every("Rehearsed", "a model", SILENT, lambda f: found(model=f), "model")
     yield from every("Rehearsed", "a space", SPACES, lambda s: found(space=s), "space")
-    yield from every("price_of_holding", "rows", ROWS | NOT_FINITE, lambda x: price(x=x), "x")
-    yield from each("price_of_holding", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,))}, says="share")
-    yield from each("price_of_holding", "price", price, {"method": (None, "pgd")}, says="expected a Rehearsed")
+    yield from every("agreement_cost", "rows", ROWS | NOT_FINITE, lambda x: price(x=x), "x")
+    yield from each("agreement_cost", "price", price, {"shares": ((), "all", 0.5, (0,), (2.0,))}, says="share")
+    yield from each("agreement_cost", "price", price, {"method": (None, "pgd")}, says="expected a Rehearsed")
 
-    def holding(*answers: Any) -> Any:
-        return Holding((1.0,), answers, torch.zeros(24, 1))
+    def agreement_costs(*answers: Any) -> Any:
+        return AgreementCost((1.0,), answers, torch.zeros(24, 1))
 
-    yield Misuse("Holding", "no answers", holding, ValueError, "belong together")
-    yield Misuse("Holding", "a list", lambda: holding([1]), TypeError, "Counterfactuals")
-    yield Misuse("Holding", "of other people", lambda: holding(made().found[:3]), ValueError, "belong together")
+    yield Misuse("AgreementCost", "no answers", agreement_costs, ValueError, "belong together")
+    yield Misuse("AgreementCost", "a list", lambda: agreement_costs([1]), TypeError, "Counterfactuals")
+    yield Misuse(
+        "AgreementCost", "of other people", lambda: agreement_costs(made().found[:3]), ValueError, "belong together"
+    )
 
 
 def _counterfactuals() -> Iterator[Misuse]:
@@ -1728,7 +1734,7 @@ def _reports() -> Iterator[Misuse]:
 
 
 def _plots() -> Iterator[Misuse]:
-    holding = lambda: Holding((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
+    agreement_costs = lambda: AgreementCost((1.0,), (made().found,), torch.zeros(24, 1))  # noqa: E731
     yield from calls(
         "plot",
         {
@@ -1737,11 +1743,11 @@ def _plots() -> Iterator[Misuse]:
             "a class": (lambda: hf.plot(hf.Audit), TypeError, "the class Audit"),
             "a figure for axes": (lambda: hf.plot(made().audit, ax="figure"), TypeError, "plt.subplots()"),
             "an option": (lambda: hf.plot(made().audit, colour="red"), TypeError, "no option 'colour'; it takes none"),
-            "a near option": (lambda: hf.plot(holding(), rows=1), TypeError, "did you mean 'row'?"),
+            "a near option": (lambda: hf.plot(agreement_costs(), rows=1), TypeError, "did you mean 'row'?"),
         },
     )
-    yield from each("plot", "row", lambda row: hf.plot(holding(), row=row), {"row": ("a", 1.5, True)})
-    yield Misuse("plot", "a row that is not there", lambda: hf.plot(holding(), row=24), IndexError, "0 to 23")
+    yield from each("plot", "row", lambda row: hf.plot(agreement_costs(), row=row), {"row": ("a", 1.5, True)})
+    yield Misuse("plot", "a row that is not there", lambda: hf.plot(agreement_costs(), row=24), IndexError, "0 to 23")
 
 
 MISUSES: list[Misuse] = [

@@ -20,7 +20,7 @@ from holdfast import (
     changes,
     compare,
     load_audit,
-    named,
+    make_method,
     other_class,
     save_audit,
     seeds,
@@ -33,7 +33,7 @@ from holdfast.paper.release import ReleasedLatent, ReleasedPGD, ReleasedSNS
 from holdfast.paper.results import each
 from holdfast.paper.runner import run
 from holdfast.paper.study import Study
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -136,7 +136,7 @@ def test_every_method_runs_on_the_device_of_its_input(name, where, rows, encodin
     x, y = rows[0].cuda(), rows[1].cuda()
     space = encoding.space if where == "schema" else Space.free(x)
     model = train(x, y, Recipe((16, 8), epochs=30, batch=16), [Retraining()])[0]
-    answer = named(name).fit(x, y, space)(model, x, other_class(model, x), space)
+    answer = make_method(name).fit(x, y, space)(model, x, other_class(model, x), space)
     assert answer.point.is_cuda
     assert answer.success > 0.5
     assert not space.violations(answer.point[answer.found], x[answer.found]).any()
@@ -167,7 +167,7 @@ def test_a_study_on_a_gpu_finds_what_it_finds_on_a_cpu(tmp_path):
         methods=(
             ("pgd", PGD(radius=6.0, levels=3, steps=60)),
             ("released", pgd),
-            ("released+sns", Then(pgd, (ReleasedSNS(radius=1.0, steps=20),))),
+            ("released+sns", Pipeline(pgd, (ReleasedSNS(radius=1.0, steps=20),))),
             ("latent", latent),
         ),
         changes=(("seeds", 2), ("leave-one-out", 2)),

@@ -176,7 +176,9 @@ def _calls_on_nothing(folder: Path, seed: int) -> dict[str, Callable[[], Any]]:
         "leave_one_out of none": lambda: hf.changes.leave_one_out(0, 0),
     }
     for name in [*hf.METHODS, *(f"pgd+{stabiliser}" for stabiliser in hf.STABILISERS)]:
-        calls[f"{name}, no rows"] = lambda name=name: hf.named(name).fit(x, y, space)(network, x[:0], target[:0], space)
+        calls[f"{name}, no rows"] = lambda name=name: hf.make_method(name).fit(x, y, space)(
+            network, x[:0], target[:0], space
+        )
     for what, answer in answers.items():
         for name, call in _uses(network, family, space, x, y, folder).items():
             calls[f"{name}, {what}"] = lambda call=call, answer=answer: call(answer)

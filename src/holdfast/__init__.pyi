@@ -27,11 +27,11 @@ from .models.model import predict as predict
 from .reporting.html.page import report as report
 from .reporting.letters.letter import letter as letter
 from .reporting.plots.plotting import plot as plot
+from .search.agreement_cost import agreement_cost as agreement_cost
 from .search.counterfactuals import Counterfactuals as Counterfactuals
 from .search.counterfactuals import assess as assess
 from .search.counterfactuals import other_class as other_class
 from .search.failures import why_not as why_not
-from .search.holding import price_of_holding as price_of_holding
 from .search.methods import METHODS as METHODS
 from .search.methods.latent import Latent as Latent
 from .search.methods.margin import Margin as Margin
@@ -39,7 +39,7 @@ from .search.methods.min_cost import MinCost as MinCost
 from .search.methods.pgd import PGD as PGD
 from .search.methods.prototype import Prototype as Prototype
 from .search.methods.rehearsed import Rehearsed as Rehearsed
-from .search.pipeline import named as named
+from .search.pipeline import make_method as make_method
 from .search.plans import plans as plans
 from .search.stabilisers import STABILISERS as STABILISERS
 from .search.stabilisers.certified import Certified as Certified

@@ -15,10 +15,10 @@ from holdfast.paper.figures.shared import save
 from holdfast.paper.reproduce import Reproduction
 from holdfast.paper.results import frame
 from holdfast.paper.runner import run
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 SHORT = PGD(levels=2, steps=5)
-METHODS = {"pgd": SHORT, "pgd+sns": Then(SHORT, (SNS(steps=5),))}
+METHODS = {"pgd": SHORT, "pgd+sns": Pipeline(SHORT, (SNS(steps=5),))}
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ PINNED = {
     "Margin": (hf.Margin(), "87ee2257dde1216f"),
     "MinCost": (hf.MinCost(), "c5dabba9d3ba2fc1"),
     "PGD": (hf.PGD(), "53a43f01ce7d2aea"),
+    "Pipeline": (hf.make_method("pgd+sns"), "f8eb12eaf14b3fab"),
     "Prototype": (hf.Prototype(), "e4f8eaac156b834a"),
     "Recipe": (hf.Recipe(), "cfbca1d4bb42c34b"),
     "Relative": (Relative(), "e98279f354b8a154"),
@@ -34,7 +35,6 @@ PINNED = {
     "SNS": (hf.SNS(), "049590095bfce6c8"),
     "SamePrice": (SamePrice(), "0b2a1500575ce669"),
     "Sparse": (hf.STABILISERS["sparse"](), "2df4e9356760c6ed"),
-    "Then": (hf.named("pgd+sns"), "f8eb12eaf14b3fab"),
 }
 
 

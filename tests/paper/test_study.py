@@ -42,7 +42,7 @@ from holdfast.paper.results import each, frame, join, read
 from holdfast.paper.runner import run
 from holdfast.paper.study import FIRST, Study
 from holdfast.paper.trials import anywhere_else, data_of, trial
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from killing import calls_of, exit_code_of, forks, killed_at, posix
 
 FAST = PGD(levels=3, steps=10)
@@ -50,7 +50,7 @@ RECIPE = Recipe((8,), epochs=2, batch=64)
 TINY = Study(
     name="tiny",
     datasets=("german",),
-    methods=(("pgd", FAST), ("pgd+sns", Then(FAST, (SNS(steps=10),))), ("min-l2", MinCost(steps=5, constants=2))),
+    methods=(("pgd", FAST), ("pgd+sns", Pipeline(FAST, (SNS(steps=10),))), ("min-l2", MinCost(steps=5, constants=2))),
     changes=(("seeds", 3), ("leave-one-out", 2)),
     rows=6,
     base_seeds=(0, 1),
@@ -260,7 +260,7 @@ class Keeper:
 def test_a_stabiliser_that_wants_the_data_is_fitted_to_the_training_rows(tmp_path, store, whole):
     Keeper.seen.clear()
     Keeper.used.clear()
-    longer = Then(FAST, (Keeper(), SNS(steps=10)))
+    longer = Pipeline(FAST, (Keeper(), SNS(steps=10)))
     study = replace(TINY, methods=(("pgd", FAST), ("pgd+sns", longer)))
     file = run(study, tmp_path / "longer.jsonl", store=store, workers=1)
     assert Keeper.seen == [(700, 0), (700, 1)]
@@ -463,7 +463,7 @@ def test_methods_go_by_their_names():
 
 def test_tensors_are_settings_too():
     def keys(radius):
-        return {c.key for c in replace(TINY, methods=(("x", Then(FAST, (SNS(radius=radius),))),)).cells}
+        return {c.key for c in replace(TINY, methods=(("x", Pipeline(FAST, (SNS(radius=radius),))),)).cells}
 
     assert keys(torch.ones(6)) == keys(torch.ones(6))
     assert not keys(torch.ones(6)) & keys(torch.full((6,), 1.0000001))

@@ -21,13 +21,13 @@ from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.guarantees.promises import Promise
 from holdfast.reporting.plots.advice import cost_groups, describe_advice, draw_advice
+from holdfast.reporting.plots.agreement_costs import draw_agreement_costs
 from holdfast.reporting.plots.audits import draw_audit
 from holdfast.reporting.plots.comparisons import draw_comparison
-from holdfast.reporting.plots.holding import draw_holding
 from holdfast.reporting.plots.people import draw_person
 from holdfast.reporting.plots.plotting import PLOTS, svg_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
-from holdfast.search.holding import Holding
+from holdfast.search.agreement_cost import AgreementCost
 from loans import applicants, model, schema, shared_advice, train_rows
 
 
@@ -307,23 +307,23 @@ def test_the_people_of_advice_are_drawn_as_they_are_told(held, axes):
     assert len(ends(axes)) == sum(len(plan.changes) for plan in held.of(label).plans)
 
 
-# ---- the price of holding, methods side by side ----
+# ---- the cost of agreement, methods side by side ----
 
 
 @pytest.fixture(scope="module")
-def holding(held) -> Holding:
+def price(held) -> AgreementCost:
     """Three people: one with an answer at both shares, one at the first alone, one at none."""
     answer = held.counterfactuals[:3]
     answers = tuple(
         replace(answer, found=torch.tensor(found), point=answer.origin + step)
         for found, step in (([True, True, False], 0.1), ([True, False, False], 0.2))
     )
-    return Holding((0.5, 1.0), answers, torch.tensor([[0.5, 1.0], [0.5, torch.nan], [torch.nan, torch.nan]]))
+    return AgreementCost((0.5, 1.0), answers, torch.tensor([[0.5, 1.0], [0.5, torch.nan], [torch.nan, torch.nan]]))
 
 
-def test_the_price_of_holding_is_drawn_for_everybody_and_for_those_with_every_answer(holding, axes):
-    draw_holding(axes, holding, row=1)
-    cost = holding.cost.double().numpy()
+def test_the_agreement_cost_is_drawn_for_everybody_and_for_those_with_every_answer(price, axes):
+    draw_agreement_costs(axes, price, row=1)
+    cost = price.cost.double().numpy()
     each = line(axes, "one person")[:, 1].reshape(3, 3)
     np.testing.assert_allclose(each[:, :2], cost)
     assert np.isnan(each[:, 2]).all()
@@ -332,9 +332,9 @@ def test_the_price_of_holding_is_drawn_for_everybody_and_for_those_with_every_an
     assert [text.get_text() for text in axes.get_xticklabels()] == ["50 %\n2 found", "100 %\n1 found"]
 
 
-def test_a_price_that_nobody_can_pay_is_told(holding, axes):
-    nothing = tuple(replace(one, found=torch.zeros_like(one.found)) for one in holding.answers)
-    draw_holding(axes, replace(holding, answers=nothing))
+def test_a_price_that_nobody_can_pay_is_told(price, axes):
+    nothing = tuple(replace(one, found=torch.zeros_like(one.found)) for one in price.answers)
+    draw_agreement_costs(axes, replace(price, answers=nothing))
     assert sentence(axes) == "No counterfactual was found that even 50% of the models accept."
 
 
@@ -360,8 +360,8 @@ def test_methods_are_drawn_by_cost_and_rate(comparison, axes):
 
 
 @pytest.fixture(scope="module")
-def values(held, promised, two_kinds, holding, comparison) -> list[object]:
-    return [held, PERSON, two_kinds.audit, comparison, promised, holding]
+def values(held, promised, two_kinds, price, comparison) -> list[object]:
+    return [held, PERSON, two_kinds.audit, comparison, promised, price]
 
 
 def test_every_kind_of_value_is_tried_here(values):

@@ -24,7 +24,7 @@ from holdfast import (
     Schema,
     assess,
     datasets,
-    named,
+    make_method,
     other_class,
     predict,
     train,
@@ -71,7 +71,7 @@ class World:
     def answered(self, search: str, people: pd.DataFrame, plausible: bool = True) -> Counterfactuals:
         x, space = self.encoding.encode(people), self.encoding.space
         space = space if plausible else space.without_people()
-        method = named(search).fit(self.rows[0][:1000], self.rows[1][:1000], space)
+        method = make_method(search).fit(self.rows[0][:1000], self.rows[1][:1000], space)
         return method(self.model, x, other_class(self.model, x), space)
 
     def wrong(self, answer: Counterfactuals, people: pd.DataFrame, which: Tensor | None = None) -> list:

@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, named, predict
+from holdfast import Encoding, Feature, Margin, MinCost, Ordered, Schema, as_model, make_method, predict
 from holdfast.models.merged import merged
 
 NAMES = ["age", "income", "job", "debts", "late"]
@@ -185,7 +185,7 @@ def test_what_needs_a_gradient_says_so_before_it_asks_anything(name):
     function = Counted()
     model = as_model(function, ENCODING)
     asked = function.rows
-    method = named(name)
+    method = make_method(name)
     with pytest.raises(ValueError, match="needs gradients"):
         method(model, REFUSED, TARGET, ENCODING.space)
     assert function.rows == asked

@@ -17,11 +17,11 @@ from holdfast import (
     Schema,
     Space,
     Wish,
-    named,
+    make_method,
     other_class,
     plans,
 )
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 SOME = ["min-l1", "min-l2", "pgd+sns"]
 NAMES = [*SOME, *(pytest.param(name, marks=pytest.mark.slow) for name in sorted({*METHODS, "min-l1+sparse"} - {*SOME}))]
@@ -30,7 +30,7 @@ PEOPLE = 8
 
 def little(method):
     """The same method with little to do."""
-    if isinstance(method, Then):
+    if isinstance(method, Pipeline):
         return replace(method, method=little(method.method), stabilisers=tuple(map(little, method.stabilisers)))
     few = {"steps": 10, "levels": 3, "constants": 3, "epochs": 5, "samples": 50, "shells": 4}
     method = replace(method, **{name: few[name] for name in few if hasattr(method, name)})
@@ -48,7 +48,7 @@ def three(family, rows, encoding):
 
     @functools.cache
     def search(name):
-        return plans(little(named(name)).fit(*rows, space), model, x, other_class(model, x), space)
+        return plans(little(make_method(name)).fit(*rows, space), model, x, other_class(model, x), space)
 
     return search
 

@@ -40,5 +40,5 @@ def test_rows_not_found_and_classes_without_rows_have_no_number(known):
 
 def test_rows_that_do_not_fit_are_refused(known):
     x, y = known
-    with pytest.raises(ValueError, match=r"rows \(m, 3\)"):
+    with pytest.raises(ValueError, match=r"\(n, 3\)"):
         neighbour_distance(answers(torch.zeros(1, 3), torch.tensor([0])), x[:, :2], y)

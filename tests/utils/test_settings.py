@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from holdfast.utils.settings import (
+    check_count,
     check_flag,
     check_number,
+    check_positive,
     check_seed,
     check_settings,
     check_share,
@@ -72,6 +74,20 @@ def test_a_share_is_a_number(value):
         check_share("confidence", value)
 
 
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "1", None, True])
+def test_a_positive_number_is_above_0_and_finite(value):
+    check_positive("radius", 1e-9)
+    with pytest.raises((TypeError, ValueError), match="radius"):
+        check_positive("radius", value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, None, True])
+def test_a_count_is_a_whole_number_of_1_or_more(value):
+    check_count("steps", 1)
+    with pytest.raises((TypeError, ValueError), match="steps"):
+        check_count("steps", value)
+
+
 @pytest.mark.parametrize("value", [-1, 1.5, "a", None, True])
 def test_a_seed_is_a_whole_number_of_0_or_more(value):
     check_seed("seed", 0)
@@ -80,9 +96,11 @@ def test_a_seed_is_a_whole_number_of_0_or_more(value):
 
 
 def test_the_fields_of_a_value_are_checked_each_in_its_way():
-    right = {"steps": 3, "levels": 0, "radius": 0.5, "raw": True, "seed": 7}
-    names = {"whole": "steps levels", "numbers": "radius", "flags": "raw", "seeds": "seed"}
+    right = {"steps": 3, "levels": 0, "radius": 0.5, "raw": True, "seed": 7, "points": 1, "rate": 0.1}
+    kinds = {"whole": "steps levels", "numbers": "radius", "flags": "raw", "seeds": "seed"}
+    names = kinds | {"counts": "points", "positive": "rate"}
     check_settings(SimpleNamespace(**right), **names)
-    for field, wrong in {"steps": 0.5, "levels": None, "radius": "1", "raw": 1, "seed": -1}.items():
+    wrong_fields = {"steps": 0.5, "levels": None, "radius": "1", "raw": 1, "seed": -1, "points": 0, "rate": 0.0}
+    for field, wrong in wrong_fields.items():
         with pytest.raises((TypeError, ValueError), match=field):
             check_settings(SimpleNamespace(**right | {field: wrong}), **names)

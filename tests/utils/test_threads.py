@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from holdfast import PGD, SNS, Confidence, Explainer, MinCost, Recipe, Retraining, Space, changes, other_class, train
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.utils.threads import one_thread
 from killing import FORK, forks, posix
 from loans import applicants, model, schema, train_rows
@@ -29,8 +29,8 @@ SEARCHES = {
     "min-l1": MinCost(norm=1, steps=1, constants=1),
     "min-l2": MinCost(steps=1, constants=1),
     "pgd": PGD(steps=1, levels=1),
-    "pgd+sns": Then(PGD(steps=1, levels=1), (SNS(steps=1, points=2),)),
-    "pgd+confidence": Then(PGD(steps=1, levels=1), (Confidence(steps=1),)),
+    "pgd+sns": Pipeline(PGD(steps=1, levels=1), (SNS(steps=1, points=2),)),
+    "pgd+confidence": Pipeline(PGD(steps=1, levels=1), (Confidence(steps=1),)),
 }
 
 

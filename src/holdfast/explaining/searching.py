@@ -24,7 +24,7 @@ from holdfast.search.counterfactuals import Counterfactuals, Method, assess
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.rehearsed import Rehearsed
-from holdfast.search.pipeline import named
+from holdfast.search.pipeline import make_method
 from holdfast.search.plans import Plans, one_below_another
 from holdfast.search.stricter import has_parameter, parameter_of, with_parameter
 from holdfast.tabular.space import Space
@@ -97,7 +97,7 @@ def check_method(method: Any) -> None:
     """Raise where a method is none: before models are retrained for it."""
     if isinstance(method, str):
         if method != REHEARSED:
-            named(method)
+            make_method(method)
     elif method is not None and not callable(method):
         raise TypeError(f"method is {method!r}; give a name, such as 'min-l1+sns', or a method, such as PGD()")
 
@@ -120,7 +120,7 @@ def chosen_method(method: Any, roles: Roles | None, must_hold: bool) -> tuple[Me
             )
         return Rehearsed(rehearsal, search=MinCost(norm=1)), "rehearsed, as asked for"
     if isinstance(method, str):
-        return named(method), f"{method}, as asked for"
+        return make_method(method), f"{method}, as asked for"
     return method, "a method of the caller"
 
 

@@ -26,7 +26,7 @@ from holdfast.search.methods.latent import Latent
 from holdfast.search.methods.margin import Margin
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.methods.pgd import PGD
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.search.stabilisers.confidence import Confidence
 from holdfast.search.stabilisers.sns import SNS
 
@@ -64,11 +64,11 @@ PROTOTYPE = AlibiPrototype(theta=100.0, nearest=20, steps=100)
 # Names end in the library whose arithmetic it is, since "min-l2" and "prototype" are our own.
 TEXT = (
     ("min-l1-art", min_l1),
-    ("min-l1-art+sns", lambda dataset: Then(min_l1(dataset), (sns(dataset),))),
+    ("min-l1-art+sns", lambda dataset: Pipeline(min_l1(dataset), (sns(dataset),))),
     ("min-l2-art", MIN_L2),
-    ("min-l2-art+sns", lambda dataset: Then(MIN_L2, (sns(dataset),))),
+    ("min-l2-art+sns", lambda dataset: Pipeline(MIN_L2, (sns(dataset),))),
     ("pgd", pgd),
-    ("pgd+sns", lambda dataset: Then(pgd(dataset), (sns(dataset),))),
+    ("pgd+sns", lambda dataset: Pipeline(pgd(dataset), (sns(dataset),))),
     ("prototype-alibi", PROTOTYPE),
     ("latent", latent),
 )
@@ -89,11 +89,11 @@ RELEASED_L2 = ElasticNetART.of_2020(norm=2, learning_rate=RELEASE_RATE)
 
 RELEASE = (
     ("min-l1-art", RELEASED_L1),
-    ("min-l1-art+sns", lambda dataset: Then(RELEASED_L1, (released_sns(dataset),))),
+    ("min-l1-art+sns", lambda dataset: Pipeline(RELEASED_L1, (released_sns(dataset),))),
     ("min-l2-art", RELEASED_L2),
-    ("min-l2-art+sns", lambda dataset: Then(RELEASED_L2, (released_sns(dataset),))),
+    ("min-l2-art+sns", lambda dataset: Pipeline(RELEASED_L2, (released_sns(dataset),))),
     ("pgd", released_pgd),
-    ("pgd+sns", lambda dataset: Then(released_pgd(dataset), (released_sns(dataset),))),
+    ("pgd+sns", lambda dataset: Pipeline(released_pgd(dataset), (released_sns(dataset),))),
     ("prototype-alibi", PROTOTYPE),
     ("latent", lambda dataset: ReleasedLatent(radius=LATENT_RADII[dataset])),
 )
@@ -107,8 +107,8 @@ OURS = (
 )
 # What SNS's price buys without its path: in its ball, so that the two differ in the objective alone, and anywhere.
 AT_ITS_PRICE = (
-    ("pgd+confidence", lambda dataset: Then(pgd(dataset), (Confidence(SNS_SHARE * RADII[dataset], steps=200),))),
-    ("margin-matched", lambda dataset: Then(pgd(dataset), (sns(dataset), SamePrice()))),
+    ("pgd+confidence", lambda dataset: Pipeline(pgd(dataset), (Confidence(SNS_SHARE * RADII[dataset], steps=200),))),
+    ("margin-matched", lambda dataset: Pipeline(pgd(dataset), (sns(dataset), SamePrice()))),
 )
 
 # ---- the studies ----

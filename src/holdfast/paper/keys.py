@@ -41,6 +41,7 @@ WRITTEN = {
     "Margin": ("holdfast.methods.margin.Margin", "level search"),
     "MinCost": ("holdfast.methods.min_cost.MinCost", "norm learning_rate steps constants first"),
     "PGD": ("holdfast.methods.pgd.PGD", "radius levels steps random_start seed"),
+    "Pipeline": ("holdfast.named.Then", "method stabilisers"),
     "Prototype": (
         "holdfast.methods.prototype.Prototype",
         "theta beta nearest learning_rate steps constants first categories raw rows",
@@ -56,7 +57,6 @@ WRITTEN = {
     "SNS": ("holdfast.stabilise.sns.SNS", "radius steps points baseline objective norm patience"),
     "SamePrice": ("holdfast.studies.matched.SamePrice", "steps"),
     "Sparse": ("holdfast.stabilise.sparse.Sparse", "objective tolerance norm"),
-    "Then": ("holdfast.named.Then", "method stabilisers"),
 }
 # Class -> what the fields that it lost would hold; None where nothing is said.
 GONE: dict[str, dict[str, Any]] = {"Prototype": {"raw": False}, "AlibiPrototype": {"raw": True}}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast.paper.declared import PAPER_DATASETS, RADII, SNS_SHARE, pgd, sns
 from holdfast.paper.study import Study
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.search.stabilisers.sns import SNS
 
 START = "pgd"
@@ -56,7 +56,10 @@ SENSITIVITY = Study(
     datasets=PAPER_DATASETS,
     methods=(
         (START, pgd),
-        *((method_name(one), lambda dataset, one=one: Then(pgd(dataset), (varied(dataset, one),))) for one in SETTINGS),
+        *(
+            (method_name(one), lambda dataset, one=one: Pipeline(pgd(dataset), (varied(dataset, one),)))
+            for one in SETTINGS
+        ),
     ),
     changes=(("seeds", 100),),
     rows=200,

@@ -16,7 +16,7 @@ from holdfast.families.recipe import PAPER_RECIPES, Recipe, Retraining
 from holdfast.models.merged import Groups
 from holdfast.paper.keys import ENGINE, FORMAT, described, versions_in_keys
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import named
+from holdfast.search.pipeline import make_method
 from holdfast.tabular.encoding import SCALINGS, Scaling
 from holdfast.utils.digests import digest
 from holdfast.utils.settings import check_whole
@@ -171,7 +171,7 @@ class Study:
         if entry is None:
             raise ValueError(f"study '{self.name}' has no method '{name}'; it has {', '.join(self.names)}")
         if isinstance(entry, str):
-            return named(entry)
+            return make_method(entry)
         given: Any = entry[1]
         found = given if isinstance(given, type) or hasattr(given, "fit") or not callable(given) else given(dataset)
         if isinstance(found, type) or not (callable(found) and hasattr(found, "fit")):

@@ -17,7 +17,7 @@ from holdfast.paper.printed import METHODS, printed, printed_r2
 from holdfast.paper.reproduce import Reproduction, size
 from holdfast.paper.study import Study
 from holdfast.search.counterfactuals import Method
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 Line = tuple[str, ...]  # a text by itself is the heading of the lines below it
 
@@ -162,7 +162,7 @@ def _settings_and_success(compared: _Comparison) -> Sheet:
 
 def _last_part(method: Method) -> object:
     """What the name's last part stands for: SNS in "pgd+sns"."""
-    return method.stabilisers[-1] if isinstance(method, Then) else method
+    return method.stabilisers[-1] if isinstance(method, Pipeline) else method
 
 
 def _setting(value: object, field: str) -> str:

@@ -20,7 +20,7 @@ from holdfast.models.model import Model, predict
 from holdfast.paper.keys import described
 from holdfast.paper.study import CHANGES, GROUPS, Study, check_study
 from holdfast.search.counterfactuals import Counterfactuals, Fitted, Method, assess, other_class
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 from holdfast.tabular.space import Space
 from holdfast.utils.digests import digest
 
@@ -90,9 +90,9 @@ class Trial:
 
     def _search(self, method: Method) -> tuple[Counterfactuals, float]:
         data, seconds = self.data, 0.0
-        if isinstance(method, Then) and method.stabilisers:
+        if isinstance(method, Pipeline) and method.stabilisers:
             *earlier, last = method.stabilisers
-            start, seconds = self.answer(Then(method.method, tuple(earlier)) if earlier else method.method)
+            start, seconds = self.answer(Pipeline(method.method, tuple(earlier)) if earlier else method.method)
             begin = time.perf_counter()
             if isinstance(last, Fitted):
                 last = last.fit(data.x, data.y, data.space, self.seed)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import Counterfactuals, Method, checked_question, one_after_another
-from holdfast.search.plans import Plans, one_plan_each
+from holdfast.search.plans import Plans, norm_of
 from holdfast.search.plans import plans as plans_of
 from holdfast.search.stricter import search_stricter
 from holdfast.tabular.space import Space
@@ -38,11 +38,10 @@ def search_in_batches(
         rows = torch.arange(start, min(start + ROWS_AT_ONCE, len(x)), device=x.device)
         question = model, x[rows], target[rows], space.of(rows)
         first = method(*question) if before is None else search_stricter(method, *question, before[rows])
-        if plans > 1:
-            found.append(plans_of(method, *question, plans, first))
-        else:
-            found.append(one_plan_each(first, method))
+        one_each = Plans((first,), first.cost(norm_of(method))[:, None])
+        found.append(plans_of(method, *question, plans, first) if plans > 1 else one_each)
         if advance is not None:
             advance(len(rows))
-    ranks = zip(*(own.answers for own in found), strict=True)
-    return replace(found[0], answers=tuple(map(one_after_another, ranks)), cost=torch.cat([own.cost for own in found]))
+    ranks = zip(*(batch.answers for batch in found), strict=True)
+    answers, cost = tuple(map(one_after_another, ranks)), torch.cat([batch.cost for batch in found])
+    return replace(found[0], answers=answers, cost=cost)

@@ -17,7 +17,7 @@ from holdfast.search.task import Task
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.05, 0.01)  # of the way to a bound, or back home, that a number is moved
 OVERSHOOT = (1.0, 1.03, 1.2)  # of the step that should reach the class by its slope
-TRIED = 24  # moves of a row that are tried at a time, of those that look best
+MOVES_TRIED = 24  # moves of a row that are tried at a time, of those that look best
 FEWEST_ROUNDS = 16  # where there are few columns
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
 TINY = 1e-9
@@ -75,10 +75,10 @@ def _best_move(
     moves = _promising(task, point, columns, proposals, now, gradient, rank)
     after = task.tried(task.score, moves.points)  # (n, t)
     ranked = torch.where(moves.real, rank(now, after - now[:, None], moves.extra), -torch.inf)
-    value, place = ranked.max(1)
+    value, best = ranked.max(1)
     better, rows = value > -torch.inf, torch.arange(len(point), device=point.device)
-    moved = torch.where(better[:, None], moves.points[rows, place], point)
-    return moved, better, torch.where(better, after[rows, place], now)
+    moved = torch.where(better[:, None], moves.points[rows, best], point)
+    return moved, better, torch.where(better, after[rows, best], now)
 
 
 def _promising(
@@ -91,7 +91,7 @@ def _promising(
     ranked = torch.where(away != 0, rank(now, expected.flatten(1), extra.flatten(1)).view_as(extra), -torch.inf)
     # What the gradient would not take comes last rather than never: a gradient may be wrong.
     ranked = torch.where((away != 0) & ranked.isinf(), expected / (1 + extra.abs()) - 1e12, ranked)
-    best = ranked.flatten(1).topk(min(TRIED, ranked[0].numel()), dim=1)
+    best = ranked.flatten(1).topk(min(MOVES_TRIED, ranked[0].numel()), dim=1)
     proposal, column = best.indices // len(columns), columns[best.indices % len(columns)]  # (n, t)
     rows = torch.arange(len(point), device=point.device)[:, None]
     moved = torch.nn.functional.one_hot(column, point.shape[1]).bool()

@@ -126,23 +126,26 @@ class Counterfactuals:
     def __getitem__(self, rows: Tensor | slice) -> Counterfactuals:
         """Some rows: their numbers, or a mask (n,)."""
         rows = checked_choice(rows, len(self))
-        own = {name: getattr(self, name) for name in ("origin", "point", "target", "found")}
-        more = {name: getattr(self, name) for name in ("before", "unlikeness", "implausible")}
-        some: dict[str, Any] = {name: part[rows] for name, part in (own | more).items() if part is not None}
+        parts: dict[str, Any] = {name: part[rows] for name, part in self._parts.items()}
         if self.labels is not None:
-            some["labels"] = self.labels[rows if isinstance(rows, slice) else rows.cpu().numpy()]
-        return replace(self, **some)
+            parts["labels"] = self.labels[rows if isinstance(rows, slice) else rows.cpu().numpy()]
+        return replace(self, **parts)
 
     def where(self, take: Tensor, other: Counterfactuals) -> Counterfactuals:
         """The same question with another's answers for some rows, by a mask (n,)."""
-
-        def chosen(name: str) -> Tensor:
-            mine, theirs = getattr(self, name), getattr(other, name)
-            return torch.where(take if mine.ndim == 1 else take[:, None], theirs, mine)
-
-        names = [name for name in ("point", "found", "unlikeness", "implausible") if getattr(self, name) is not None]
-        parts: dict[str, Any] = {name: chosen(name) for name in names}
+        theirs = other._parts
+        parts: dict[str, Any] = {
+            name: torch.where(take if mine.ndim == 1 else take[:, None], theirs[name], mine)
+            for name, mine in self._parts.items()
+            if name not in ("origin", "target", "before")
+        }
         return replace(self, **parts, seen=self.seen | other.seen)
+
+    @property
+    def _parts(self) -> dict[str, Tensor]:
+        """What there is for each row, by the name of the field."""
+        names = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def unusual(self) -> Tensor:
@@ -173,7 +176,7 @@ class Counterfactuals:
         Given the table that the rows were encoded from, what does not change is copied from it to the last digit,
         and its index is kept. Without it, the index has the labels of the rows, where they are known.
         """
-        _check_encoding(encoding)
+        check_encoding(encoding)
         moved = (self.found[:, None] & (self.point != self.origin)).cpu().numpy()
         frame = encoding.decode(torch.where(self.found[:, None], self.point, self.origin))
         if self.labels is not None:
@@ -181,7 +184,7 @@ class Counterfactuals:
         if table is not None:
             _check_same_rows(table, self)
             frame.index = table.index
-            changed = {feature.name: moved[:, place].sum(axis=1) > 0 for feature, place in encoding.places}
+            changed = {feature.name: moved[:, columns].sum(axis=1) > 0 for feature, columns in encoding.places}
             # All at once: pandas warns of a table that was put together column by column.
             frame = pd.DataFrame({name: frame[name].where(where, table[name]) for name, where in changed.items()})
         frame.insert(0, "found", self.found.cpu().numpy())
@@ -195,13 +198,13 @@ class Counterfactuals:
         - ``percentile``: the sum over the changed features of the share of training rows between before and after; rows
           at one of the two count half, and a changed level counts 1
         """
-        _check_encoding(encoding)
+        check_encoding(encoding)
         space = replace(encoding.space_by("percentile"), weight=None).to(self.point)
         passed = replace(space, mutable=torch.ones_like(space.mutable)).moved(self.point, self.origin)
         hard = encoding.space.to(self.point).moved(self.point, self.origin)
-        own = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
+        measures = {"l1": self.cost(1), "l2": self.cost(2), "difficulty": hard.sum(1), "percentile": passed.sum(1)}
         return pd.DataFrame(
-            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in own.items()},
+            {name: torch.where(self.found, cost, torch.nan).cpu().numpy() for name, cost in measures.items()},
             index=self.labels,
         )
 
@@ -210,15 +213,15 @@ class Counterfactuals:
 
         ``row`` is the person's label, or the number of their row where no labels are known.
         """
-        _check_encoding(encoding)
+        check_encoding(encoding)
         before, after, names = encoding.decode(self.origin), encoding.decode(self.point), encoding.schema.names
         differs = np.stack([_differ(before[name], after[name]) for name in names], axis=1)
         differs &= self.found.cpu().numpy()[:, None]
-        told = [
-            (int(row), names[place], before[names[place]][row], after[names[place]][row])
-            for row, place in np.argwhere(differs)
+        changed = [
+            (int(row), names[number], before[names[number]][row], after[names[number]][row])
+            for row, number in np.argwhere(differs)
         ]
-        frame = pd.DataFrame(told, columns=["row", "feature", "before", "after"])
+        frame = pd.DataFrame(changed, columns=["row", "feature", "before", "after"])
         if self.labels is not None:
             frame["row"] = self.called(np.nonzero(differs)[0])
         return frame
@@ -258,15 +261,11 @@ def _differ(before: pd.Series[Any], after: pd.Series[Any]) -> NDArray[np.bool_]:
 
 def one_after_another(answers: Sequence[Counterfactuals]) -> Counterfactuals:
     """Answers of one model one below another, with the rows that a black box was asked about added up."""
-    tensors = ("origin", "point", "target", "found", "before", "unlikeness", "implausible")
-    parts: dict[str, Any] = {
-        name: torch.cat([getattr(answer, name) for answer in answers])
-        for name in tensors
-        if getattr(answers[0], name) is not None
-    }
+    every = [answer._parts for answer in answers]
+    joined: dict[str, Any] = {name: torch.cat([parts[name] for parts in every]) for name in every[0]}
     calls = [answer.calls for answer in answers if answer.calls is not None]
     seen = frozenset[str]().union(*(answer.seen for answer in answers))
-    return replace(answers[0], **parts, seen=seen, calls=sum(calls) if calls else None)
+    return replace(answers[0], **joined, seen=seen, calls=sum(calls) if calls else None)
 
 
 class Method(Protocol):
@@ -435,20 +434,14 @@ def checked_question(
     check_tensor("target", target)
     check_space(space, x)
     asks = checked_model(model)
-    classes = _checked_classes(asks, x, gradient)
+    if gradient:
+        check_gradient(asks.model)
+    has_gradient = able(asks.model).has_gradient
+    classes = check_model(asks.searched, x) if has_gradient else answer(asks.searched, x[:64]).shape[1]
     check_target(target, len(x), classes)
     check_people(asks, space, classes)
     LOG.info("searching counterfactuals for %d rows of %d numbers", *x.shape)
     return asks, x.detach(), target.to(x.device)
-
-
-def _checked_classes(asks: CheckedModel, x: Tensor, gradient: bool) -> int:
-    """How many classes the model has, if it can be searched."""
-    if able(asks.model).has_gradient:
-        return check_model(asks.searched, x)
-    if gradient:
-        check_gradient(asks.model)
-    return answer(asks.searched, x[:64]).shape[1]
 
 
 def check_gradient(model: Model) -> None:
@@ -515,7 +508,7 @@ def _check_beside(origin: Tensor, point: Tensor, also: Tensor | None) -> None:
             )
 
 
-def _check_encoding(encoding: Any) -> None:
+def check_encoding(encoding: Any) -> None:
     if not isinstance(encoding, Encoding):
         raise TypeError(f"expected an Encoding, got {type(encoding).__name__}; Encoding.fit(table, schema) makes one")
 

@@ -14,11 +14,11 @@ from holdfast.utils import notebook
 if TYPE_CHECKING:
     from holdfast.search.counterfactuals import Counterfactuals
 
-SHOWN = 5  # rows
+ROWS_SHOWN = 5
 
 
 def as_html(answer: Counterfactuals) -> str:
-    few = answer[:SHOWN]
+    few = answer[:ROWS_SHOWN]
     rows = {
         "row": [str(label) for label in few.called(np.arange(len(few)))],
         "found": ["yes" if found else "no" for found in few.found.tolist()],

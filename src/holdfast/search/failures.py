@@ -12,7 +12,7 @@ from holdfast.models.checked import checked_model
 from holdfast.models.model import Model
 from holdfast.models.model import answer as answer_of
 from holdfast.models.rows import check_target
-from holdfast.search.counterfactuals import Counterfactuals, Method, check_answer, check_space
+from holdfast.search.counterfactuals import Counterfactuals, Method, check_answer, check_encoding, check_space
 from holdfast.search.methods.min_cost import MinCost
 from holdfast.search.random_points import random_points
 from holdfast.search.relaxing import Relaxing, relaxations, ways_out
@@ -77,29 +77,28 @@ def why_not(
     check_target(answer.target, len(answer), answer_of(model.model, answer.origin).shape[1])
     _check_way(encoding, method, space)
     reasons: list[str | None] = [_unlike(answer, row) for row in range(len(answer))]
-    untold = torch.tensor([reason is None for reason in reasons], dtype=torch.bool, device=answer.found.device)
-    missed = torch.nonzero(~answer.found & (untold if encoding is None else True)).flatten()
+    unexplained = torch.tensor([reason is None for reason in reasons], dtype=torch.bool, device=answer.found.device)
+    missed = torch.nonzero(~answer.found & (unexplained if encoding is None else True)).flatten()
+    search = MinCost(norm=1) if method is None else method
     for rows in torch.split(missed, ROWS_AT_ONCE) if len(missed) else ():
-        own = space.to(answer.origin).of(rows)
+        row_space, origin, target = space.to(answer.origin).of(rows), answer.origin[rows], answer.target[rows]
         if encoding is None:
-            told = _reasons(model, answer.origin[rows], answer.target[rows], own, tries, seed)
+            sentences = _reasons(model, origin, target, row_space, tries, seed)
         else:
-            choices, search = relaxations(own, encoding, unnamed), MinCost(norm=1) if method is None else method
-            told = ways_out(
-                Relaxing(search, model.model, own, encoding, answer.origin[rows], answer.target[rows], choices)
-            )
-        for row, reason in zip(rows.tolist(), told, strict=True):
+            choices = relaxations(row_space, encoding, unnamed)
+            sentences = ways_out(Relaxing(search, model.model, row_space, encoding, origin, target, choices))
+        for row, reason in zip(rows.tolist(), sentences, strict=True):
             reasons[row] = reason if reasons[row] is None else f"{reasons[row]}; {reason}"
     return tuple(reasons)
 
 
 def _check_way(encoding: Any, method: Any, space: Space) -> None:
-    if encoding is not None and not isinstance(encoding, Encoding):
-        raise TypeError(f"encoding must be an Encoding, got {type(encoding).__name__}; Encoding.fit makes one")
-    if encoding is not None and encoding.width != space.width:
-        raise ValueError(
-            f"the encoding has {encoding.width} columns but the space has {space.width}; use encoding.space"
-        )
+    if encoding is not None:
+        check_encoding(encoding)
+        if encoding.width != space.width:
+            raise ValueError(
+                f"the encoding has {encoding.width} columns but the space has {space.width}; use encoding.space"
+            )
     if method is not None and not callable(method):
         raise TypeError(f"expected a method, such as MinCost(norm=1), got {method!r}")
     if method is not None and encoding is None:
@@ -111,11 +110,13 @@ def _unlike(answer: Counterfactuals, row: int) -> str | None:
     if answer.found[row] or answer.implausible is None or answer.unlikeness is None or not answer.implausible[row]:
         return None
     now, there = answer.unlikeness[row].tolist()
-    told = (
+    reason = (
         f"only a point that nobody is like has the target class: it is {there:.3g} times as far from people of that "
         "class as the limit; the point is in answer.point"
     )
-    return f"{told}. As they are, they are already {now:.3g} times as far from them as the limit" if now > 1 else told
+    if now > 1:
+        reason += f". As they are, they are already {now:.3g} times as far from them as the limit"
+    return reason
 
 
 def _reasons(model: Model, origin: Tensor, target: Tensor, space: Space, tries: int, seed: int) -> list[str]:

@@ -48,7 +48,8 @@ class Ball:
             inside = shrink(away, _threshold(away.abs(), radius))
         else:
             inside = away * (radius / torch.linalg.vector_norm(away, dim=1, keepdim=True))
-        return torch.where(self._outside(away)[:, None], self.center + inside, point)
+        outside = torch.linalg.vector_norm(away, self.norm, dim=1) > self.radius
+        return torch.where(outside[:, None], self.center + inside, point)
 
     def holds(self, points: Tensor) -> Tensor:
         """Which of t points of each row (n, t, d) lie in its ball, up to rounding: (n, t)."""
@@ -65,10 +66,6 @@ class Ball:
         if self.norm == 1:
             return gradient / gradient.abs().amax(1, keepdim=True).clamp_min(torch.finfo(gradient.dtype).tiny)
         return unit(gradient)
-
-    def _outside(self, away: Tensor) -> Tensor:
-        far: Tensor = torch.linalg.vector_norm(away, self.norm, dim=1)
-        return far > self.radius
 
 
 def _threshold(size: Tensor, radius: Tensor) -> Tensor:
@@ -126,6 +123,5 @@ def by_rows(space: Space, search: Callable[..., Tensor], *rows: Tensor) -> Tenso
     most = ROWS_AT_ONCE if rows[0].device.type == "cpu" else ROWS_AT_ONCE_ON_DEVICE
     if len(rows[0]) <= most:
         return search(space, *rows)
-    starts = range(0, len(rows[0]), most)
-    pieces = [slice(start, start + most) for start in starts]
+    pieces = [slice(start, start + most) for start in range(0, len(rows[0]), most)]
     return torch.cat([search(space.of(piece), *(tensor[piece] for tensor in rows)) for piece in pieces])

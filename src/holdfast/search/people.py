@@ -14,9 +14,9 @@ def people_for(model: Model, space: Space) -> People | None:
     """Those of the space, by the classes of the model; None where any valid point will do."""
     if space.people is None:
         return None
-    own = itself(model)
-    own = own.deployed if isinstance(own, WorstCaseEnsemble) else own
-    return space.people.merged(own.groups) if isinstance(own, Merged) else space.people
+    model = itself(model)
+    deployed = model.deployed if isinstance(model, WorstCaseEnsemble) else model
+    return space.people.merged(deployed.groups) if isinstance(deployed, Merged) else space.people
 
 
 def check_people(model: Model, space: Space, classes: int) -> None:

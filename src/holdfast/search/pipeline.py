@@ -16,14 +16,16 @@ from holdfast.tabular.space import Space
 
 
 @dataclass(frozen=True)
-class Then:
+class Pipeline:
     """A method followed by stabilisers: a method itself."""
 
     method: Method
     stabilisers: tuple[Stabiliser, ...]
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
-        stabilisers = tuple(one.fit(x, y, space, seed) if isinstance(one, Fitted) else one for one in self.stabilisers)
+        stabilisers = tuple(
+            each.fit(x, y, space, seed) if isinstance(each, Fitted) else each for each in self.stabilisers
+        )
         return replace(self, method=self.method.fit(x, y, space, seed), stabilisers=stabilisers)
 
     def __call__(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
@@ -34,16 +36,16 @@ class Then:
         return answer
 
 
-def named(name: str) -> Method:
+def make_method(name: str) -> Method:
     """Make a method from its name, with its defaults; ``+`` adds stabilisers.
 
     The names are those of `METHODS` and `STABILISERS`; ``holdfast methods`` lists them.
 
     Examples:
         >>> import holdfast as hf
-        >>> hf.named("margin").level
+        >>> hf.make_method("margin").level
         0.75
-        >>> both = hf.named("pgd+sns")  # a method too: it searches, then stabilises
+        >>> both = hf.make_method("pgd+sns")  # a method too: it searches, then stabilises
         >>> both.method
         PGD(radius=None, levels=10, steps=100, random_start=True, seed=0)
 
@@ -52,10 +54,11 @@ def named(name: str) -> Method:
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a method, such as 'pgd+sns', got {name!r}")
-    first, *rest = name.split("+")
-    unknown = [word for word in [first] if word not in METHODS] + [word for word in rest if word not in STABILISERS]
+    first, *stabilisers = name.split("+")
+    unknown = [first] if first not in METHODS else [word for word in stabilisers if word not in STABILISERS]
     if unknown:
         raise ValueError(
             f"'{name}': no {unknown[0]}; methods are {', '.join(METHODS)}, and + adds {', '.join(STABILISERS)}"
         )
-    return Then(METHODS[first](), tuple(STABILISERS[word]() for word in rest)) if rest else METHODS[first]()
+    method = METHODS[first]()
+    return Pipeline(method, tuple(STABILISERS[word]() for word in stabilisers)) if stabilisers else method

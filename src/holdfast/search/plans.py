@@ -71,8 +71,8 @@ class Plans:
 
     def labelled(self, labels: Iterable[Any]) -> Plans:
         """The same, with who the rows are, as `Counterfactuals.labelled`."""
-        own = as_labels(labels)
-        return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
+        index = as_labels(labels)
+        return replace(self, answers=tuple(answer.labelled(index) for answer in self.answers))
 
     @property
     def count(self) -> Tensor:
@@ -103,13 +103,13 @@ class Plans:
         frames = [replace(answer, labels=None).changes(encoding) for answer in self.answers]
         for rank, frame in enumerate(frames):
             frame.insert(1, "plan", rank + 1)
-        told = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
-        told = told.sort_values(["row", "plan"], kind="stable").reset_index(drop=True)
-        return told.assign(row=self.answers[0].called(told["row"].to_numpy(dtype=np.int64)))
+        changed = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+        changed = changed.sort_values(["row", "plan"], kind="stable").reset_index(drop=True)
+        return changed.assign(row=self.answers[0].called(changed["row"].to_numpy(dtype=np.int64)))
 
     def __repr__(self) -> str:
-        some = [f"{int(answer.found.sum())} with {rank}" for rank, answer in enumerate(self.answers, start=1)]
-        return f"Plans({len(self)} people: {', '.join(some)} or more)"
+        counts = [f"{int(answer.found.sum())} with {rank}" for rank, answer in enumerate(self.answers, start=1)]
+        return f"Plans({len(self)} people: {', '.join(counts)} or more)"
 
 
 def plans(
@@ -154,7 +154,7 @@ def plans(
     """
     check_whole("count", count, least=1)
     if not callable(method):
-        raise TypeError(f"expected a method, such as MinCost(norm=1) or named('pgd+sns'), got {method!r}")
+        raise TypeError(f"expected a method, such as MinCost(norm=1) or make_method('pgd+sns'), got {method!r}")
     first = method(model, x, target, space) if first is None else first
     check_answer(first)
     check_space(space, first.origin)
@@ -182,7 +182,7 @@ class _Found:
     point: Tensor  # (n, k, d)
     spent: Tensor  # (n, k, f) what each feature costs, 0 where it is not changed
     have: Tensor  # (n,) how many plans are there
-    apart: Tensor  # (n,) bool; whether another plan may be found that has no feature in common with them
+    disjoint: Tensor  # (n,) bool; whether another plan may be found that has no feature in common with them
     done: Tensor  # (n,) bool; nothing is to be tried any more
 
     def different(self, rows: Tensor, changed: Tensor) -> Tensor:
@@ -230,29 +230,29 @@ class _Search:
         """Search once for everybody who lacks plans, in all the ways that are left to them at a time."""
         kept = torch.stack([_kept(found.spent, way) for way in range(WAYS)], dim=1)  # (n, w, f)
         ways = torch.arange(WAYS, device=kept.device)
-        tried = ~found.done[:, None] & ((ways == 0) == found.apart[:, None]) & ~_repeats(kept)
+        tried = ~found.done[:, None] & ((ways == 0) == found.disjoint[:, None]) & ~_repeats(kept)
         people, way = torch.nonzero(tried).unbind(1)
         if not len(people):
             return
         answer = self._keeping(people, kept[people, way])
         spent = self._spent(answer.point, people)
         before = found.have.clone()
-        for each in ways:
-            some = torch.nonzero(answer.found & (way == each)).flatten()
-            some = some[~found.done[people[some]]]
-            some = some[found.different(people[some], spent[some] > 0)]
-            found.add(people[some], answer.point[some], spent[some])
+        for number in ways:
+            hits = torch.nonzero(answer.found & (way == number)).flatten()
+            hits = hits[~found.done[people[hits]]]
+            hits = hits[found.different(people[hits], spent[hits] > 0)]
+            found.add(people[hits], answer.point[hits], spent[hits])
         none = (found.have == before) & tried.any(1)
-        found.done |= none & ~found.apart
-        found.apart &= ~none
+        found.done |= none & ~found.disjoint
+        found.disjoint &= ~none
 
     def _keeping(self, people: Tensor, kept: Tensor) -> Counterfactuals:
         """The method's answer for some people, as often as they are named, who keep some features (m, f)."""
         columns = (kept.to(self.first.origin) @ self.space.features.to(self.first.origin)) > 0
-        own = self.space.of(people)
+        space = self.space.of(people)
         x, target = self.first.origin[people], self.first.target[people]
-        answer = self.method(self.model, x, target, own.keeping(columns))
-        return assess(self.model, x, answer.point, target, own, also=answer.found)
+        answer = self.method(self.model, x, target, space.keeping(columns))
+        return assess(self.model, x, answer.point, target, space, also=answer.found)
 
     def _spent(self, point: Tensor, people: Tensor) -> Tensor:
         """What each feature of the points costs, more than 0 where it is changed: (m, f)."""
@@ -268,12 +268,13 @@ class _Search:
         spent = task.cost(found.point) ** (1 / self.norm)
         cost, order = torch.where(there, spent, torch.inf).sort(dim=1, stable=True)
         rows = torch.arange(len(there), device=there.device)
-        answers = tuple(self._judged(found.point[rows, place], there[rows, place]) for place in order.unbind(1))
-        return Plans(answers, torch.where(cost.isinf(), torch.nan, cost))
-
-    def _judged(self, point: Tensor, there: Tensor) -> Counterfactuals:
-        judged = assess(self.model, self.first.origin, point, self.first.target, self.space, also=there)
-        return replace(judged, seen=judged.seen | self.first.seen, labels=self.first.labels)
+        answers = []
+        for nth in order.unbind(1):
+            judged = assess(
+                self.model, task.origin, found.point[rows, nth], task.target, self.space, also=there[rows, nth]
+            )
+            answers.append(replace(judged, seen=judged.seen | self.first.seen, labels=self.first.labels))
+        return Plans(tuple(answers), torch.where(cost.isinf(), torch.nan, cost))
 
 
 def _kept(spent: Tensor, way: int) -> Tensor:
@@ -281,11 +282,11 @@ def _kept(spent: Tensor, way: int) -> Tensor:
     changed = spent > 0
     if way == 0:
         return changed.any(1)
-    place = spent.argsort(dim=2, descending=True, stable=True).argsort(dim=2)  # 0 is the dearest
-    several = changed.sum(2, keepdim=True)
+    rank = spent.argsort(dim=2, descending=True, stable=True).argsort(dim=2)  # 0 is the dearest
+    count = changed.sum(2, keepdim=True)
     if way == 1:
-        return (place < (several + 1) // 2).any(1)
-    return (place == torch.minimum(several - 1, torch.full_like(several, way - 2))).any(1)
+        return (rank < (count + 1) // 2).any(1)
+    return (rank == torch.minimum(count - 1, torch.full_like(count, way - 2))).any(1)
 
 
 def _repeats(kept: Tensor) -> Tensor:
@@ -294,20 +295,13 @@ def _repeats(kept: Tensor) -> Tensor:
     return same.tril(-1).any(2)
 
 
-def one_plan_each(answer: Counterfactuals, method: Method) -> Plans:
-    """What a method found, as one plan for each person."""
-    return Plans((answer,), answer.cost(norm_of(method))[:, None])
-
-
 def norm_of(method: Any) -> int:
     """The norm that a method makes small, or the one that its first step does; 1 where it has none."""
-    for name in ("norm", "method", "search"):
-        own = getattr(method, name, None)
-        if name == "norm" and own in (1, 2):
-            return int(own)
-        if name != "norm" and own is not None:
-            return norm_of(own)
-    return 1
+    norm = getattr(method, "norm", None)
+    if norm in (1, 2):
+        return int(norm)
+    first_step = getattr(method, "method", getattr(method, "search", None))
+    return 1 if first_step is None else norm_of(first_step)
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

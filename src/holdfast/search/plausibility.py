@@ -48,11 +48,11 @@ def neighbour_distance(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 5
     2019](https://arxiv.org/abs/1907.02584).
     """
 
-    def measure(known: Array, asked: Array) -> Array:
+    def measure(known: Array, points: Array) -> Array:
         from sklearn.neighbors import NearestNeighbors  # here, since loading it takes long and few need it
 
         near = NearestNeighbors(n_neighbors=min(k, len(known))).fit(known)
-        return np.asarray(near.kneighbors(asked)[0].mean(1))
+        return np.asarray(near.kneighbors(points)[0].mean(1))
 
     return _by_class(answer, x, y, k, measure)
 
@@ -89,11 +89,11 @@ def outlier_factor(answer: Counterfactuals, x: Tensor, y: Tensor, k: int = 20) -
     Paper: the factor is that of [Breunig et al. 2000](https://doi.org/10.1145/342009.335388).
     """
 
-    def measure(known: Array, asked: Array) -> Array:
+    def measure(known: Array, points: Array) -> Array:
         from sklearn.neighbors import LocalOutlierFactor
 
         factor = LocalOutlierFactor(n_neighbors=min(k, len(known) - 1), novelty=True).fit(known)
-        return np.asarray(-factor.score_samples(asked))
+        return np.asarray(-factor.score_samples(points))
 
     return _by_class(answer, x, y, k, measure)
 
@@ -103,18 +103,14 @@ Measure = Callable[[Array, Array], Array]  # rows of a class, points -> a number
 
 def _by_class(answer: Counterfactuals, x: Tensor, y: Tensor, k: int, measure: Measure) -> Tensor:
     check_answer(answer)
-    check_whole("k", k)
-    check_tensor("x", x)
+    check_whole("k", k, least=1)
+    check_rows(x, width=answer.point.shape[1])
     check_tensor("y", y, "encoding.labels(table) makes classes, predict(model, x) too")
-    width = answer.point.shape[1]
-    if k < 1 or x.ndim != 2 or x.shape[1] != width or y.shape != x.shape[:1]:
+    if y.shape != x.shape[:1] or y.dtype != torch.int64:
         raise ValueError(
-            f"expected k of 1 or more, rows (m, {width}) and classes (m,), got {k}, rows (n, d) of {tuple(x.shape)} "
-            f"and classes of {tuple(y.shape)}; encode both with one Encoding, so that they have the same columns"
+            f"y must hold a class index for each of {len(x)} rows, (m,) as int64, got {tuple(y.shape)} as {y.dtype}; "
+            "encoding.labels(table) makes them"
         )
-    check_rows(x)
-    if y.dtype != torch.int64:
-        raise ValueError(f"y must hold class indices as int64, got {y.dtype}; use y.long()")
     x = x.detach()
     found = torch.full_like(answer.point[:, 0], torch.nan)
     for target in torch.unique(answer.target[answer.found]).tolist():

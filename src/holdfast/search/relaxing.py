@@ -22,13 +22,12 @@ from holdfast.search.task import Task
 from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.feature import Feature
 from holdfast.tabular.personal import Personal
-from holdfast.tabular.related import Related
 from holdfast.tabular.relations import Relation
 from holdfast.tabular.space import Group, Space
 
 Kind = Literal["fixed", "lower", "upper", "direction", "kept", "wished", "gaps", "avoid", "order", "relation", "people"]
 OF_ONE_FEATURE: tuple[Kind, ...] = ("fixed", "lower", "upper", "direction", "kept", "wished")
-NAMED = 5  # ways out that a sentence names at most
+WAYS_NAMED = 5  # ways out that a sentence names at most
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Relaxation:
 
 def relaxations(space: Space, encoding: Encoding, unnamed: Collection[str] = ()) -> tuple[Relaxation, ...]:
     """Every constraint of the space that can be taken away, but those of features that must not be named."""
-    named = [(feature, place) for feature, place in encoding.places if feature.name not in unnamed]
-    found = [each for feature, place in named for each in _of_feature(space, feature, place)]
+    named = [(feature, span) for feature, span in encoding.places if feature.name not in unnamed]
+    found = [each for feature, span in named for each in _of_feature(space, feature, span)]
     if space.related is not None:
         found += [Relaxation(f"'{each}' need not hold", "relation", (), each) for each in space.related.relations]
     if space.people is not None:
@@ -52,12 +51,12 @@ def relaxations(space: Space, encoding: Encoding, unnamed: Collection[str] = ())
     return tuple(found)
 
 
-def _of_feature(space: Space, feature: Feature, place: slice) -> Iterator[Relaxation]:
-    name, column, columns = f"'{feature.name}'", place.start, tuple(range(place.start, place.stop))
-    own = space.personal
-    if own is not None and bool((~own.mutable[:, columns]).any()):
+def _of_feature(space: Space, feature: Feature, span: slice) -> Iterator[Relaxation]:
+    name, column, columns = f"'{feature.name}'", span.start, tuple(range(span.start, span.stop))
+    wishes = space.personal
+    if wishes is not None and bool((~wishes.mutable[:, columns]).any()):
         yield Relaxation(f"the wish to keep {name} is dropped", "kept", columns)
-    if own is not None and bool((own.lower[:, columns].isfinite() | own.upper[:, columns].isfinite()).any()):
+    if wishes is not None and bool((wishes.lower[:, columns].isfinite() | wishes.upper[:, columns].isfinite()).any()):
         yield Relaxation(f"the wish for the range of {name} is dropped", "wished", columns)
     if not bool(space.mutable[column]):
         if not bool(space.follows[column]):
@@ -103,11 +102,11 @@ class Relaxing:
         """
         point = self.origin[rows].clone()
         cost = torch.full_like(point[:, 0], torch.inf)
-        for some, space in self._spaces(rows, chosen):
-            x, target = self.origin[rows[some]], self.target[rows[some]]
+        for indices, space in self._spaces(rows, chosen):
+            x, target = self.origin[rows[indices]], self.target[rows[indices]]
             answer = self.method(self.model, x, target, space)
             spent = Task(self.model, x, target, space, 1).cost(answer.point)
-            point[some], cost[some] = answer.point, torch.where(answer.found, spent, torch.inf)
+            point[indices], cost[indices] = answer.point, torch.where(answer.found, spent, torch.inf)
         return point, cost
 
     def needed(self, rows: Tensor, point: Tensor) -> Tensor:
@@ -116,39 +115,37 @@ class Relaxing:
         every = torch.arange(len(rows), device=rows.device).repeat_interleave(count)
         chosen = ~torch.eye(count, dtype=torch.bool, device=rows.device).repeat(len(rows), 1)
         kept = torch.zeros_like(every, dtype=torch.bool)
-        for some, space in self._spaces(rows[every], chosen):
-            own = rows[every[some]]
-            judged = assess(self.model, self.origin[own], point[every[some]], self.target[own], space)
-            kept[some] = judged.found & (judged.point == point[every[some]]).all(1)
+        for indices, space in self._spaces(rows[every], chosen):
+            people = rows[every[indices]]
+            judged = assess(self.model, self.origin[people], point[every[indices]], self.target[people], space)
+            kept[indices] = judged.found & (judged.point == point[every[indices]]).all(1)
         return ~kept.view(len(rows), count)
 
     def _spaces(self, rows: Tensor, chosen: Tensor) -> Iterator[tuple[Tensor, Space]]:
         """The rows that can be searched together, and their space."""
-        whole = [place for place, choice in enumerate(self.choices) if choice.kind not in OF_ONE_FEATURE]
+        whole = [position for position, choice in enumerate(self.choices) if choice.kind not in OF_ONE_FEATURE]
         patterns, which = np.unique(chosen[:, whole].cpu().numpy(), axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
-            some = torch.from_numpy(np.flatnonzero(which.ravel() == number)).to(rows.device)
-            taken = [self.choices[whole[place]] for place in np.flatnonzero(pattern)]
-            yield some, self._for_each(self._without(taken), rows[some], chosen[some])
+            indices = torch.from_numpy(np.flatnonzero(which.ravel() == number)).to(rows.device)
+            taken = [self.choices[whole[position]] for position in np.flatnonzero(pattern)]
+            yield indices, self._for_each(self._without(taken), rows[indices], chosen[indices])
 
     def _without(self, taken: Sequence[Relaxation]) -> Space:
         """The space without some constraints that all its rows have in common."""
         free = {column for choice in taken if choice.kind == "gaps" for column in choice.columns}
         unavoided, unordered = ({each.columns for each in taken if each.kind == kind} for kind in ("avoid", "order"))
-        space = replace(
+        related = self.space.related
+        gone = [choice.relation for choice in taken if choice.kind == "relation"]
+        if related is not None and gone:
+            related = self.encoding.related_by(tuple(each for each in related.relations if each not in gone))
+            related = None if related is None else related.to(self.origin)
+        return replace(
             self.space,
             gaps=tuple(gap for gap in self.space.gaps if gap[0] not in free),
             groups=tuple(_opened(group, unavoided, unordered) for group in self.space.groups),
             people=None if any(choice.kind == "people" for choice in taken) else self.space.people,
+            related=related,
         )
-        gone = [choice.relation for choice in taken if choice.kind == "relation"]
-        return replace(space, related=self._related_without(gone)) if gone else space
-
-    def _related_without(self, gone: Sequence[Relation | None]) -> Related | None:
-        assert self.space.related is not None
-        kept = tuple(each for each in self.space.related.relations if each not in gone)
-        related = self.encoding.related_by(kept)
-        return None if related is None else related.to(self.origin)
 
     def _for_each(self, space: Space, rows: Tensor, chosen: Tensor) -> Space:
         """The space that is wide enough for every row, and for each row (m,) as narrow as what it keeps says."""
@@ -166,14 +163,14 @@ class Relaxing:
         upper = torch.where(wide["direction"] & down, torch.minimum(upper, origin), upper)
         mutable = (space.mutable | taken["fixed"]) & (people.mutable | taken["kept"])
         empty = lower > upper  # where a person has nowhere to go, they stay
-        own = Personal(mutable & ~empty, lower.where(~empty, -torch.inf), upper.where(~empty, torch.inf), people.weight)
+        lower, upper = lower.where(~empty, -torch.inf), upper.where(~empty, torch.inf)
         return replace(
             space,
             lower=torch.where(wide["lower"], lowest, space.lower),
             upper=torch.where(wide["upper"], highest, space.upper),
             mutable=space.mutable | wide["fixed"],
             direction=torch.where(wide["direction"], 0, space.direction),
-            personal=own,
+            personal=Personal(mutable & ~empty, lower, upper, people.weight),
         )
 
     def _columns(self, kind: Kind, chosen: Tensor) -> Tensor:
@@ -186,9 +183,9 @@ class Relaxing:
 
     def _ends(self) -> tuple[Tensor, Tensor]:
         """How far bounds are widened: to those of the data, where they are not that wide, and by the width of it."""
-        lower, upper, own = self.space.lower, self.space.upper, self.encoding
-        if own.percentiles is not None:
-            data = torch.from_numpy((own.percentiles[[0, -1]] - own.shift) / own.scale).to(lower)
+        lower, upper, encoding = self.space.lower, self.space.upper, self.encoding
+        if encoding.percentiles is not None:
+            data = torch.from_numpy((encoding.percentiles[[0, -1]] - encoding.shift) / encoding.scale).to(lower)
             lower, upper = torch.minimum(lower, data[0]), torch.maximum(upper, data[1])
         return lower - (upper - lower), upper + (upper - lower)
 
@@ -210,11 +207,11 @@ def ways_out(relaxing: Relaxing) -> list[str]:
     point, cost = relaxing.search(people, sets.repeat(rows, 1))
     point, cost = point.view(rows, len(sets), -1), cost.view(rows, len(sets))
     together = _together(relaxing, point[:, -1], cost)
-    told = []
+    sentences = []
     for row, spent in enumerate(cost.tolist()):
-        singles = sorted((price, place) for place, price in enumerate(spent[1:-1]) if price < np.inf)
-        told.append(_sentence(relaxing.choices, spent[0], [place for _, place in singles], together.get(row)))
-    return told
+        singles = sorted((price, number) for number, price in enumerate(spent[1:-1]) if price < np.inf)
+        sentences.append(_sentence(relaxing.choices, spent[0], [number for _, number in singles], together.get(row)))
+    return sentences
 
 
 def _together(relaxing: Relaxing, point: Tensor, cost: Tensor) -> dict[int, list[int]]:
@@ -224,23 +221,23 @@ def _together(relaxing: Relaxing, point: Tensor, cost: Tensor) -> dict[int, list
         return {}
     chosen = relaxing.needed(rows, point[rows])  # what the cheapest point makes use of
     order = chosen.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-    several, each = chosen.sum(1), torch.arange(len(rows), device=rows.device)
-    for turn in range(int(several.max())):
+    counts, every_row = chosen.sum(1), torch.arange(len(rows), device=rows.device)
+    for turn in range(int(counts.max())):
         # Every row gets one of its constraints back; those that still have an answer keep it.
         without = chosen.clone()
-        without[each, order[:, turn]] = False
-        some = torch.nonzero(several > turn).flatten()
-        _, spent = relaxing.search(rows[some], without[some])
-        done = some[spent.isfinite()]
+        without[every_row, order[:, turn]] = False
+        unfinished = torch.nonzero(counts > turn).flatten()
+        _, spent = relaxing.search(rows[unfinished], without[unfinished])
+        done = unfinished[spent.isfinite()]
         chosen[done] = without[done]
-    return {int(row): torch.nonzero(own).flatten().tolist() for row, own in zip(rows, chosen, strict=True)}
+    return {int(row): torch.nonzero(needed).flatten().tolist() for row, needed in zip(rows, chosen, strict=True)}
 
 
 def _sentence(choices: Sequence[Relaxation], as_it_is: float, singles: list[int], together: list[int] | None) -> str:
     if as_it_is < np.inf:
         return f"the constraints allow it: another search finds a counterfactual at distance {as_it_is:.3g} (l1)"
     if singles:
-        return f"possible if {', or if '.join(choices[place].says for place in singles[:NAMED])}"
+        return f"possible if {', or if '.join(choices[number].says for number in singles[:WAYS_NAMED])}"
     if together is not None:
-        return f"possible if {' and '.join(choices[place].says for place in together)}"
+        return f"possible if {' and '.join(choices[number].says for number in together)}"
     return "nothing was found even with every constraint taken away: the model may give the target class to nobody"

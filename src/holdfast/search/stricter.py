@@ -47,10 +47,9 @@ def search_stricter(
 def has_parameter(method: Any) -> bool:
     """Whether the class attribute ``parameter`` names a field of the method, or what its `with_parameter` sets."""
     name = getattr(type(method), "parameter", None)
-    known = {field.name for field in fields(method)} if is_dataclass(method) else set()
-    return (
-        isinstance(name, str) and not isinstance(method, type) and (name in known or hasattr(method, "with_parameter"))
-    )
+    fields_of = {field.name for field in fields(method)} if is_dataclass(method) else set()
+    settable = hasattr(method, "with_parameter") or name in fields_of
+    return isinstance(name, str) and not isinstance(method, type) and settable
 
 
 def parameter_of(method: Any) -> str:

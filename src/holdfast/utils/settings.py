@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,6 +23,16 @@ def check_number(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number, got {value!r}")
 
 
+def check_positive(name: str, value: Any) -> None:
+    check_number(name, value)
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be above 0 and finite, got {value}")
+
+
+def check_count(name: str, value: Any) -> None:
+    check_whole(name, value, least=1)
+
+
 def check_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
@@ -38,8 +49,18 @@ def check_seed(name: str, value: Any) -> None:
     check_whole(name, value, least=0)
 
 
-def check_settings(of: Any, *, whole: str = "", numbers: str = "", flags: str = "", seeds: str = "") -> None:
-    """The same for the fields of a value, named with spaces between; their ranges are its own matter."""
-    for check, names in ((check_whole, whole), (check_number, numbers), (check_flag, flags), (check_seed, seeds)):
+def check_settings(
+    of: Any,
+    *,
+    whole: str = "",
+    numbers: str = "",
+    flags: str = "",
+    seeds: str = "",
+    counts: str = "",
+    positive: str = "",
+) -> None:
+    """The same for the fields of a value, named with spaces between; other ranges are its own matter."""
+    usual = ((check_whole, whole), (check_number, numbers), (check_flag, flags), (check_seed, seeds))
+    for check, names in (*usual, (check_count, counts), (check_positive, positive)):
         for name in names.split():
             check(name, getattr(of, name))

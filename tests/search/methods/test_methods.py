@@ -20,7 +20,7 @@ from holdfast import (
     Retraining,
     Space,
     assess,
-    named,
+    make_method,
     other_class,
     predict,
     train,
@@ -57,7 +57,7 @@ lengths = pytest.mark.parametrize("length", [in_few_steps, pytest.param(in_full,
 @functools.cache
 def fitted(name, space, known, length):
     """A method that has been fitted to known rows, once."""
-    return length(named(name)).fit(known, torch.zeros(len(known), dtype=torch.long), space)
+    return length(make_method(name)).fit(known, torch.zeros(len(known), dtype=torch.long), space)
 
 
 def find(name, model, x, target, space, known=None, length=in_full):

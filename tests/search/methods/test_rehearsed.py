@@ -19,7 +19,7 @@ from holdfast import (
     Retraining,
     Space,
     audit,
-    named,
+    make_method,
     other_class,
     plans,
     seeds,
@@ -27,7 +27,7 @@ from holdfast import (
 )
 from holdfast.families.changes import leave_one_out
 from holdfast.models.merged import merged
-from holdfast.search.pipeline import Then
+from holdfast.search.pipeline import Pipeline
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,11 @@ def test_a_share_of_the_members_is_enough_where_it_is_asked_for(german):
 
 @pytest.mark.parametrize(
     "search",
-    [PGD(radius=10.0, levels=4, steps=20), named("min-l2"), Then(MinCost(norm=1), (SNS(radius=2.0, steps=10),))],
+    [
+        PGD(radius=10.0, levels=4, steps=20),
+        make_method("min-l2"),
+        Pipeline(MinCost(norm=1), (SNS(radius=2.0, steps=10),)),
+    ],
 )
 def test_every_search_can_be_rehearsed(german, search):
     deployed, rehearsal, _, rows, target, encoding = german

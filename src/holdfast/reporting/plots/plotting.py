@@ -16,14 +16,14 @@ from holdfast.explaining.advice import Advice
 from holdfast.explaining.person import PersonAdvice
 from holdfast.guarantees.promises import Promise
 from holdfast.reporting.plots.advice import describe_advice, draw_advice
+from holdfast.reporting.plots.agreement_costs import draw_agreement_costs
 from holdfast.reporting.plots.audits import draw_audit
 from holdfast.reporting.plots.comparisons import draw_comparison
-from holdfast.reporting.plots.holding import draw_holding
 from holdfast.reporting.plots.people import draw_person, lines_of
 from holdfast.reporting.plots.promises import describe_promise, draw_promise
 from holdfast.reporting.plots.style import style
 from holdfast.reporting.plots.svg import as_svg
-from holdfast.search.holding import Holding
+from holdfast.search.agreement_cost import AgreementCost
 from holdfast.utils.messages import did_you_mean
 
 WIDTH = 6.0  # inches
@@ -48,7 +48,7 @@ PLOTS: dict[type, Plot] = {
     Audit: Plot(draw_audit, lambda audit: 1.5 + 0.6 * len(set(audit.kinds)), "audit(counterfactuals, family)"),
     Comparison: Plot(draw_comparison, lambda compared: 3.4 + 0.1 * len(compared.audits), "compare({name: audit, ...})"),
     Promise: Plot(draw_promise, lambda promise: 3.5 + 0.4 * len(promise.selected_by), "promise(...)"),
-    Holding: Plot(draw_holding, lambda holding: 3.6, "price_of_holding(...)"),
+    AgreementCost: Plot(draw_agreement_costs, lambda price: 3.6, "agreement_cost(...)"),
 }
 
 
@@ -60,7 +60,7 @@ def plot(value: Any, ax: Axes | None = None, **options: Any) -> Axes:
     - `Audit`: how often retrained models invalidate, by kind of change
     - `Comparison`: methods by cost and invalidation
     - `Promise`: every value of the parameter that was searched, and the one chosen
-    - `Holding`: what it costs that more models accept; ``row=3`` shows one person apart
+    - `AgreementCost`: what it costs that more models accept; ``row=3`` shows one person apart
 
     Without ``ax`` there is a new figure of `matplotlib.pyplot`, which a notebook shows. Your style and your settings
     are used and stay as they are.

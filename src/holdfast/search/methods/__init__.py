@@ -22,7 +22,7 @@ METHODS: dict[str, Callable[..., Method]] = {
 }
 """The methods by name. Each entry makes a method: with its defaults, or with the settings that you pass.
 
-`Rehearsed` is not here, because it needs a family. `named` makes a method from its name, with stabilisers.
+`Rehearsed` is not here, because it needs a family. `make_method` makes a method from its name, with stabilisers.
 
 Examples:
     >>> import holdfast as hf

@@ -35,46 +35,48 @@ def lines(space: Space, x: Tensor, predicted: Tensor, categories: Categories) ->
         placed = [_placed(value_difference(_shares(on[:, group], classes))) for group in groups]
     else:
         slots, owner = _company(space, x)
-        placed = [
-            _placed(association(_shares(on[:, group], slots[:, owner != place]))) for place, group in enumerate(groups)
-        ]
+        placed = []
+        for number, group in enumerate(groups):
+            other_columns = slots[:, owner != number]
+            placed.append(_placed(association(_shares(on[:, group], other_columns))))
     return _as_map(space, groups, placed).to(x)
 
 
 def association(shares: Floats) -> Floats:
     """ABDM (Le and Ho 2005): Σ (a − b) log(a / b) over what else is true of the rows at two levels: (m, m)."""
     a, b = shares[:, None], shares[None]
-    distance: Floats = ((a - b) * np.log((a + EPS) / (b + EPS))).sum(-1)
-    return distance
+    return np.asarray(((a - b) * np.log((a + EPS) / (b + EPS))).sum(-1))
 
 
 def value_difference(shares: Floats) -> Floats:
     """MVDM (Cost and Salzberg 1993): Σ |a − b| over the classes that the model gives the rows at two levels: (m, m)."""
-    distance: Floats = np.abs(shares[:, None] - shares[None]).sum(-1)
-    return distance
+    return np.asarray(np.abs(shares[:, None] - shares[None]).sum(-1))
 
 
 def _shares(on: Floats, slots: Floats) -> Floats:
     """Of the rows at each level (r, m) the share in every slot (r, s): (m, s)."""
-    result: Floats = (on > 0.5).T.astype(float) @ slots / ((on > 0.5).sum(0)[:, None] + EPS)
-    return result
+    return np.asarray((on > 0.5).T.astype(float) @ slots / ((on > 0.5).sum(0)[:, None] + EPS))
 
 
 def _company(space: Space, x: Tensor) -> tuple[Floats, NDArray[np.int64]]:
     """What is true of each row, as slots that are 0 or 1 (r, s), and which group each slot belongs to, -1 for none."""
     middle = (space.lower + space.upper) / 2
     slots, owner = [], []
-    grouped = {column for group in space.groups for column in group.columns}
-    for place, group in enumerate(space.groups):
+    for number, group in enumerate(space.groups):
         columns = list(group.columns)
         slots.append((x[:, columns] > middle[columns]).double().cpu().numpy())
-        owner += [place] * len(columns)
-    for column in (column for column in range(space.width) if column not in grouped):
+        owner += [number] * len(columns)
+    for column in _ungrouped(space):
         values = x[:, column].double().cpu().numpy()
         bins = np.unique(np.quantile(values, QUARTILES))
         slots.append(np.eye(len(bins) + 1)[np.searchsorted(bins, values)])
         owner += [-1] * (len(bins) + 1)
     return np.concatenate(slots, axis=1), np.array(owner)
+
+
+def _ungrouped(space: Space) -> list[int]:
+    grouped = {column for group in space.groups for column in group.columns}
+    return [column for column in range(space.width) if column not in grouped]
 
 
 def _placed(distance: Floats) -> Floats:
@@ -85,18 +87,17 @@ def _placed(distance: Floats) -> Floats:
         distance, n_components=2, n_init=4, max_iter=5000, eps=1e-9, random_state=0, normalized_stress=False
     )
     furthest = plane[np.linalg.norm(plane, axis=1).argmax()]
-    line: Floats = np.linalg.norm(plane - furthest, axis=1)
-    return line
+    return np.asarray(np.linalg.norm(plane - furthest, axis=1))
 
 
 def _as_map(space: Space, groups: list[list[int]], placed: list[Floats]) -> Tensor:
     """Centred, and scaled so that the longest line of all is as long as a typical column of its group is wide."""
     width = (space.upper - space.lower).double().cpu()
     longest = max((np.ptp(line) for line in placed), default=1.0)
-    numbers = [column for column in range(space.width) if not any(column in group for group in groups)]
+    numbers = _ungrouped(space)
     table = torch.zeros(space.width, len(groups) + len(numbers), dtype=torch.float64)
-    for place, (group, line) in enumerate(zip(groups, placed, strict=True)):
+    for number, (group, line) in enumerate(zip(groups, placed, strict=True)):
         centred = torch.from_numpy(line - (line.max() + line.min()) / 2)
-        table[group, place] = centred / max(longest, EPS) * width[group].median() / width[group]
+        table[group, number] = centred / max(longest, EPS) * width[group].median() / width[group]
     table[numbers, torch.arange(len(groups), len(groups) + len(numbers))] = 1
     return table

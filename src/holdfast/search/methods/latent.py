@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from holdfast.models.model import Model
-from holdfast.models.rows import check_rows, check_tensor
+from holdfast.models.rows import check_rows
 from holdfast.models.scores import margin
 from holdfast.search.counterfactuals import Counterfactuals, assess, check_is_space, checked_question
 from holdfast.search.gradients import LEAST_SCORE, unit
@@ -23,8 +23,10 @@ from holdfast.utils.draws import normal, uniform
 from holdfast.utils.settings import check_seed, check_settings, check_whole
 from holdfast.utils.threads import one_thread
 
-TOGETHER = 256  # samples of a row tried at a time,
-NUMBERS = 1 << 22  # of so many rows that no layer gives more numbers than this: memory does not grow with either
+# Memory grows neither with the samples nor with the rows: so many samples of a row are tried at a time, of so many rows
+# that no layer gives more numbers than this.
+SAMPLES_AT_ONCE = 256
+NUMBERS_AT_ONCE = 1 << 22
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # weight (in, out) and bias (out,) of each
 
@@ -54,10 +56,6 @@ class Autoencoder:
             for layers in (self.encoder, self.decoder)
         )
         return Autoencoder(encoder, decoder, self.low.to(like), self.width.to(like))
-
-    @property
-    def features(self) -> int:
-        return len(self.low)
 
     @property
     def code(self) -> int:
@@ -130,37 +128,27 @@ class Latent:
     def __post_init__(self) -> None:
         check_settings(
             self,
-            numbers="radius learning_rate",
-            whole="samples shells epochs steps batch",
+            positive="radius learning_rate",
+            counts="samples shells epochs steps batch",
             flags="unit_codes",
             seeds="seed",
         )
         if not isinstance(self.sizes, (tuple, list)):
             raise TypeError(f"sizes must be a tuple, one width for each layer, such as (64, 8), got {self.sizes!r}")
+        if not self.sizes:
+            raise ValueError("sizes must be one width or more, such as (64, 8), got none")
         for size in self.sizes:
-            check_whole("each of sizes", size)
+            check_whole("each of sizes", size, least=1)
         if self.autoencoder is not None and not isinstance(self.autoencoder, Autoencoder):
             raise TypeError(f"autoencoder is made by fit(x, y, space), got {self.autoencoder!r}")
-        if not 0 < float(self.radius) < math.inf or self.samples < 1 or self.shells < 1:
-            raise ValueError(f"radius must be above 0 and finite, samples and shells 1 or more, got {self}")
-        if (
-            not self.sizes
-            or min(*self.sizes, self.epochs, self.steps, self.batch) < 1
-            or not 0 < self.learning_rate < math.inf
-        ):
-            raise ValueError(f"learning_rate must be above 0, sizes, epochs, steps and batch 1 or more, got {self}")
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         """The same method with an autoencoder of these rows; the seed draws its first weights and its batches."""
-        check_tensor("x", x)
         check_seed("seed", seed)
-        if x.ndim != 2 or not len(x) or not x.isfinite().all():
-            raise ValueError(
-                f"an autoencoder is fitted to one or more rows (n, d) of finite numbers, got {tuple(x.shape)} with "
-                f"{int(x.numel() - x.isfinite().sum())} that are not finite"
-            )
         check_is_space(space)
         check_rows(x, width=space.width)
+        if not len(x):
+            raise ValueError("an autoencoder is fitted to one or more rows (n, d), got none")
         with one_thread():
             return replace(self, autoencoder=self._trained(x.detach().float(), seed))
 
@@ -174,10 +162,11 @@ class Latent:
     def _fitted(self, x: Tensor) -> Autoencoder:
         if self.autoencoder is None:
             raise ValueError("Latent has no autoencoder yet; fit it to the data first: Latent().fit(x, y, space)")
-        if self.autoencoder.features != x.shape[1]:
+        columns = len(self.autoencoder.low)
+        if columns != x.shape[1]:
             raise ValueError(
-                f"the autoencoder was fitted to rows of {self.autoencoder.features} columns but these have "
-                f"{x.shape[1]}; fit it to the rows of the same Encoding"
+                f"the autoencoder was fitted to rows of {columns} columns but these have {x.shape[1]}; fit it to the "
+                "rows of the same Encoding"
             )
         return self.autoencoder.to(x)
 
@@ -213,13 +202,15 @@ class Latent:
         weights = [tensor.requires_grad_() for tensor in chain(*encoder, *decoder)]
         optimiser = torch.optim.Adam(weights, self.learning_rate, fused=True)
         for rows in islice(self._batches(len(x), generator), self.steps):
-            some = scaled[rows.to(x.device)]
+            batch = scaled[rows.to(x.device)]
             with torch.enable_grad():
-                loss = binary_cross_entropy_with_logits(forward(decoder, forward(encoder, some)), some)
+                loss = binary_cross_entropy_with_logits(forward(decoder, forward(encoder, batch)), batch)
             for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
                 weight.grad = gradient
             optimiser.step()
-        return _detached(_with_unit_codes(autoencoder, x) if self.unit_codes else autoencoder)
+        for weight in weights:
+            weight.requires_grad_(False)
+        return _with_unit_codes(autoencoder, x) if self.unit_codes else autoencoder
 
     def _batches(self, rows: int, generator: torch.Generator) -> Iterator[Tensor]:
         """The rows of every step, in a new order in every epoch."""
@@ -237,8 +228,8 @@ class Near:
 
 def nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, space: Space, away: Tensor) -> Near:
     """Of the points decoded at ``away`` (s, code) from each row's code, those nearest to the row; see `Near`."""
-    some = max(1, NUMBERS // (TOGETHER * max(autoencoder.widest, x.shape[1])))
-    pieces = [slice(start, start + some) for start in range(0, len(x), some)]
+    rows_at_once = max(1, NUMBERS_AT_ONCE // (SAMPLES_AT_ONCE * max(autoencoder.widest, x.shape[1])))
+    pieces = [slice(start, start + rows_at_once) for start in range(0, len(x), rows_at_once)]
     found = [_nearest(model, autoencoder, x[rows], target[rows], space.of(rows), away) for rows in pieces]
     return Near(torch.cat([near.plausible for near in found]), torch.cat([near.valid for near in found]))
 
@@ -248,11 +239,11 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
     code, people = autoencoder.encode(x), people_for(model, space)
     limit = None if people is None else people.limits(x, target)
     best, least = [x, x], [torch.full_like(x[:, 0], torch.inf)] * 2
-    for some in torch.split(away, TOGETHER):
-        whose = torch.arange(len(x), device=x.device).repeat_interleave(len(some))
+    for samples in torch.split(away, SAMPLES_AT_ONCE):
+        whose = torch.arange(len(x), device=x.device).repeat_interleave(len(samples))
         origin, wanted = x[whose], target[whose]
         # Made valid before the model is asked, so that the answer is the nearest of what a person can really do.
-        tried = space.of(whose).snap(autoencoder.decode((code[:, None] + some).flatten(0, 1)), origin)
+        tried = space.of(whose).snap(autoencoder.decode((code[:, None] + samples).flatten(0, 1)), origin)
         cost = torch.linalg.vector_norm(tried - origin, dim=1)
         cost = torch.where(margin(model, tried, wanted) > LEAST_SCORE, cost, torch.inf)
         costs = [cost, cost]
@@ -260,12 +251,12 @@ def _nearest(model: Model, autoencoder: Autoencoder, x: Tensor, target: Tensor, 
             nearer = torch.nonzero(cost < least[0][whose]).flatten()  # others need not be compared with people
             passes = people.like(tried[nearer], wanted[nearer], limit[whose[nearer]])
             costs[0] = cost.scatter(0, nearer[~passes], torch.inf)
-        for place, cost in enumerate(costs):
+        for kind, cost in enumerate(costs):
             shortest, chosen = cost.view(len(x), -1).min(1)
             point = tried.view(len(x), -1, x.shape[1])[torch.arange(len(x), device=x.device), chosen]
-            closer = shortest < least[place]
-            best[place] = torch.where(closer[:, None], point, best[place])
-            least[place] = torch.where(closer, shortest, least[place])
+            closer = shortest < least[kind]
+            best[kind] = torch.where(closer[:, None], point, best[kind])
+            least[kind] = torch.where(closer, shortest, least[kind])
     return Near(*best)
 
 
@@ -287,28 +278,18 @@ def forward(layers: Layers, x: Tensor) -> Tensor:
 
 def _initial(sizes: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Layers:
     """Glorot-uniform weights, zero biases, drawn on the CPU so that a seed means the same on any device."""
-    limits = [math.sqrt(6 / sum(shape)) for shape in pairwise(sizes)]
-    drawn = [torch.empty(shape, dtype=torch.float32).uniform_(-1, 1, generator=generator) for shape in pairwise(sizes)]
-    return tuple(
-        ((limit * weight).to(like), like.new_zeros(weight.shape[1]))
-        for limit, weight in zip(limits, drawn, strict=True)
-    )
+    layers = []
+    for shape in pairwise(sizes):
+        drawn = torch.empty(shape, dtype=torch.float32).uniform_(-1, 1, generator=generator)
+        layers.append(((math.sqrt(6 / sum(shape)) * drawn).to(like), like.new_zeros(shape[1])))
+    return tuple(layers)
 
 
 def _with_unit_codes(autoencoder: Autoencoder, x: Tensor) -> Autoencoder:
     """The same function of rows, by codes of variance 1: one factor for all coordinates, so that balls stay balls."""
-    with torch.no_grad():
-        spread = autoencoder.encode(x).var(0, correction=0).mean().sqrt()
-        spread = torch.where(spread > 0, spread, 1)
-        (inward, inward_bias), (outward, outward_bias) = autoencoder.encoder[-1], autoencoder.decoder[0]
-        encoder = (*autoencoder.encoder[:-1], (inward / spread, inward_bias / spread))
-        decoder = ((outward * spread, outward_bias), *autoencoder.decoder[1:])
-    return replace(autoencoder, encoder=encoder, decoder=decoder)
-
-
-def _detached(autoencoder: Autoencoder) -> Autoencoder:
-    encoder, decoder = (
-        tuple((weight.detach(), bias.detach()) for weight, bias in layers)
-        for layers in (autoencoder.encoder, autoencoder.decoder)
-    )
+    spread = autoencoder.encode(x).var(0, correction=0).mean().sqrt()
+    spread = torch.where(spread > 0, spread, 1)
+    (inward, inward_bias), (outward, outward_bias) = autoencoder.encoder[-1], autoencoder.decoder[0]
+    encoder = (*autoencoder.encoder[:-1], (inward / spread, inward_bias / spread))
+    decoder = ((outward * spread, outward_bias), *autoencoder.decoder[1:])
     return replace(autoencoder, encoder=encoder, decoder=decoder)

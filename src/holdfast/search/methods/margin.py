@@ -84,8 +84,8 @@ class Margin:
         return math.log(level / (1 - level))
 
     def __repr__(self) -> str:
-        asked = f"level={self.level!r}" if self.log_odds is None else f"log_odds={self.log_odds!r}"
-        return f"Margin({asked}, search={self.search!r})"
+        requirement = f"level={self.level!r}" if self.log_odds is None else f"log_odds={self.log_odds!r}"
+        return f"Margin({requirement}, search={self.search!r})"
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self

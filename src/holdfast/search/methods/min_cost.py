@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from holdfast.tabular.space import Space
 from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
-CHECKS = 4  # of the calls for each person that judge what was found
+JUDGING_CALLS = 4  # of the calls for each person that judge what was found
 MARGINS = (0.001, 0.01, 0.1)  # by which a score must exceed 0 where the object itself did not confirm it
 HALVINGS = 12  # of a way, to find where it enters the class
 
@@ -87,17 +86,9 @@ class MinCost:
     calls: int = CALLS
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="norm learning_rate first", whole="steps constants calls")
+        check_settings(self, numbers="norm", positive="learning_rate first", counts="steps constants calls")
         if self.norm not in (1, 2):
             raise ValueError(f"norm must be 1 or 2, got {self.norm}")
-        if (
-            not 0 < self.learning_rate < math.inf
-            or not 0 < self.first < math.inf
-            or min(self.steps, self.constants, self.calls) < 1
-        ):
-            raise ValueError(
-                f"learning_rate and first must be above 0 and finite, steps, constants and calls 1 or more, got {self}"
-            )
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
@@ -125,20 +116,22 @@ class MinCost:
         task = Task(model, x, target, space, self.norm, score)
         has_gradient = able(itself(model)).has_gradient
         if space.discrete or space.people is not None or not has_gradient:
-            start = partial(self._relaxed, task) if has_gradient else None
-            return cheapest_points(task, start, max(1, self.calls - CHECKS))
+            start = partial(self._start, task) if has_gradient else None
+            return cheapest_points(task, start, max(1, self.calls - JUDGING_CALLS))
 
         def search(space: Space, x: Tensor, target: Tensor) -> Tensor:
-            own = Task(model, x, target, space, self.norm, score)
-            return _refined(own, least_constant(partial(self._iterates, own), own.cost, x, self.first, self.constants))
+            task = Task(model, x, target, space, self.norm, score)
+            return _refined(task, self._relaxed(task))
 
         return by_rows(space, search, x, target)
 
-    def _relaxed(self, task: Task, rows: Tensor) -> Tensor:
+    def _start(self, task: Task, rows: Tensor) -> Tensor:
         """The valid points that are nearest to what a search of the hull finds for some rows (m,)."""
-        own = task.of(rows)
-        point = least_constant(partial(self._iterates, own), own.cost, own.origin, self.first, self.constants)
-        return own.space.snap(point, own.origin)
+        task = task.of(rows)
+        return task.space.snap(self._relaxed(task), task.origin)
+
+    def _relaxed(self, task: Task) -> Tensor:
+        return least_constant(partial(self._iterates, task), task.cost, task.origin, self.first, self.constants)
 
     def _iterates(self, task: Task, constant: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Points of the hull, and which score enough, step by step."""
@@ -166,28 +159,20 @@ def _disputed(model: Model, x: Tensor, point: Tensor, target: Tensor, space: Spa
     rows = torch.nonzero(found).flatten()
     with torch.no_grad():
         snapped = space.of(rows).snap(point[rows], x[rows])
-        own = score(partial(_as_asked, itself(model)), snapped, target[rows], x[rows]) > 0
-    return found.index_put((rows,), ~own)
-
-
-def _as_asked(model: Model, x: Tensor) -> Tensor:
-    return model(x).to(x.dtype)
+        enough = score(lambda x: itself(model)(x).to(x.dtype), snapped, target[rows], x[rows]) > 0
+    return found.index_put((rows,), ~enough)
 
 
 def _refined(task: Task, point: Tensor) -> Tensor:
     """In a space without gaps: back to where the class begins, and along its boundary to where nothing is cheaper."""
     if task.norm == 1:  # few columns change, so it pays to buy them one by one
-        return _entered(task, _cheaper(task, point, bought(task, point)))
+        one_by_one = bought(task, point)
+        costs = [torch.where(task.enough(each), task.cost(each), torch.inf) for each in (point, one_by_one)]
+        return _entered(task, torch.where((costs[1] < costs[0])[:, None], one_by_one, point))
     point = _entered(task, point)
     for _ in range(HALVINGS):
         point = _along(task, point)
     return point
-
-
-def _cheaper(task: Task, one: Tensor, other: Tensor) -> Tensor:
-    """The cheaper of two points of each row, of those that score enough."""
-    costs = [torch.where(task.enough(point), task.cost(point), torch.inf) for point in (one, other)]
-    return torch.where((costs[1] < costs[0])[:, None], other, one)
 
 
 def _entered(task: Task, point: Tensor) -> Tensor:
@@ -212,6 +197,6 @@ def _along(task: Task, point: Tensor) -> Tensor:
     ways = [x + beyond * (point + share * (nearest - point) - x) for share in (1, 0.5, 0.2) for beyond in (1, 1.03)]
     tried = torch.stack([space.project(way, x) for way in ways], dim=1)  # (n, t, d)
     cost = torch.where(task.tried(task.score, tried) > LEAST_SCORE, task.cost(tried), torch.inf)
-    least, place = cost.min(1)
-    better = tried[torch.arange(len(x), device=x.device), place]
+    least, cheapest = cost.min(1)
+    better = tried[torch.arange(len(x), device=x.device), cheapest]
     return _entered(task, torch.where((least < task.cost(point))[:, None], better, point))

@@ -16,11 +16,11 @@ from holdfast.search.gradients import Ball, unit
 from holdfast.search.task import Task
 from holdfast.tabular.space import Space
 from holdfast.utils.draws import normal, uniform
-from holdfast.utils.settings import check_number, check_settings
+from holdfast.utils.settings import check_positive, check_settings
 from holdfast.utils.threads import one_thread
 
-FIRST = 3.0  # radius of the ladder where nothing else is said
-WIDEST = 1000.0  # where the space has no bounds
+USUAL_RADIUS = 3.0  # radius of the ladder where nothing else is said
+WIDEST_RADIUS = 1000.0  # where the space has no bounds
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,9 @@ class PGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, whole="levels steps", flags="random_start", seeds="seed")
+        check_settings(self, counts="levels steps", flags="random_start", seeds="seed")
         if self.radius is not None:
-            check_number("radius", self.radius)
-        if not 0 < self._first < math.inf or self.levels < 1 or self.steps < 1:
-            raise ValueError(f"radius must be above 0 and finite, levels and steps 1 or more, got {self}")
-
-    @property
-    def _first(self) -> float:
-        """Where the ladder ends for rows that are found there."""
-        return FIRST if self.radius is None else float(self.radius)
+            check_positive("radius", self.radius)
 
     def fit(self, x: Tensor, y: Tensor, space: Space, seed: int = 0) -> Self:
         return self
@@ -86,7 +79,7 @@ class PGD:
             return self._search(model, x, target, space.to(x))
 
     def _search(self, model: Model, x: Tensor, target: Tensor, space: Space) -> Counterfactuals:
-        begin, end = 0.0, self.radius or FIRST
+        begin, end = 0.0, self.radius or USUAL_RADIUS
         answer = self._climb_ladder(model, x, target, space, begin, end)
         widest = 0.0 if self.radius is not None or _is_box(space) else _diameter(space)
         while end < widest and not bool(answer.found.all()):
@@ -107,12 +100,12 @@ class PGD:
         for radius, start in self._ladder(x, begin, end):
             if not len(todo):
                 break
-            own = space.of(todo)
-            reached = self._descend(model, x[todo], target[todo], own, radius, start)
+            space_of_rows = space.of(todo)
+            reached = self._descend(model, x[todo], target[todo], space_of_rows, radius, start)
             if space.discrete:  # whom people are like comes at the end
-                task = Task(model, x[todo], target[todo], own.without_people(), ball=_ball(x[todo], radius))
+                task = Task(model, x[todo], target[todo], space_of_rows.without_people(), ball=_ball(x[todo], radius))
                 reached = repaired(task, reached)
-            judged = assess(model, x[todo], reached, target[todo], own)
+            judged = assess(model, x[todo], reached, target[todo], space_of_rows)
             point[todo] = judged.point
             # A larger ball has no better chance to hold somebody whom people are like.
             todo = todo[~judged.found if judged.implausible is None else ~(judged.found | judged.implausible)]
@@ -163,10 +156,10 @@ def _diameter(space: Space) -> float:
     grouped = [column for group in space.groups for column in group.columns]
     alone = torch.ones_like(wide, dtype=torch.bool)
     alone[grouped] = False
-    apart = float(wide[alone].sum()) + sum(
+    squares = float(wide[alone].sum()) + sum(
         float(wide[list(group.columns)].topk(min(2, len(group.columns))).values.sum()) for group in space.groups
     )
-    return min(math.sqrt(apart), WIDEST)
+    return min(math.sqrt(squares), WIDEST_RADIUS)
 
 
 def _ball(origin: Tensor, radius: float) -> Ball:

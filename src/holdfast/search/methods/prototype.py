@@ -26,7 +26,7 @@ from holdfast.utils.settings import check_settings
 from holdfast.utils.threads import one_thread
 
 Iterates = Iterator[tuple[Tensor, Tensor]]  # points, and which are inside the class, step by step
-LEAF = 40  # rows in a leaf of a k-d tree
+ROWS_IN_LEAF = 40  # rows in a leaf of a k-d tree
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,9 @@ class Prototype:
     rows: Tensor | None = field(default=None, repr=False, compare=False)  # (r, d)
 
     def __post_init__(self) -> None:
-        check_settings(self, numbers="theta beta learning_rate first", whole="nearest steps constants")
-        if not (self.learning_rate > 0 and self.first > 0 and self.theta >= 0 and self.beta >= 0):
-            raise ValueError(f"learning_rate and first must be above 0, theta and beta 0 or more, got {self}")
-        if min(self.nearest, self.steps, self.constants) < 1:
-            raise ValueError(f"nearest, steps and constants must be 1 or more, got {self}")
+        check_settings(self, numbers="theta beta", positive="learning_rate first", counts="nearest steps constants")
+        if not (self.theta >= 0 and self.beta >= 0):
+            raise ValueError(f"theta and beta must be 0 or more, got {self}")
         if self.categories not in CATEGORIES:
             raise ValueError(f"categories must be one of {', '.join(CATEGORIES)}, got '{self.categories}'")
 
@@ -126,24 +124,16 @@ class Prototype:
     def _search(
         self, model: Model, scale: Tensor | None, space: Space, x: Tensor, target: Tensor, guide: Tensor
     ) -> Tensor:
-        task = Task(model, x, target, space)
-        point = self._relaxed(task, guide, scale)
+        """The iterate of the class with the least elastic-net cost, made valid, or the row itself."""
+        task, square = Task(model, x, target, space), None if scale is None else scale @ scale.T
+
+        def cost(point: Tensor) -> Tensor:
+            moved = point - x
+            return self.beta * moved.abs().sum(1) + (moved**2).sum(1)
+
+        iterates = partial(self._iterates, task, guide, square)
         # Mended, not made cheaper: that would take back the way to the prototype.
-        return repaired(task, point)
-
-    def _relaxed(self, task: Task, guide: Tensor, scale: Tensor | None) -> Tensor:
-        """The iterate of the class with the least elastic-net cost, or the row itself."""
-        square = None if scale is None else scale @ scale.T
-        return least_constant(
-            partial(self._iterates, task, guide, square),
-            lambda point: self._cost(point - task.origin),
-            task.origin,
-            self.first,
-            self.constants,
-        )
-
-    def _cost(self, moved: Tensor) -> Tensor:
-        return self.beta * moved.abs().sum(1) + (moved**2).sum(1)
+        return repaired(task, least_constant(iterates, cost, x, self.first, self.constants))
 
     def _iterates(self, task: Task, guide: Tensor, square: Tensor | None, constant: Tensor) -> Iterates:
         """Points of the hull, and which are inside the class, step by step."""
@@ -182,11 +172,11 @@ def prototypes(
     found, known = x.clone(), torch.zeros_like(target, dtype=torch.bool)
     predicted = predict(model, rows)
     for wanted in sorted(set(target.tolist())):
-        own, asking = rows[predicted == wanted], target == wanted
-        if len(own):
-            tree = cKDTree(_scaled(own, scale), leafsize=LEAF)
-            _, place = tree.query(_scaled(x[asking], scale), k=[min(nearest, len(own))])
-            found[asking] = own[torch.as_tensor(place, device=own.device)[:, 0]]
+        candidates, asking = rows[predicted == wanted], target == wanted
+        if len(candidates):
+            tree = cKDTree(_scaled(candidates, scale), leafsize=ROWS_IN_LEAF)
+            _, neighbour = tree.query(_scaled(x[asking], scale), k=[min(nearest, len(candidates))])
+            found[asking] = candidates[torch.as_tensor(neighbour, device=candidates.device)[:, 0]]
             known |= asking
     return found, known
 

@@ -116,11 +116,11 @@ class Rehearsed:
 
     def worst_case(self, model: Model) -> WorstCaseEnsemble:
         """What is searched: the deployed model and its rehearsals as one model, as sure as the least sure of them."""
-        own = itself(model)
+        deployed = itself(model)
         family: Any = self.family
-        if isinstance(own, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
-            family = family.merged(own.groups)
-        return WorstCaseEnsemble(own, family, self.share, self.margin, self.temperature)
+        if isinstance(deployed, Merged) and getattr(family, "groups", None) is None and hasattr(family, "merged"):
+            family = family.merged(deployed.groups)
+        return WorstCaseEnsemble(deployed, family, self.share, self.margin, self.temperature)
 
     def agreement(self, model: Model, answer: Counterfactuals) -> Tensor:
         """The share of the members that accept each counterfactual: (n,); NaN where nothing was found."""
@@ -130,12 +130,12 @@ class Rehearsed:
 
 def _check_classes(together: WorstCaseEnsemble, x: Tensor) -> None:
     with torch.no_grad():
-        own = together.searched.deployed(x[:1]).shape[1]
-        theirs = getattr(together.members, "classes", None) or together.members.logits(x[:1]).shape[2]
-    if len(x) and own != theirs:
+        deployed_classes = together.searched.deployed(x[:1]).shape[1]
+        member_classes = getattr(together.members, "classes", None) or together.members.logits(x[:1]).shape[2]
+    if len(x) and deployed_classes != member_classes:
         raise ValueError(
-            f"the deployed model has {own} classes and the rehearsed ones have {theirs}; rehearse with retrainings of "
-            "the deployed model, with classes merged in the same way"
+            f"the deployed model has {deployed_classes} classes and the rehearsed ones have {member_classes}; rehearse "
+            "with retrainings of the deployed model, with classes merged in the same way"
         )
 
 

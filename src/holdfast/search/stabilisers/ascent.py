@@ -47,7 +47,11 @@ def ascend(
     ``radius`` is one for all rows or one per row.
     """
     check_answer(start)
-    model, sizes = checked_model(model), _sizes(radius, start)
+    model, sizes = checked_model(model), torch.as_tensor(radius).to(start.origin)
+    if sizes.ndim and tuple(sizes.shape) not in ((1,), (len(start),)):
+        raise ValueError(
+            f"radius is one for all rows or one for each of {len(start)}, (n,), got shape {tuple(sizes.shape)}"
+        )
 
     def search(space: Space, center: Tensor, origin: Tensor, target: Tensor, sizes: Tensor) -> Tensor:
         ball = Ball(center, sizes, norm)
@@ -55,17 +59,7 @@ def ascend(
         best = walk(task, ball, score, steps)
         return risen(task, best, score) if space.discrete else best
 
-    return with_found_moved(model, start, space, search, sizes)
-
-
-def _sizes(radius: float | Tensor, start: Counterfactuals) -> Tensor:
-    """The radius of every row: (n,)."""
-    sizes = torch.as_tensor(radius).to(start.origin)
-    if sizes.ndim and tuple(sizes.shape) not in ((1,), (len(start),)):
-        raise ValueError(
-            f"radius is one for all rows or one for each of {len(start)}, (n,), got shape {tuple(sizes.shape)}"
-        )
-    return sizes.expand(len(start))
+    return with_found_moved(model, start, space, search, sizes.expand(len(start)))
 
 
 def with_found_moved(
@@ -106,15 +100,8 @@ def walk(task: Task, ball: Ball, score: Score, steps: int, start: Tensor | None 
         snapped = task.space.snap(point, origin) if task.space.discrete else point
         value = task.tried(score, snapped[:, None])[:, 0]
         better = (value > highest) & task.near(snapped[:, None])[:, 0] & task.enough(snapped)
-        better = _plausible_of(task, snapped, better)
+        if task.limit is not None:
+            rows = torch.nonzero(better).flatten()
+            better[rows] = task.of(rows).plausible(snapped[rows])
         best, highest = torch.where(better[:, None], snapped, best), torch.where(better, value, highest)
     return best
-
-
-def _plausible_of(task: Task, point: Tensor, some: Tensor) -> Tensor:
-    """Those of some rows (n,) that pass for people, if they must."""
-    if task.limit is None:
-        return some
-    rows = torch.nonzero(some).flatten()
-    some[rows] = task.of(rows).plausible(point[rows])
-    return some

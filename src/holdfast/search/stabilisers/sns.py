@@ -80,9 +80,7 @@ class SNS:
 
     def __post_init__(self) -> None:
         check_ball(self.radius, self.steps, self.norm)
-        check_whole("points", self.points)
-        if self.points < 1:
-            raise ValueError(f"points must be 1 or more, got {self.points}")
+        check_whole("points", self.points, least=1)
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got '{self.objective}'")
         if isinstance(self.baseline, Tensor):

@@ -11,9 +11,9 @@ from holdfast import (
     Recipe,
     Rehearsed,
     Retraining,
+    agreement_cost,
     audit,
     other_class,
-    price_of_holding,
     seeds,
     train,
 )
@@ -30,55 +30,55 @@ def asked(loaded):
 
 
 @pytest.fixture(scope="module")
-def holding(asked):
+def price(asked):
     networks, rows, target, space = asked
-    return price_of_holding(Rehearsed(networks[1:21]), networks[0], rows, target, space, shares=(1.0, 0.5, 0.9))
+    return agreement_cost(Rehearsed(networks[1:21]), networks[0], rows, target, space, shares=(1.0, 0.5, 0.9))
 
 
-def test_nobody_pays_more_for_a_smaller_share(holding):
-    cost = torch.where(holding.cost.isnan(), torch.inf, holding.cost)
-    assert holding.shares == (0.5, 0.9, 1.0)
+def test_nobody_pays_more_for_a_smaller_share(price):
+    cost = torch.where(price.cost.isnan(), torch.inf, price.cost)
+    assert price.shares == (0.5, 0.9, 1.0)
     assert bool((cost.diff(dim=1).nan_to_num(0) >= -1e-6).all())
     assert bool((cost[:, 0] < cost[:, 2]).any())
 
 
-def test_every_answer_is_accepted_by_its_share(asked, holding):
+def test_every_answer_is_accepted_by_its_share(asked, price):
     networks, _, target, _ = asked
-    for place, (share, answer) in enumerate(zip(holding.shares, holding.answers, strict=True)):
+    for place, (share, answer) in enumerate(zip(price.shares, price.answers, strict=True)):
         held = (networks[1:21].predict(answer.point) == target).double().mean(0)
         assert bool((held[answer.found] >= share - 1e-9).all())
-        torch.testing.assert_close(holding.agreement[answer.found, place], held[answer.found])
+        torch.testing.assert_close(price.agreement[answer.found, place], held[answer.found])
         assert bool((networks[0](answer.point).argmax(1) == target)[answer.found].all())
 
 
-def test_the_best_there_is_is_accepted_by_most(holding):
-    agreed = holding.agreement.nan_to_num(-1).amax(1)
-    assert bool((holding.best_agreement.nan_to_num(-1) == agreed).all())
-    best = holding.best
+def test_the_best_there_is_is_accepted_by_most(price):
+    agreed = price.agreement.nan_to_num(-1).amax(1)
+    assert bool((price.best_agreement.nan_to_num(-1) == agreed).all())
+    best = price.best
     assert bool((best.found == (agreed >= 0)).all())
-    whole = holding.answers[-1]
+    whole = price.answers[-1]
     torch.testing.assert_close(best.point[whole.found], whole.point[whole.found])
 
 
-def test_the_table_has_a_row_for_every_person_and_share(holding):
-    table = holding.table()
+def test_the_table_has_a_row_for_every_person_and_share(price):
+    table = price.table()
     assert list(table.columns) == ["row", "share", "found", "cost", "agreement"]
-    assert len(table) == 3 * len(holding)
+    assert len(table) == 3 * len(price)
     assert table["cost"].isna().equals(~table["found"])
-    assert "20 people" in repr(holding)
+    assert "20 people" in repr(price)
 
 
-def test_people_with_labels_are_called_by_them(holding):
-    people = [f"p{row}" for row in range(len(holding))]
-    labelled = holding.labelled(people)
-    assert labelled.table()["row"].tolist() == [name for name in people for _ in holding.shares]
-    assert labelled.sentence(3) == holding.sentence(3).replace("row 3", "row p3")
+def test_people_with_labels_are_called_by_them(price):
+    people = [f"p{row}" for row in range(len(price))]
+    labelled = price.labelled(people)
+    assert labelled.table()["row"].tolist() == [name for name in people for _ in price.shares]
+    assert labelled.sentence(3) == price.sentence(3).replace("row 3", "row p3")
     assert labelled.best.labels.tolist() == people
 
 
-def test_everybody_is_told_something(holding):
-    told = [holding.sentence(row) for row in range(len(holding))]
-    missing = ~holding.answers[-1].found
+def test_everybody_is_told_something(price):
+    told = [price.sentence(row) for row in range(len(price))]
+    missing = ~price.answers[-1].found
     for row, text in enumerate(told):
         assert text.startswith(f"row {row}: ")
         assert ("no counterfactual" in text) == bool(missing[row])
@@ -86,9 +86,9 @@ def test_everybody_is_told_something(holding):
     assert "100% of the models accept costs" in told[some]
 
 
-def test_all_of_it_counts_as_seen(asked, holding):
+def test_all_of_it_counts_as_seen(asked, price):
     networks, *_ = asked
-    for answer in (*holding.answers, holding.best):
+    for answer in (*price.answers, price.best):
         with pytest.raises(ValueError, match="the search has seen"):
             audit(answer, networks[1:21])
 
@@ -97,10 +97,10 @@ def test_all_of_it_counts_as_seen(asked, holding):
 def test_shares_are_shares(asked, shares):
     networks, rows, target, space = asked
     with pytest.raises((TypeError, ValueError), match="share"):
-        price_of_holding(Rehearsed(networks[1:3]), networks[0], rows, target, space, shares=shares)
+        agreement_cost(Rehearsed(networks[1:3]), networks[0], rows, target, space, shares=shares)
 
 
 def test_it_needs_a_rehearsed_search(asked):
     networks, rows, target, space = asked
     with pytest.raises(TypeError, match="Rehearsed"):
-        price_of_holding(MinCost(), networks[0], rows, target, space)
+        agreement_cost(MinCost(), networks[0], rows, target, space)

@@ -23,7 +23,7 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class AgreementCost:
     """For each person and each share of the rehearsed models, the cheapest counterfactual that so many accept.
 
     No person pays more for a smaller share: what more models accept is an answer for fewer too.
@@ -45,9 +45,9 @@ class Holding:
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
-        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price = hf.agreement_cost(method, model, x, target, space, shares)
         >>> price
-        Holding(1 people; found by share of models: 60% 1, 100% 1)
+        AgreementCost(1 people; found by share of models: 60% 1, 100% 1)
         >>> [f"{cost:.2f}" for cost in price.cost[0].tolist()]  # 5.4 / 4 and 6 / 4
         ['1.35', '1.50']
 
@@ -65,13 +65,13 @@ class Holding:
             check_answer(answer)
         if not self.answers or tuple(self.agreement.shape) != (len(self.answers[0]), len(self.shares)):
             raise ValueError(
-                "answers, shares and agreement must belong together; price_of_holding(...) makes a Holding"
+                "answers, shares and agreement must belong together; agreement_cost(...) makes an AgreementCost"
             )
 
-    def labelled(self, labels: Iterable[Any]) -> Holding:
+    def labelled(self, labels: Iterable[Any]) -> AgreementCost:
         """The same, with who the rows are, as `Counterfactuals.labelled`."""
-        own = as_labels(labels)
-        return replace(self, answers=tuple(answer.labelled(own) for answer in self.answers))
+        index = as_labels(labels)
+        return replace(self, answers=tuple(answer.labelled(index) for answer in self.answers))
 
     def __len__(self) -> int:
         return len(self.agreement)
@@ -84,21 +84,17 @@ class Holding:
     @property
     def best(self) -> Counterfactuals:
         """For each person the answer that most models accept, and of those the cheapest: the best there is."""
-        best, most = self.answers[0], self._known[:, 0]
-        for answer, agreed in zip(self.answers[1:], self._known.unbind(1)[1:], strict=True):
+        agreement = self.agreement.nan_to_num(-1)  # nothing is worse than no answer
+        best, most = self.answers[0], agreement[:, 0]
+        for answer, agreed in zip(self.answers[1:], agreement.unbind(1)[1:], strict=True):
             best, most = best.where(agreed > most, answer), torch.maximum(most, agreed)
         return replace(best, calls=None)
 
     @property
     def best_agreement(self) -> Tensor:
         """The share of the models that accept the best there is: (n,); NaN where nothing was found."""
-        most = self._known.amax(1)
+        most = self.agreement.nan_to_num(-1).amax(1)
         return torch.where(most < 0, torch.nan, most)
-
-    @property
-    def _known(self) -> Tensor:
-        """The agreement, and −1 where nothing was found."""
-        return torch.where(self.agreement.isnan(), -1.0, self.agreement)
 
     def table(self) -> pd.DataFrame:
         """One row for every person and share: row (a label, where labels are known), share, found, cost, agreement."""
@@ -135,13 +131,13 @@ class Holding:
         )
 
     def __repr__(self) -> str:
-        each = [
+        counts = [
             f"{share:.0%} {int(answer.found.sum())}" for share, answer in zip(self.shares, self.answers, strict=True)
         ]
-        return f"Holding({len(self)} people; found by share of models: {', '.join(each)})"
+        return f"AgreementCost({len(self)} people; found by share of models: {', '.join(counts)})"
 
 
-def price_of_holding(
+def agreement_cost(
     method: Rehearsed,
     model: Model,
     x: Tensor,
@@ -149,7 +145,7 @@ def price_of_holding(
     space: Space,
     shares: Sequence[float] = SHARES,
     progress: bool = False,
-) -> Holding:
+) -> AgreementCost:
     """Search once for each share of the rehearsed models that must agree, and compare what it costs each row.
 
     The deployed model always has to agree. Shares are those of the family that the search sees: how far advice holds
@@ -175,7 +171,7 @@ def price_of_holding(
         >>> x, target = torch.zeros(1, 2), torch.tensor([1])
         >>> space = hf.Space.free(torch.tensor([[-3.0, -3.0], [3.0, 3.0]]))
         >>> method, shares = hf.Rehearsed(family), (0.6, 1.0)
-        >>> price = hf.price_of_holding(method, model, x, target, space, shares)
+        >>> price = hf.agreement_cost(method, model, x, target, space, shares)
         >>> price.table().round(2)
            row  share  found  cost  agreement
         0    0    0.6   True  1.35       0.67
@@ -190,18 +186,18 @@ def price_of_holding(
     found: list[Counterfactuals] = []
     with bar("shares of the models that agree", len(shares), progress) as advance:
         for share in reversed(shares):
-            own = replace(method, share=share)(model, x, target, space)
-            found.append(own if not found else _cheaper(own, found[-1], norm_of(method)))
+            answer = replace(method, share=share)(model, x, target, space)
+            found.append(answer if not found else _cheaper(answer, found[-1], norm_of(method)))
             advance(1)
     answers = tuple(reversed(found))
     agreement = torch.stack([method.agreement(model, answer) for answer in answers], dim=1)
-    return Holding(shares, answers, agreement, norm_of(method))
+    return AgreementCost(shares, answers, agreement, norm_of(method))
 
 
-def _cheaper(own: Counterfactuals, more: Counterfactuals, norm: int) -> Counterfactuals:
+def _cheaper(smaller_share: Counterfactuals, larger_share: Counterfactuals, norm: int) -> Counterfactuals:
     """What was found for a share, or what was found for a larger one where that is cheaper."""
-    costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (own, more)]
-    return own.where(costs[1] < costs[0], more)
+    costs = [torch.where(answer.found, answer.cost(norm), torch.inf) for answer in (smaller_share, larger_share)]
+    return smaller_share.where(costs[1] < costs[0], larger_share)
 
 
 def _checked_shares(shares: Any) -> tuple[float, ...]:
