@@ -49,7 +49,7 @@ def audit(
     with errors_as_sentences(inputs.kept(retrained)), writing_to(out):
         from holdfast.cli.explainers import explainer_of
         from holdfast.cli.tables import read_tables
-        from holdfast.explaining.advice_folder import read_advice
+        from holdfast.explaining.advice_files import read_advice
         from holdfast.explaining.file_audit import audit_points, rows_named
         from holdfast.reporting.tables import file_audit_text
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from holdfast.auditing.audit import Audit
-from holdfast.explaining.advice_view import AdviceView, view_of
+from holdfast.explaining.advice_view import AdviceView, as_html, view_of
 from holdfast.explaining.frames import as_it_came
 from holdfast.explaining.person import ALREADY, GIVEN, NOT_DURABLE, NOTHING, PersonAdvice, PersonPlan
 from holdfast.explaining.searching import Answers
@@ -232,8 +232,6 @@ class Advice:
         return save_advice(self, folder)
 
     def _repr_html_(self) -> str:
-        from holdfast.explaining.advice_shown import as_html
-
         return as_html(self)
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from holdfast.explaining.person import (
     PersonPlan,
     changes_of,
 )
+from holdfast.utils import notebook
 from holdfast.utils.messages import plain
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ WORDS = {  # of one person, and of a number of people
     NOTHING: "without any plan",
 }
 MOST_NAMED = 8  # people who are named in a warning
+PLANS_IN_NOTEBOOK = 5  # that are shown in words
 
 
 @dataclass(frozen=True)
@@ -187,3 +189,36 @@ def _warnings(advice: Advice) -> Iterator[str]:
             f"The same values as another person: {named} ({len(rows)} in all). If that is one person who was entered "
             "twice, delete one row."
         )
+
+
+# ---- as a notebook shows it ----
+
+
+def as_html(advice: Advice) -> str:
+    view = advice.view
+    audited = [] if advice.audit is None else [notebook.table(advice.audit.summary().to_dict("list"))]
+    return notebook.page(
+        notebook.heading(view.title),
+        notebook.sentence("; ".join(view.counted())),
+        *map(notebook.sentence, view.sentences()),
+        *(notebook.sentence(f"Warning: {warning}") for warning in view.warnings),
+        *(audited if view.plans else []),
+        *_first_plans(advice),
+        notebook.note("advice.table() has one row per change, advice.wide() one per plan, advice.of(label) the words."),
+    )
+
+
+def _first_plans(advice: Advice) -> list[str]:
+    plans = [(person, plan) for person in advice.view.people for plan in person.plans]
+    if not plans:
+        return []
+    rows = [
+        (str(person.person), plan.plan, "; ".join(map(str, plan.changes)), f"{plan.cost:.3g}", plan.holding)
+        for person, plan in plans[:PLANS_IN_NOTEBOOK]
+    ]
+    names = (advice.id, "plan", "changes", "cost", "does it hold?")
+    columns: dict[str, tuple[Any, ...]] = dict(zip(names, zip(*rows, strict=True), strict=True))
+    shown = [notebook.table(columns, words=True)]
+    if len(plans) > PLANS_IN_NOTEBOOK:
+        shown.append(notebook.note(f"The first {PLANS_IN_NOTEBOOK} of {len(plans):,} plans."))
+    return shown

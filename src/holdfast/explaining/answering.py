@@ -16,8 +16,7 @@ from holdfast.auditing.audit import audit
 from holdfast.explaining.advice import Advice, Audited
 from holdfast.explaining.roles import Roles, excluded_from_audit
 from holdfast.explaining.searching import Answers, Outcome, Question
-from holdfast.explaining.wanted import Wanted
-from holdfast.explaining.wished import Wishes
+from holdfast.explaining.wanted import Wanted, Wishes
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import assess
 from holdfast.search.failures import why_not
