@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from holdfast.cli.options import (
     PAPER_METHODS,
     QUICK_MEMBERS,
     QUICK_ROWS,
+    command_again,
     errors_as_sentences,
     some_of,
     writing_to,
@@ -59,7 +59,7 @@ def paper(
     out: Annotated[Path, typer.Option(help=OUT)] = Path("holdfast-paper"),
 ) -> None:
     """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
-    again = shlex.join(["holdfast", *sys.argv[1:]])
+    again = command_again(sys.argv)
     with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
         from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce
 
