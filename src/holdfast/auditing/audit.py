@@ -16,6 +16,7 @@ from torch import Tensor
 
 from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, rate_interval
 from holdfast.families.family import Family
+from holdfast.families.resemblance import are_one
 from holdfast.models.model import NO_CLASS
 from holdfast.models.rows import check_tensor
 from holdfast.search.counterfactuals import Counterfactuals, check_answer, checked_choice
@@ -27,7 +28,6 @@ from holdfast.utils.settings import check_number, check_share
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 TELLING = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
-COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
     "counterfactual. low, high: 95 % limits for these rows and future retrainings. approximate new rows low, high: "
@@ -343,10 +343,10 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
 
 def _warn_of_equal_refits(result: Audit, family: Family) -> None:
     """That refits answer alike is a result, unless all of a kind are one model: then the kind has nothing to say."""
-    point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED]
+    point = result.counterfactuals.point[result.counterfactuals.found]
     for kind, part in result.by_kind.items():
         members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
-        if len(members) > 1 and part.same.all() and _are_one(family.chosen(members).logits(point)):
+        if len(members) > 1 and part.same.all() and are_one(family.chosen(members), point):
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
                 "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
@@ -354,10 +354,6 @@ def _warn_of_equal_refits(result: Audit, family: Family) -> None:
                 f"(on the command line --retrain bootstrap:{len(part.kinds)})",
                 stacklevel=4,
             )
-
-
-def _are_one(logits: Tensor) -> bool:
-    return bool((logits == logits[:1]).all())
 
 
 def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:

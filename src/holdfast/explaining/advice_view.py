@@ -28,7 +28,8 @@ from holdfast.utils import notebook
 from holdfast.utils.messages import plain
 
 if TYPE_CHECKING:
-    from holdfast.explaining.advice import Advice, Audited
+    from holdfast.explaining.advice import Advice
+    from holdfast.explaining.searching import Answers
 
 WORDS = {  # of one person, and of a number of people
     GIVEN: "with a plan",
@@ -126,19 +127,19 @@ def _people(advice: Advice) -> Iterator[PersonAdvice]:
         )
 
 
-def _plans(advice: Advice, part: Audited) -> dict[int, list[PersonPlan]]:
+def _plans(advice: Advice, part: Answers) -> dict[int, list[PersonPlan]]:
     """The plans of each person, by the row of the person."""
-    answers, names = part.answers, advice.encoding.schema.names
-    people = advice.people.iloc[answers.place]
+    names = advice.encoding.schema.names
+    people = advice.people.iloc[part.place]
     before, after = (
         [frame[name].tolist() for name in names]
-        for frame in (people, answers.counterfactuals.to_frame(advice.encoding, people))
+        for frame in (people, part.counterfactuals.to_frame(advice.encoding, people))
     )
     moved = _moved(advice, part)
-    costs = answers.counterfactuals.cost(advice.norm).double().tolist()
+    costs = part.counterfactuals.cost(advice.norm).double().tolist()
     limits = None if part.audit is None else part.audit.per_row_interval()  # of the share that invalidates
     found: dict[int, list[PersonPlan]] = {}
-    for plan, row in enumerate(answers.place.tolist()):
+    for plan, row in enumerate(part.place.tolist()):
         features = np.flatnonzero(moved[plan]).tolist()
         changed = [(names[f], plain(before[f][plan]), plain(after[f][plan])) for f in features]
         parts = moved[plan, features].tolist() if advice.norm == 1 else [None] * len(features)
@@ -147,13 +148,13 @@ def _plans(advice: Advice, part: Audited) -> dict[int, list[PersonPlan]]:
         if part.audit is not None and part.held is not None and limits is not None:
             low, high = (1 - float(limit[plan]) for limit in reversed(limits))
             holding = {"held": int(part.held[plan]), "members": len(part.audit.kinds), "low": low, "high": high}
-        found.setdefault(row, []).append(PersonPlan(int(answers.plan[plan]), changes, costs[plan], **holding))
+        found.setdefault(row, []).append(PersonPlan(int(part.plan[plan]), changes, costs[plan], **holding))
     return found
 
 
-def _moved(advice: Advice, part: Audited) -> NDArray[np.float64]:
+def _moved(advice: Advice, part: Answers) -> NDArray[np.float64]:
     """How far each plan moves each feature, in the encoded space: (m, features)."""
-    answer = part.answers.counterfactuals
+    answer = part.counterfactuals
     distance = (answer.point.double() - answer.origin.double()).abs().cpu().numpy()
     return np.stack([distance[:, columns].sum(1) for _, columns in advice.encoding.places], axis=1)
 

@@ -23,16 +23,7 @@ from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.saving import load_explainer, save_explainer, table_hash
-from holdfast.explaining.searching import (
-    Outcome,
-    Question,
-    check_method,
-    chosen_method,
-    nobody_asks,
-    search_held,
-    search_plain,
-    search_promised,
-)
+from holdfast.explaining.searching import check_method, chosen_method, searched
 from holdfast.explaining.sources import SOURCES, check_source, retrained, told_of
 from holdfast.explaining.wanted import wanted, wished
 from holdfast.families.family import Family
@@ -313,9 +304,8 @@ class Explainer:
             **self._decided(),
         }
         with threads_at_most(self.workers):
-            outcome = _searched(
-                request, request.question(plans, self.progress), searched_by, hold, promise, parameter_values
-            )
+            question = request.question(plans, self.progress)
+            outcome = searched(question, searched_by, request.roles, hold, promise, parameter_values)
             return advice_of(request, outcome, norm_of(searched_by), decided, is_polars(people))
 
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[ExplainRequest, str]:
@@ -519,23 +509,6 @@ class Explainer:
         else:
             lines.append("  retrained models: made when they are first needed")
         return "\n".join(lines)
-
-
-def _searched(
-    request: ExplainRequest,
-    question: Question,
-    method: Method,
-    hold: float | None,
-    rate: float | None,
-    parameter_values: Sequence[float] | None,
-) -> Outcome:
-    if not len(question.x):
-        return nobody_asks(question)
-    if rate is not None and request.roles is not None:
-        return search_promised(question, method, request.roles, rate, parameter_values)
-    if hold is not None and request.roles is not None:
-        return search_held(question, method, request.roles.selection, hold)
-    return search_plain(question, method)
 
 
 def _check_question(hold: Any, promise: Any, plans: Any) -> None:
