@@ -157,11 +157,12 @@ def demo(
     if promised is not None:
         everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)
         possible["promised"] = audit(everybody, family), seconds
+    audits = {name: found for name, (found, _) in possible.items()}
     right = (family.predict(question) == encoding.labels(asked)).double().mean(1)
     return Demo(
         rows=_rows(_among(possible, refused), "schema") + _rows(free, "free"),
-        counterfactuals=_table({name: found for name, (found, _) in possible.items()}, asked, encoding),
-        story=_story({name: found for name, (found, _) in possible.items()}, asked, encoding),
+        counterfactuals=_table(audits, asked, encoding),
+        story=_story(audits, asked, encoding),
         accuracy=float((predict(deployed, question) == encoding.labels(asked)).double().mean()),
         accuracy_retrained=(float(right.min()), float(right.max())),
         members=len(family),
