@@ -28,7 +28,6 @@ from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
     from holdfast.paper.reproduce import Reproduction
-    from holdfast.paper.study import Study
 
 SOME_DATASETS = f"Some of {', '.join(DATASETS)}."
 SOME_METHODS = f"Some of {', '.join(PAPER_METHODS)}."
@@ -61,27 +60,22 @@ def paper(
     """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
     again = command_again(sys.argv)
     with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
-        from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce
+        from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce, size
 
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
         more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
         with writing_to(out):
             check_files([*studies, *more], out)
-            _show_sizes(studies)
+            for study in studies:
+                sentence = Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", "")
+                console(soft_wrap=False).print(sentence)
             names = [*(some_datasets or ()), *(some_methods or ())]
             results = reproduce(studies, out, only=names, workers=workers, progress=True)
             _show_tables(results, out)
             if figures:
                 done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
                 _draw_figures(results, done, out / "figures")
-
-
-def _show_sizes(studies: Sequence[Study]) -> None:
-    from holdfast.paper.reproduce import size
-
-    for study in studies:
-        console(soft_wrap=False).print(Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", ""))
 
 
 def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
