@@ -100,14 +100,16 @@ class Demo:
 
         The report names the ``command`` that makes it again, where one did.
         """
-        folder, own = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
+        folder, advice = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
         texts = {
             "counterfactuals.csv": as_csv(self.counterfactuals, index=False),
             "results.json": json.dumps(self.rows, indent=2) + "\n",
-            "report.html": report_text(own, groups=GROUPS, title=f"{CARD.title}: advice for {len(own)} applicants"),
+            "report.html": report_text(
+                advice, groups=GROUPS, title=f"{CARD.title}: advice for {len(advice)} applicants"
+            ),
         }
         if self.story is not None:
-            texts["letter.html"] = letter(own, self.story.person, fields=LETTER).html
+            texts["letter.html"] = letter(advice, self.story.person, fields=LETTER).html
         with all_or_none(folder) as parts:
             for name, text in texts.items():
                 write_text(parts / name, text)

@@ -95,5 +95,5 @@ def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
 def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
     from holdfast.paper.figures.gallery import draw  # no other command should wait for matplotlib
 
-    drawn = draw(results, [one.rows for one in varied], folder, progress=True)
+    drawn = draw(results, [reproduction.rows for reproduction in varied], folder, progress=True)
     console().print(f"{len(drawn) // 2} figures     {folder}")

@@ -82,10 +82,10 @@ def from_dice(
         )
     for feature in encoding.schema.features:
         if feature.is_numeric:  # a person's number in single precision is DiCE's copy of it, not a change
-            asked = numbers_of(data[feature.name])[person]
+            numbers = numbers_of(data[feature.name])[person]
             with np.errstate(over="ignore"):
-                same = numbers_of(points[feature.name]).astype(np.float32) == asked.astype(np.float32)
-            points[feature.name] = points[feature.name].mask(same, asked)
+                same = numbers_of(points[feature.name]).astype(np.float32) == numbers.astype(np.float32)
+            points[feature.name] = points[feature.name].mask(same, numbers)
     return assembled(question, data, points, person, unused(points.columns, {*names, encoding.schema.label}))
 
 
