@@ -33,7 +33,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 from holdfast import Advice, Explainer, Sizes, report, seeds
 from holdfast.datasets.prepared import prepare
-from holdfast.explaining.advice import Audited
 from holdfast.explaining.searching import Answers
 from holdfast.families.recipe import PAPER_RECIPES
 
@@ -67,7 +66,7 @@ def searched(name: str, people: int, models: int, epochs: int | None) -> Advice:
 
 def repeated(advice: Advice, people: int) -> Advice:
     """The same for so many people, all with three plans: those who have them, again and again under new labels."""
-    plans = {place: np.flatnonzero(advice.given.answers.place == place) for place in range(len(advice))}
+    plans = {place: np.flatnonzero(advice.given.place == place) for place in range(len(advice))}
     whole = [place for place, own in plans.items() if len(own) == PLANS]
     if not whole:
         raise SystemExit(f"none of {len(advice)} people has {PLANS} plans; ask about more: --people {2 * len(advice)}")
@@ -78,22 +77,21 @@ def repeated(advice: Advice, people: int) -> Advice:
         people=advice.people.iloc[places].set_axis(pd.RangeIndex(100_000, 100_000 + people), axis=0),
         now=tuple(advice.now[place] for place in places),
         wanted=tuple(advice.wanted[place] for place in places),
-        given=replace(given, answers=replace(given.answers, place=np.repeat(np.arange(people), PLANS))),
+        given=replace(given, place=np.repeat(np.arange(people), PLANS)),
         not_durable_plans=taken(advice.not_durable_plans, np.arange(0)),
         why_not=(None,) * people,
         problems=advice.problems.iloc[:0],
     )
 
 
-def taken(part: Audited, rows: NDArray[np.int64]) -> Audited:
+def taken(part: Answers, rows: NDArray[np.int64]) -> Answers:
     """Some of the plans, as often as they are named."""
-    own, audit = part.answers, part.audit
-    found = replace(own.counterfactuals[torch.from_numpy(rows)], labels=None)
-    answers = Answers(found, own.place[rows], own.plan[rows], own.accepted[rows])
-    if audit is None:
-        return Audited(answers)
-    said = audit.predictions[:, torch.from_numpy(rows)]
-    return Audited(answers, replace(audit, predictions=said, counterfactuals=found, before=None))
+    audit = part.audit
+    found = replace(part.counterfactuals[torch.from_numpy(rows)], labels=None)
+    if audit is not None:
+        said = audit.predictions[:, torch.from_numpy(rows)]
+        audit = replace(audit, predictions=said, counterfactuals=found, before=None)
+    return Answers(found, part.place[rows], part.plan[rows], part.accepted[rows], audit)
 
 
 def first_card(browser: Browser, file: Path) -> float:

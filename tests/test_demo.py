@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import small_demo
-from holdfast.demo import CARD, demo, demo_text
+from holdfast.demo import CARD, FEWEST_SELECTING, RATE, demo, demo_text
+from holdfast.guarantees.calibration import fewest_models
 
 KEYS = {"dataset", "method", "space", "change", "members", "rows", "found", "rate", "low", "high", "cost_l1", "cost_l2",
         "seconds", "spread", "found_and_held", "baseline_flips"}  # fmt: skip
@@ -21,7 +22,8 @@ def result():
     """With small networks; the slow test has the demo's own."""
     with pytest.MonkeyPatch.context() as patch:
         small_demo.shrink(patch.setattr)
-        return demo(rows=24, members=4, rate=0.3)
+        patch.setattr("holdfast.demo.RATE", 0.3)
+        return demo(rows=24, members=4)
 
 
 def test_rows_cover_every_method_change_and_space(result):
@@ -89,11 +91,8 @@ def test_the_story_is_of_a_person_who_was_turned_down(result):
         )
 
 
-def test_a_rate_that_so_few_models_cannot_keep_is_refused_before_they_are_trained():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.demo.train", lambda *_, **__: pytest.fail("networks were trained"))
-        with pytest.raises(ValueError, match="rate=0.02.*20.*members=49"):
-            demo(rows=20, members=2, rate=0.02)
+def test_there_are_enough_selection_networks_for_the_rate():
+    assert fewest_models(RATE) <= FEWEST_SELECTING
 
 
 @pytest.mark.slow
@@ -128,8 +127,9 @@ def test_the_advice_is_for_those_who_were_turned_down_with_their_own_wishes(resu
 
 
 @pytest.mark.slow
-def test_the_promised_advice_is_told_beside_the_others():
-    told = demo(rows=60, members=30, rate=0.15)
+def test_the_promised_advice_is_told_beside_the_others(monkeypatch):
+    monkeypatch.setattr("holdfast.demo.RATE", 0.15)
+    told = demo(rows=60, members=30)
     assert told.promise.promised
     assert told.advice.decided["retrained"] == {
         "rehearsal": {"seeds": 32}, "selection": {"seeds": 30}, "audit": {"seeds": 30},
@@ -158,7 +158,8 @@ def test_the_files_hold_what_the_value_holds(result, tmp_path):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_results(monkeypatch):
     small_demo.shrink(monkeypatch.setattr)
-    one, two = (demo(rows=12, members=4, rate=0.15, workers=workers) for workers in (1, 2))
+    monkeypatch.setattr("holdfast.demo.RATE", 0.15)
+    one, two = (demo(rows=12, members=4, workers=workers) for workers in (1, 2))
     timeless = [
         [{key: value for key, value in row.items() if key != "seconds"} for row in own.rows] for own in (one, two)
     ]

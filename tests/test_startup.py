@@ -66,7 +66,7 @@ def test_a_schema_is_shown_in_a_notebook_without_pandas():
 
 def test_the_choices_of_the_commands_are_those_of_the_library():
     assert tuple(DATASETS) == options.DATASETS
-    assert PAPER_DATASETS == options.PAPER_DATASETS
+    assert PAPER_DATASETS == options.DATASETS
     assert reproduce.METHODS == options.PAPER_METHODS
     assert datasets.card("german").split == options.GERMAN_SPLIT
     assert len(reproduce.SEEDS) == options.PAPER_BASES

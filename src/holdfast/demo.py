@@ -25,7 +25,6 @@ from holdfast.families.changes import leave_one_out, seeds
 from holdfast.families.family import Family
 from holdfast.families.recipe import PAPER_RECIPES, Retraining
 from holdfast.families.training import train
-from holdfast.guarantees.calibration import fewest_models
 from holdfast.guarantees.promises import Promise
 from holdfast.models.model import Model, predict
 from holdfast.paper.printed import printed
@@ -41,7 +40,6 @@ from holdfast.tabular.encoding import Encoding
 from holdfast.tabular.space import Space
 from holdfast.tabular.wishes import Wish
 from holdfast.utils.files import all_or_none, write_text
-from holdfast.utils.settings import check_share
 from holdfast.utils.spreadsheets import as_csv
 
 CARD = datasets.card("german")
@@ -52,7 +50,7 @@ FREE_RADIUS = 3.0
 SCHEMA_RADIUS = 10.0
 SNS_SHARE = 0.8
 RATE = 0.05  # that the promised advice is invalidated at most, on average
-REHEARSED, FEWEST_CALIBRATED = 32, 20
+REHEARSED, FEWEST_SELECTING = 32, 20  # networks; fewer than 19 could not promise that rate
 CAUTIONS = (0.0, 0.2, 0.45, 0.7, 1.0)  # that may be chosen
 GROUPS = ("sex", "age")  # of applicants, that the report compares
 LEAST_AMOUNT = 0.75  # of the amount that an applicant asks for: with less they cannot do what they want to
@@ -102,14 +100,16 @@ class Demo:
 
         The report names the ``command`` that makes it again, where one did.
         """
-        folder, own = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
+        folder, advice = Path(folder), replace(self.advice, decided={**self.advice.decided, "command": command})
         texts = {
             "counterfactuals.csv": as_csv(self.counterfactuals, index=False),
             "results.json": json.dumps(self.rows, indent=2) + "\n",
-            "report.html": report_text(own, groups=GROUPS, title=f"{CARD.title}: advice for {len(own)} applicants"),
+            "report.html": report_text(
+                advice, groups=GROUPS, title=f"{CARD.title}: advice for {len(advice)} applicants"
+            ),
         }
         if self.story is not None:
-            texts["letter.html"] = letter(own, self.story.person, fields=LETTER).html
+            texts["letter.html"] = letter(advice, self.story.person, fields=LETTER).html
         with all_or_none(folder) as parts:
             for name, text in texts.items():
                 write_text(parts / name, text)
@@ -121,13 +121,12 @@ def demo(
     rows: int | None = None,
     members: int = 100,
     seed: int = 0,
-    rate: float = RATE,
     workers: int | None = None,
     progress: bool = False,
 ) -> Demo:
     """Train, retrain `members` times per kind of change, find counterfactuals for `rows` test rows, audit them.
 
-    For those who were turned down, also look for advice of which new seeds invalidate at most `rate` on average.
+    For those who were turned down, also look for advice of which new seeds invalidate at most RATE on average.
     """
     german = prepare(CARD.name)
     asked, encoding = german.test, german.encoding
@@ -135,7 +134,6 @@ def demo(
         raise ValueError(f"rows is {rows}; the test split has {len(asked)}: choose from 1 to {len(asked)}")
     asked = asked.iloc[:rows]
     x, y = german.rows
-    _check_rate(rate, _selecting(members))
     deployed, family, front_door = _networks(x, y, members, seed, workers, progress)
 
     question, space = encoding.encode(asked), encoding.space_for(_wishes(asked))
@@ -154,18 +152,19 @@ def demo(
         progress=progress,
     )
     people = asked.assign(sex=[status.partition(",")[0] for status in asked["status_and_sex"]])
-    told: dict[str, Any] = {"promise": rate, "parameter_values": CAUTIONS, "wishes": _wishes(people)}
+    told: dict[str, Any] = {"promise": RATE, "parameter_values": CAUTIONS, "wishes": _wishes(people)}
     advice, seconds = _timed(lambda: explainer.explain(people, **told))
     advice = replace(advice, decided={**advice.decided, "model_is_ours": True})
     promised = None if advice.promise is None else advice.promise.counterfactuals
     if promised is not None:
         everybody = _for_everybody(promised, refused, next(iter(possible.values()))[0].counterfactuals)
         possible["promised"] = audit(everybody, family), seconds
+    audits = {name: found for name, (found, _) in possible.items()}
     right = (family.predict(question) == encoding.labels(asked)).double().mean(1)
     return Demo(
         rows=_rows(_among(possible, refused), "schema") + _rows(free, "free"),
-        counterfactuals=_table({name: found for name, (found, _) in possible.items()}, asked, encoding),
-        story=_story({name: found for name, (found, _) in possible.items()}, asked, encoding),
+        counterfactuals=_table(audits, asked, encoding),
+        story=_story(audits, asked, encoding),
         accuracy=float((predict(deployed, question) == encoding.labels(asked)).double().mean()),
         accuracy_retrained=(float(right.min()), float(right.max())),
         members=len(family),
@@ -197,18 +196,7 @@ def demo_text(result: Demo) -> Group:
 
 def _selecting(members: int) -> int:
     """How many networks choose how careful the promised advice is."""
-    return max(members, FEWEST_CALIBRATED)
-
-
-def _check_rate(rate: float, selecting: int) -> None:
-    """Raise where so few networks could promise nothing, before they are trained."""
-    check_share("rate", rate)
-    needed = fewest_models(rate)
-    if needed > selecting:
-        raise ValueError(
-            f"rate={rate:g} needs {needed} selection networks (1 / rate - 1), and there are {selecting}; ask for "
-            f"members={needed}, or for a rate of {1 / (selecting + 1):.3g} or more"
-        )
+    return max(members, FEWEST_SELECTING)
 
 
 def _networks(

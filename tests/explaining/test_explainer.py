@@ -390,7 +390,7 @@ def test_a_torch_module_is_retrained_by_its_recipe():
     )  # fmt: skip
     advice = own.explain(applicants(5), hold=0.6)
     assert advice.wide()["hold"].notna().any()
-    assert not own.roles.audit.surrogates
+    assert not own.family.surrogates
 
 
 def test_a_recipe_in_the_place_of_a_model_trains_one_and_says_that_it_is_ours():

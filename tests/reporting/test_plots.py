@@ -165,9 +165,9 @@ def test_advice_that_nobody_audited_says_so(not_audited, axes):
 
 
 def test_advice_without_plans_says_so(held, axes):
-    answers = held.given.answers
+    answers = held.given
     none = replace(answers, counterfactuals=answers.counterfactuals[:0], place=answers.place[:0], plan=answers.plan[:0])
-    draw_advice(axes, replace(held, given=replace(held.given, answers=none, audit=None)))
+    draw_advice(axes, replace(held, given=replace(none, audit=None)))
     assert "No plan is given" in sentence(axes)
 
 

@@ -141,7 +141,7 @@ def test_groups_count_what_the_advice_counts():
         assert group.people == own.sum()
         assert group.refused == (own & (status != "has the class")).sum()
         assert group.planned == (own & (status == "plan")).sum()
-        mine = own.to_numpy()[advice().given.answers.place]
+        mine = own.to_numpy()[advice().given.place]
         assert group.invalidated[0] == pytest.approx(advice().audit.invalidated[:, mine].mean())
         rest = advice().audit.invalidated[:, ~mine].mean()
         assert group.beyond[0] == pytest.approx(group.invalidated[0] - rest)

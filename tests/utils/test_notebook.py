@@ -168,9 +168,9 @@ def test_warnings_of_advice_are_shown(advice):
 def test_advice_without_retrained_models_or_without_plans_says_so():
     alone = hf.Explainer(model(), train_rows(), want="yes", schema=schema(), workers=1).explain(applicants(8))
     assert "Nobody knows whether this advice holds" in words(alone._repr_html_())
-    answers = alone.given.answers
+    answers = alone.given
     none = replace(answers, counterfactuals=answers.counterfactuals[:0], place=answers.place[:0], plan=answers.plan[:0])
-    html = replace(alone, given=replace(alone.given, answers=none))._repr_html_()
+    html = replace(alone, given=none)._repr_html_()
     assert "Advice for 8 people" in html
     assert "<table" not in html
 

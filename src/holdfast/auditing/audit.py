@@ -16,6 +16,7 @@ from torch import Tensor
 
 from holdfast.auditing.intervals import bootstrap_interval, clopper_pearson, rate_interval
 from holdfast.families.family import Family
+from holdfast.families.resemblance import are_one
 from holdfast.models.model import NO_CLASS
 from holdfast.models.rows import check_tensor
 from holdfast.search.counterfactuals import Counterfactuals, check_answer, checked_choice
@@ -27,7 +28,6 @@ from holdfast.utils.settings import check_number, check_share
 LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 TELLING = 20  # rows on which a model made elsewhere would hardly answer like the deployed one by chance
-COMPARED = 50  # counterfactuals whose logits show whether refits are one model
 NOTE = (
     "rate: share of pairs of a counterfactual and a retrained model in which the model invalidates the "
     "counterfactual. low, high: 95 % limits for these rows and future retrainings. approximate new rows low, high: "
@@ -203,21 +203,30 @@ class Audit:
 
     def summary(self) -> pd.DataFrame:
         """One row per kind of change: rates with both kinds of limits, spread, and what else a reader needs."""
-        return pd.DataFrame([self._line(kind, part) for kind, part in self.by_kind.items()])
+        lines = []
+        for kind, part in self.by_kind.items():
+            low, high = part.interval_of_new_rows() or (np.nan, np.nan)
+            lines.append(part._figures(kind, approximate_new_rows_low=low, approximate_new_rows_high=high))
+        return pd.DataFrame(lines)
 
-    def _line(self, kind: str, part: Audit) -> dict[str, Any]:
-        found = int(self.counterfactuals.found.sum())
-        low, high = part.interval_of_new_rows() or (np.nan, np.nan)
-        counts = {"change": kind, "members": len(part.kinds), "rows": len(self.counterfactuals), "found": found}
-        limits = {"approximate_new_rows_low": low, "approximate_new_rows_high": high}
-        return counts | _rate_and_limits(part) | limits | {
-            "spread": part.spread, "found_and_held": part.found_and_held, "baseline_flips": part.baseline_flips
-        } | self._stand_in  # fmt: skip
-
-    @property
-    def _stand_in(self) -> dict[str, str]:
-        """A column of its own where the members are surrogates, so that no table hides it."""
-        return {"surrogates": self.surrogates} if self.surrogates else {}
+    def _figures(self, kind: str, **more: float) -> dict[str, Any]:
+        """What the members of one kind say; ``more`` stands behind the limits. A column of its own says where members
+        are surrogates, so that no table hides it."""
+        low, high = self.interval()
+        return {
+            "change": kind,
+            "members": len(self.kinds),
+            "rows": len(self.counterfactuals),
+            "found": int(self.counterfactuals.found.sum()),
+            "rate": self.rate,
+            "low": low,
+            "high": high,
+            **more,
+            "spread": self.spread,
+            "found_and_held": self.found_and_held,
+            "baseline_flips": self.baseline_flips,
+            **({"surrogates": self.surrogates} if self.surrogates else {}),
+        }
 
     def table(self, network: Layers | None = None) -> pd.DataFrame:
         """One row per counterfactual: what it costs, how often it is invalidated, exact limits; NaN where not found.
@@ -239,32 +248,10 @@ class Audit:
     def rows(self, *, dataset: str, method: str, space: str, seconds: float) -> list[dict[str, Any]]:
         """One flat row per kind of change, with the keys that every study, table and benchmark uses."""
         check_number("seconds", seconds)
-        return [
-            {
-                "dataset": dataset,
-                "method": method,
-                "space": space,
-                "change": kind,
-                "members": len(part.kinds),
-                "rows": len(self.counterfactuals),
-                "found": int(self.counterfactuals.found.sum()),
-                "rate": _or_none(part.rate),
-                "low": _or_none(part.interval()[0]),
-                "high": _or_none(part.interval()[1]),
-                "cost_l1": _or_none(self._mean_cost(1)),
-                "cost_l2": _or_none(self._mean_cost(2)),
-                "seconds": round(seconds, 3),
-                "spread": _or_none(part.spread),
-                "found_and_held": _or_none(part.found_and_held),
-                "baseline_flips": _or_none(part.baseline_flips),
-                **self._stand_in,
-            }
-            for kind, part in self.by_kind.items()
-        ]
-
-    def _mean_cost(self, norm: float) -> float:
-        cost = self.counterfactuals.cost(norm)[self.counterfactuals.found]
-        return float(cost.double().mean())
+        answer, named = self.counterfactuals, {"dataset": dataset, "method": method, "space": space}
+        more = {f"cost_l{norm}": float(answer.cost(norm)[answer.found].double().mean()) for norm in (1, 2)}
+        more["seconds"] = round(seconds, 3)
+        return [named | _rounded(part._figures(kind, **more)) for kind, part in self.by_kind.items()]
 
     def _spread_out(self, values: Floats) -> Floats:
         """From found rows to all rows."""
@@ -356,10 +343,10 @@ def _warn_of_odd_answers(result: Audit, family: Family) -> None:
 
 def _warn_of_equal_refits(result: Audit, family: Family) -> None:
     """That refits answer alike is a result, unless all of a kind are one model: then the kind has nothing to say."""
-    point = result.counterfactuals.point[result.counterfactuals.found][:COMPARED]
+    point = result.counterfactuals.point[result.counterfactuals.found]
     for kind, part in result.by_kind.items():
         members = [number for number, its_kind in enumerate(family.kinds) if its_kind == kind]
-        if len(members) > 1 and part.same.all() and _are_one(family.chosen(members).logits(point)):
+        if len(members) > 1 and part.same.all() and are_one(family.chosen(members), point):
             warnings.warn(
                 f"all {len(part.kinds)} refits of kind '{kind}' are one model, which answers exactly like the deployed "
                 "one: this estimator does not notice such a change, as boosting without sampling or early stopping "
@@ -367,10 +354,6 @@ def _warn_of_equal_refits(result: Audit, family: Family) -> None:
                 f"(on the command line --retrain bootstrap:{len(part.kinds)})",
                 stacklevel=4,
             )
-
-
-def _are_one(logits: Tensor) -> bool:
-    return bool((logits == logits[:1]).all())
 
 
 def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
@@ -407,11 +390,6 @@ def check_belong(counterfactuals: Counterfactuals, family: Family) -> None:
         )
 
 
-def _rate_and_limits(part: Audit) -> dict[str, float]:
-    low, high = part.interval()
-    return {"rate": part.rate, "low": low, "high": high}
-
-
 def _sentence(part: Audit) -> str:
     """With one interval: the one that is right for these rows. `summary` has the approximate one for other rows too."""
     low, high = part.interval()
@@ -423,6 +401,9 @@ def _mean(values: NDArray[np.bool_]) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def _or_none(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if np.isnan(value) else round(float(value), 6)
+def _rounded(figures: dict[str, Any]) -> dict[str, Any]:
+    """As JSON has them, which has no NaN."""
+    return {
+        name: value if not isinstance(value, float) else None if np.isnan(value) else round(float(value), 6)
+        for name, value in figures.items()
+    }

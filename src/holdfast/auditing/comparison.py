@@ -109,14 +109,14 @@ class Comparison:
         pairs, kinds = list(combinations(rates, 2)), next(iter(self.audits.values())).kinds
         level = 1 - (1 - confidence) / max(1, len(pairs))
         lines = []
-        for one, other in pairs:
-            apart = rates[one] - rates[other]
-            low, high = (2 * limit - 1 for limit in rate_interval((apart + 1) / 2, kinds, level))
+        for method, other in pairs:
+            difference = rates[method] - rates[other]
+            low, high = (2 * limit - 1 for limit in rate_interval((difference + 1) / 2, kinds, level))
             lines.append(
                 {
-                    "method": one,
+                    "method": method,
                     "other": other,
-                    "difference": float(apart.mean()),
+                    "difference": float(difference.mean()),
                     "low": low,
                     "high": high,
                     "significant": bool(low > 0 or high < 0),
@@ -217,11 +217,11 @@ def _check_alike(audits: Mapping[str, Audit]) -> None:
                 f"'{name}' was audited by {len(audit.kinds)} members and '{first_name}' by {len(first.kinds)}, or in "
                 "another order; audit both with one family"
             )
-        origin, own = first.counterfactuals.origin, audit.counterfactuals.origin
-        if own.shape != origin.shape or not torch.equal(own, origin):
+        first_origin, origin = first.counterfactuals.origin, audit.counterfactuals.origin
+        if origin.shape != first_origin.shape or not torch.equal(origin, first_origin):
             raise ValueError(
-                f"'{name}' explains {len(own)} rows and '{first_name}' {len(origin)}, or others; ask every method "
-                "about the same rows in the same order"
+                f"'{name}' explains {len(origin)} rows and '{first_name}' {len(first_origin)}, or others; ask every "
+                "method about the same rows in the same order"
             )
         if not torch.equal(audit.counterfactuals.target, first.counterfactuals.target):
             raise ValueError(

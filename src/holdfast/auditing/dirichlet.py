@@ -63,24 +63,26 @@ def _solved(points: Floats, weights: Floats, tail: float) -> float:
 
 def exceeded(points: Floats, weights: Floats, t: float) -> tuple[float, float]:
     """The log of the probability that the weighted mean exceeds t, and its derivative in t."""
-    apart = points - t
-    if weights @ apart > 0:  # the integral is that of the smaller probability: the pole at 0 is then far from the path
-        rest, slope = _positive(-apart, weights)
-        return float(np.log1p(-np.exp(rest))), -slope / float(np.expm1(-rest))
-    chance, slope = _positive(apart, weights)
+    offsets = points - t
+    if (
+        weights @ offsets > 0
+    ):  # the integral is that of the smaller probability: the pole at 0 is then far from the path
+        log_rest, slope = _positive(-offsets, weights)
+        return float(np.log1p(-np.exp(log_rest))), -slope / float(np.expm1(-log_rest))
+    chance, slope = _positive(offsets, weights)
     return chance, -slope
 
 
-def _positive(apart: Floats, weights: Floats) -> tuple[float, float]:
-    """The log of the probability that Σ Eⱼ·apartⱼ exceeds 0, and how fast it falls as all points move down."""
-    centre, reach = _lowest_point(apart, weights)
-    bend = _bend(apart, weights, centre, reach)
-    top = -(weights @ np.log1p(-apart * centre))
+def _positive(offsets: Floats, weights: Floats) -> tuple[float, float]:
+    """The log of the probability that Σ Eⱼ·offsetⱼ exceeds 0, and how fast it falls as all points move down."""
+    centre, reach = _lowest_point(offsets, weights)
+    bend = _bend(offsets, weights, centre, reach)
+    top = -(weights @ np.log1p(-offsets * centre))
     chance = density = 0.0
     for block in range(BLOCKS):
         u = STEP * (BLOCK * block + np.arange(BLOCK))
         s = centre + reach * (bend * (np.cosh(u) - 1) + 1j * np.sinh(u))
-        logs, inverses = _summed(s, apart, weights)
+        logs, inverses = _summed(s, offsets, weights)
         part = np.exp(-logs - top) * (np.cosh(u) - 1j * bend * np.sinh(u))
         if not block:
             part[0] /= 2  # the path is symmetric: only its upper half is summed
@@ -91,12 +93,12 @@ def _positive(apart: Floats, weights: Floats) -> tuple[float, float]:
     return float(top + np.log(chance * reach * STEP / np.pi)), density / chance
 
 
-def _lowest_point(apart: Floats, weights: Floats) -> tuple[float, float]:
+def _lowest_point(offsets: Floats, weights: Floats) -> tuple[float, float]:
     """Nearly where φ is lowest on the real line, and 1/√φ'' there: Newton's method within a bracket."""
-    low, high = 0.0, 1 / float(apart.max())
+    low, high = 0.0, 1 / float(offsets.max())
     s = high / 2
     for _ in range(100):
-        ratio = apart / (1 - apart * s)
+        ratio = offsets / (1 - offsets * s)
         slope, curve = weights @ ratio - 1 / s, weights @ (ratio * ratio) + 1 / s**2
         if slope * slope < 0.01 * curve:
             break
@@ -107,15 +109,15 @@ def _lowest_point(apart: Floats, weights: Floats) -> tuple[float, float]:
     return s, float(1 / np.sqrt(curve))
 
 
-def _bend(apart: Floats, weights: Floats, centre: float, reach: float) -> float:
+def _bend(offsets: Floats, weights: Floats, centre: float, reach: float) -> float:
     s = centre + reach * (BENDS * (np.cosh(HEIGHT) - 1) + 1j * np.sinh(HEIGHT))
-    turned = -(_summed(s, apart, weights)[0] + np.log(s)).imag
+    turned = -(_summed(s, offsets, weights)[0] + np.log(s)).imag
     return float(np.interp(0, turned, BENDS)) if (np.diff(turned) > 0).all() else 0.0
 
 
-def _summed(s: NDArray[np.complex128], apart: Floats, weights: Floats) -> tuple[NDArray[np.complex128], ...]:
-    """Σ w·log f and Σ w/f for f = 1 − apart·s, (nodes,) each; in real numbers, which is three times as fast."""
-    real, imaginary = 1 - np.multiply.outer(s.real, apart), -np.multiply.outer(s.imag, apart)
+def _summed(s: NDArray[np.complex128], offsets: Floats, weights: Floats) -> tuple[NDArray[np.complex128], ...]:
+    """Σ w·log f and Σ w/f for f = 1 − offset·s, (nodes,) each; in real numbers, which is three times as fast."""
+    real, imaginary = 1 - np.multiply.outer(s.real, offsets), -np.multiply.outer(s.imag, offsets)
     square = real * real + imaginary * imaginary
     logs = np.log(square) @ weights / 2 + 1j * (np.arctan2(imaginary, real) @ weights)
     return logs, (real / square) @ weights - 1j * ((imaginary / square) @ weights)

@@ -79,9 +79,9 @@ class Sequential:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        told = f"{self.audit.rate:.1%} invalidated, {self.confidence:.0%} interval {low:.1%} to {high:.1%}"
+        headline = f"{self.audit.rate:.1%} invalidated, {self.confidence:.0%} interval {low:.1%} to {high:.1%}"
         end = "as narrow as asked" if self.reached else f"not yet as narrow as {self.width:.1%}"
-        return f"Sequential({told} after {self.members} members, {end})"
+        return f"Sequential({headline} after {self.members} members, {end})"
 
 
 def audit_until(

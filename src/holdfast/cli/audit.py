@@ -5,27 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from holdfast.cli import inputs
 from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
     from holdfast.explaining.file_audit import Excluded
 
+COUNTERFACTUALS = (
+    "The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of advice that "
+    "holdfast wrote."
+)
 MEMBERS = 100  # retrained models of a kind, where their number is not given
 
 
 def audit(
     data: inputs.DataOption,
-    counterfactuals: Annotated[
-        Path,
-        typer.Option(
-            "--counterfactuals",
-            help="The counterfactuals in the data's units, matched to people by label; DiCE's .json; or the folder of "
-            "advice that holdfast wrote.",
-        ),
-    ],
+    counterfactuals: Annotated[Path, inputs.option(inputs.TABLES, "--counterfactuals", COUNTERFACTUALS, "FILE")],
     people: inputs.PeopleOption = None,
     model: inputs.ModelOption = None,
     retrained: inputs.RetrainedOption = None,
@@ -54,7 +49,7 @@ def audit(
     with errors_as_sentences(inputs.kept(retrained)), writing_to(out):
         from holdfast.cli.explainers import explainer_of
         from holdfast.cli.tables import read_tables
-        from holdfast.explaining.advice_folder import read_advice
+        from holdfast.explaining.advice_files import read_advice
         from holdfast.explaining.file_audit import audit_points, rows_named
         from holdfast.reporting.tables import file_audit_text
 

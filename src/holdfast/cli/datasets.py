@@ -30,12 +30,5 @@ def fetch(name: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)
 
         card = datasets.card(name)
         with bar(f"Fetching {name}", 0) as advance:
-            done = 0
-
-            def report(so_far: int, total: int | None) -> None:
-                nonlocal done
-                advance(so_far - done)
-                done = so_far
-
-            path = download(card, progress=report)
+            path = download(card, progress=advance)
         console().print(f"{name}: {path}")

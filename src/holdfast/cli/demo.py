@@ -9,18 +9,15 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import (
-    GERMAN_SPLIT,
-    MOST_SEED,
-    MOST_WORKERS,
-    command_again,
-    errors_as_sentences,
-    whole_number,
-    writing_to,
-)
+from holdfast.cli.inputs import WorkersOption, count, option
+from holdfast.cli.options import GERMAN_SPLIT, MOST_SEED, command_again, errors_as_sentences, whole_number, writing_to
 from holdfast.utils.terminal import console
 
 KNOWN, ASKED = GERMAN_SPLIT
+ROWS = f"How many test applicants to explain, 1 to {ASKED}."
+MEMBERS = f"Retrained networks per kind of change, from 1 to {KNOWN}."
+SEEDS = whole_number(0, MOST_SEED)
+OUT = "Folder for counterfactuals.csv, results.json, report.html and letter.html."
 SAID = {
     "counterfactuals.csv": "every applicant",
     "results.json": "every number",
@@ -30,23 +27,11 @@ SAID = {
 
 
 def demo(
-    rows: Annotated[
-        int, typer.Option(callback=whole_number(1, ASKED), help=f"How many test applicants to explain, 1 to {ASKED}.")
-    ] = ASKED,
-    members: Annotated[
-        int,
-        typer.Option(
-            callback=whole_number(1, KNOWN), help=f"Retrained networks per kind of change, from 1 to {KNOWN}."
-        ),
-    ] = 100,
-    seed: Annotated[int, typer.Option(callback=whole_number(0, MOST_SEED), help="Seed of the deployed network.")] = 0,
-    workers: Annotated[
-        int | None,
-        typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for counterfactuals.csv, results.json, report.html and letter.html.")
-    ] = Path("holdfast-demo"),
+    rows: Annotated[int, count(None, "--rows", ROWS, 1, ASKED)] = ASKED,
+    members: Annotated[int, count(None, "--members", MEMBERS, 1, KNOWN)] = 100,
+    seed: Annotated[int, option(None, "--seed", "Seed of the deployed network.", "NUMBER", check=SEEDS)] = 0,
+    workers: WorkersOption = None,
+    out: Annotated[Path, typer.Option(help=OUT)] = Path("holdfast-demo"),
 ) -> None:
     """Show the whole package on German Credit: train, explain, retrain, audit, write the report and a letter."""
     with errors_as_sentences(), writing_to(out):

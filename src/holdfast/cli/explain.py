@@ -15,6 +15,8 @@ from holdfast.cli.options import DATASETS, command_again, errors_as_sentences, w
 USUAL = 96  # retrained models of a kind, where their number is not given
 NOTHING_PROMISED = 3  # exit code
 REPORT = "report.html"
+HOLD = "Give a person only plans that at least this share of the selection models accepts, such as 0.9."
+PROMISE = "Promise that one more retrained model invalidates at most this share of all plans, on average."
 
 
 def explain(
@@ -25,24 +27,8 @@ def explain(
     params: inputs.ParamsOption = None,
     retrained: inputs.RetrainedOption = None,
     want: inputs.WantOption = None,
-    hold: Annotated[
-        float | None,
-        typer.Option(
-            "--hold",
-            metavar="SHARE",
-            rich_help_panel=inputs.RESULTS,
-            help="Give a person only plans that at least this share of the selection models accepts, such as 0.9.",
-        ),
-    ] = None,
-    promise: Annotated[
-        float | None,
-        typer.Option(
-            "--promise",
-            metavar="SHARE",
-            rich_help_panel=inputs.RESULTS,
-            help="Promise that one more retrained model invalidates at most this share of all plans, on average.",
-        ),
-    ] = None,
+    hold: Annotated[float | None, inputs.option(inputs.RESULTS, "--hold", HOLD, "SHARE")] = None,
+    promise: Annotated[float | None, inputs.option(inputs.RESULTS, "--promise", PROMISE, "SHARE")] = None,
     plans: inputs.PlansOption = 1,
     method: inputs.MethodOption = None,
     group: inputs.GroupOption = None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def explainer_of(
     _check(model, train, retrain, retrained, layers)
     recipe = inputs.recipe_of(*layers, tables.recipe) if train or layers[0] else None
     changes = inputs.changes_named(retrain or (), len(tables.known), count=count, after=passed_over)
-    with _retrainable(model, retrain):
+    try:
         return Explainer(
             recipe if train else model,
             tables.known,
@@ -46,6 +45,14 @@ def explainer_of(
             store=default_store(),
             **settings,
         )
+    except TypeError as error:
+        if not (model and retrain):
+            raise
+        raise ValueError(
+            f"{model} cannot be retrained ({' '.join(retrain)}): a network's file does not say how it was trained. "
+            "Name retrained models that you have (--retrained FILE, or a folder of them), or say how to train networks "
+            "like it: --hidden 128,64,16 --epochs 100 --batch 32. In Python, retrain= may be a function that trains"
+        ) from error
 
 
 def _check(
@@ -69,18 +76,3 @@ def _check(
             f"{named[0]} says how holdfast is to train a network, which it does only when it is asked to: add --train, "
             "or name retrainings of a network (--retrain seeds:96 with --hidden)"
         )
-
-
-@contextmanager
-def _retrainable(model: Path | None, retrain: list[str] | None) -> Iterator[None]:
-    """Say in the words of the command what is wrong with --retrain for this model."""
-    try:
-        yield
-    except TypeError as error:
-        if not (model and retrain):
-            raise
-        raise ValueError(
-            f"{model} cannot be retrained ({' '.join(retrain)}): a network's file does not say how it was trained. "
-            "Name retrained models that you have (--retrained FILE, or a folder of them), or say how to train networks "
-            "like it: --hidden 128,64,16 --epochs 100 --batch 32. In Python, retrain= may be a function that trains"
-        ) from error

@@ -30,10 +30,13 @@ def init(
     """Read a table and write a schema with comments, for you to say what people can change."""
     with errors_as_sentences():
         _check_out(out, force)
+        from holdfast.tabular.identifying import labelled_by
         from holdfast.tabular.reading import read_table
         from holdfast.utils.files import write_text
 
-        table = _without_labels(read_table(file), index, file)
+        table = read_table(file)
+        if index is not None:
+            table = labelled_by(table, index, what=str(file), repeats=True)
         seen = _inspected(table, label, file)
         write_text(out, seen.to_toml(guide=True))
         if quiet:
@@ -49,16 +52,6 @@ def _check_out(out: Path, force: bool) -> None:
         raise ValueError(f"--out {out} is a folder; name a file in it")
     if out.exists() and not force:
         raise ValueError(f"{out} is there already and was not changed; name another file with --out, or pass --force")
-
-
-def _without_labels(table: pd.DataFrame, index: str | None, file: Path) -> pd.DataFrame:
-    from holdfast.utils.messages import did_you_mean, some
-
-    if index is None or table.index.name == index:
-        return table
-    if index not in table:
-        raise ValueError(f"{file}: no column {index!r}{did_you_mean(index, table)}; it has {some(table.columns, 12)}")
-    return table.drop(columns=index)
 
 
 def _inspected(table: pd.DataFrame, label: str, file: Path) -> Inspection:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from holdfast.cli.options import MOST_EPOCHS, MOST_MEMBERS, MOST_ROWS, whole_number, widths
+from holdfast.cli.options import MOST_EPOCHS, MOST_MEMBERS, MOST_ROWS, MOST_WORKERS, whole_number, widths
 from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
@@ -25,113 +25,23 @@ MOST_PLANS = 100
 Check = Callable[[Any], Any]
 
 
-def option(heading: str, name: str, words: str, *, metavar: str | None = None, check: Check | None = None) -> Any:
+def option(
+    heading: str | None, name: str, words: str, metavar: str | None = None, *, check: Check | None = None
+) -> Any:
     """An option below its heading in --help, with what it means, what it takes, and the check of what is given."""
     return typer.Option(name, rich_help_panel=heading, help=words, metavar=metavar, callback=check)
 
 
-# ---- tables ----
+def file(heading: str, name: str, words: str) -> Any:
+    return option(heading, name, words, "FILE")
 
-DataOption = Annotated[
-    str,
-    option(
-        TABLES,
-        "--data",
-        "The table that the models were trained on (.csv or .parquet), or a dataset's name.",
-        metavar="FILE",
-    ),
-]
-PeopleOption = Annotated[
-    Path | None,
-    option(
-        TABLES,
-        "--people",
-        "The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast "
-        "knows, or, to audit, those rows of the data that have a counterfactual.",
-        metavar="FILE",
-    ),
-]
-RowsOption = Annotated[
-    int | None, option(TABLES, "--rows", "Only the first people.", metavar="COUNT", check=whole_number(1, MOST_ROWS))
-]
-IndexOption = Annotated[
-    str | None,
-    option(
-        TABLES,
-        "--index",
-        "The column that names the rows, in all tables; by default, the one they share.",
-        metavar="COLUMN",
-    ),
-]
-SchemaOption = Annotated[
-    Path | None,
-    option(TABLES, "--schema", "What the columns mean and what people can change, .toml or .json.", metavar="FILE"),
-]
-LabelOption = Annotated[
-    str | None, option(TABLES, "--label", "The label's column, where there is no schema.", metavar="COLUMN")
-]
-ScalingOption = Annotated[
-    Scaling,
-    option(TABLES, "--scaling", f"How the models' inputs are scaled: {', '.join(get_args(Scaling))}.", metavar="WORD"),
-]
 
-# ---- models ----
+def column(heading: str, name: str, words: str) -> Any:
+    return option(heading, name, words, "COLUMN")
 
-ModelOption = Annotated[
-    Path | None,
-    option(
-        MODELS,
-        "--model",
-        "The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved "
-        "family with one member of kind 'base'.",
-        metavar="FILE",
-    ),
-]
-RetrainedOption = Annotated[
-    list[Path] | None,
-    option(
-        MODELS,
-        "--retrained",
-        "The retrained models: files (repeat the option), a folder of such files, or the folder of a saved family.",
-        metavar="FILE",
-    ),
-]
-UnconstrainedOption = Annotated[
-    bool, option(RESULTS, "--unconstrained", "Do without the schema's constraints on what people can change.")
-]
-TrainOption = Annotated[
-    bool, option(MODELS, "--train", "There is no model yet: train a network of holdfast's and use that.")
-]
-HiddenOption = Annotated[
-    str | None,
-    option(
-        MODELS,
-        "--hidden",
-        "With --train: widths of the hidden layers; by default, the dataset's own, or 128,64,16.",
-        metavar="WIDTHS",
-        check=widths,
-    ),
-]
-EpochsOption = Annotated[
-    int | None,
-    option(
-        MODELS,
-        "--epochs",
-        "With --train: epochs; by default, the dataset's own, or 100.",
-        metavar="COUNT",
-        check=whole_number(1, MOST_EPOCHS),
-    ),
-]
-BatchOption = Annotated[
-    int | None,
-    option(
-        MODELS,
-        "--batch",
-        "With --train: rows per batch; by default, the dataset's own, or 32.",
-        metavar="COUNT",
-        check=whole_number(1, MOST_ROWS),
-    ),
-]
+
+def count(heading: str | None, name: str, words: str, least: int, most: int) -> Any:
+    return option(heading, name, words, "COUNT", check=whole_number(least, most))
 
 
 def check_retrain(texts: list[str] | None) -> list[str] | None:
@@ -143,102 +53,86 @@ def check_retrain(texts: list[str] | None) -> list[str] | None:
     return texts
 
 
-RetrainOption = Annotated[
-    list[str] | None,
-    option(
-        MODELS,
-        "--retrain",
-        f"Retrain the model so often, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)}).",
-        metavar="KIND:COUNT",
-        check=check_retrain,
-    ),
+# ---- tables ----
+
+DataOption = Annotated[
+    str, file(TABLES, "--data", "The table that the models were trained on (.csv or .parquet), or a dataset's name.")
+]
+_PEOPLE = (
+    "The people who ask for advice (.csv or .parquet); by default, the test rows of a dataset that holdfast knows, or, "
+    "to audit, those rows of the data that have a counterfactual."
+)
+PeopleOption = Annotated[Path | None, file(TABLES, "--people", _PEOPLE)]
+RowsOption = Annotated[int | None, count(TABLES, "--rows", "Only the first people.", 1, MOST_ROWS)]
+IndexOption = Annotated[
+    str | None,
+    column(TABLES, "--index", "The column that names the rows, in all tables; by default, the one they share."),
+]
+SchemaOption = Annotated[
+    Path | None, file(TABLES, "--schema", "What the columns mean and what people can change, .toml or .json.")
+]
+LabelOption = Annotated[str | None, column(TABLES, "--label", "The label's column, where there is no schema.")]
+ScalingOption = Annotated[
+    Scaling, option(TABLES, "--scaling", f"How the models' inputs are scaled: {', '.join(get_args(Scaling))}.", "WORD")
 ]
 
-ParamsOption = Annotated[
-    Path | None,
-    option(
-        MODELS,
-        "--params",
-        "With --retrain: the parameters that a booster was trained with (.toml or .json), where its file does not "
-        "hold them.",
-        metavar="FILE",
-    ),
-]
+# ---- models ----
 
-RehearsalOption = Annotated[
-    int | None,
-    option(
-        MODELS,
-        "--rehearsal",
-        "How many retrained models of each kind the search asks; by default, about a third, 32 at most.",
-        metavar="COUNT",
-        check=whole_number(0, MOST_MEMBERS),
-    ),
+_MODEL = (
+    "The deployed model: a file (.safetensors, .ubj, .txt, .onnx, .keras or .skops), or the folder of a saved family "
+    "with one member of kind 'base'."
+)
+ModelOption = Annotated[Path | None, file(MODELS, "--model", _MODEL)]
+_RETRAINED = "The retrained models: files (repeat the option), a folder of such files, or the folder of a saved family."
+RetrainedOption = Annotated[list[Path] | None, file(MODELS, "--retrained", _RETRAINED)]
+UnconstrainedOption = Annotated[
+    bool, option(RESULTS, "--unconstrained", "Do without the schema's constraints on what people can change.")
 ]
-SelectionOption = Annotated[
-    int | None,
-    option(
-        MODELS,
-        "--selection",
-        "How many retrained models of each kind decide which plans hold; by default, half of the others.",
-        metavar="COUNT",
-        check=whole_number(1, MOST_MEMBERS),
-    ),
+TrainOption = Annotated[
+    bool, option(MODELS, "--train", "There is no model yet: train a network of holdfast's and use that.")
 ]
-AuditModelsOption = Annotated[
-    int | None,
-    option(
-        MODELS,
-        "--audit",
-        "How many retrained models of each kind judge the plans; by default, those that are left.",
-        metavar="COUNT",
-        check=whole_number(1, MOST_MEMBERS),
-    ),
-]
+_HIDDEN = "With --train: widths of the hidden layers; by default, the dataset's own, or 128,64,16."
+HiddenOption = Annotated[str | None, option(MODELS, "--hidden", _HIDDEN, "WIDTHS", check=widths)]
+_EPOCHS = "With --train: epochs; by default, the dataset's own, or 100."
+EpochsOption = Annotated[int | None, count(MODELS, "--epochs", _EPOCHS, 1, MOST_EPOCHS)]
+_BATCH = "With --train: rows per batch; by default, the dataset's own, or 32."
+BatchOption = Annotated[int | None, count(MODELS, "--batch", _BATCH, 1, MOST_ROWS)]
+_RETRAIN = f"Number of retrainings per kind, such as seeds:96 (repeat the option; kinds: {', '.join(RETRAIN_KINDS)})."
+RetrainOption = Annotated[list[str] | None, option(MODELS, "--retrain", _RETRAIN, "KIND:COUNT", check=check_retrain)]
+_PARAMS = (
+    "With --retrain: the parameters that a booster was trained with (.toml or .json), where its file does not hold "
+    "them."
+)
+ParamsOption = Annotated[Path | None, file(MODELS, "--params", _PARAMS)]
+_REHEARSAL = "How many retrained models of each kind the search asks; by default, about a third, 32 at most."
+RehearsalOption = Annotated[int | None, count(MODELS, "--rehearsal", _REHEARSAL, 0, MOST_MEMBERS)]
+_SELECTION = "How many retrained models of each kind decide which plans hold; by default, half of the others."
+SelectionOption = Annotated[int | None, count(MODELS, "--selection", _SELECTION, 1, MOST_MEMBERS)]
+_AUDIT = "How many retrained models of each kind judge the plans; by default, those that are left."
+AuditModelsOption = Annotated[int | None, count(MODELS, "--audit", _AUDIT, 1, MOST_MEMBERS)]
+
+# ---- work ----
+
+_WORKERS = "Training processes; by default, one per core."
+WorkersOption = Annotated[int | None, count(None, "--workers", _WORKERS, 1, MOST_WORKERS)]
 
 # ---- results ----
 
-WantOption = Annotated[
-    list[str] | None,
-    option(
-        RESULTS,
-        "--want",
-        "The class that people want; repeat it where any of several will do. By default, the other of two; to audit, "
-        "any but their own.",
-        metavar="CLASS",
-    ),
-]
-PlansOption = Annotated[
-    int,
-    option(
-        RESULTS,
-        "--plans",
-        "Plans for each person at most, which change different features.",
-        metavar="COUNT",
-        check=whole_number(1, MOST_PLANS),
-    ),
-]
-MethodOption = Annotated[
-    str | None,
-    option(
-        RESULTS,
-        "--method",
-        "A search, such as min-l1+sns; by default rehearsed with --hold or a promise, else min-l1. holdfast "
-        "methods lists them.",
-        metavar="NAME",
-    ),
-]
-GroupOption = Annotated[
-    list[str] | None,
-    option(
-        RESULTS,
-        "--group",
-        "A column of the people, such as sex: the report compares its groups. Repeat it for more columns.",
-        metavar="COLUMN",
-    ),
-]
-
-OutOption = Annotated[Path, option(RESULTS, "--out", "The folder for the results.", metavar="FOLDER")]
+_WANT = (
+    "The class that people want; repeat it where any of several will do. By default, the other of two; to audit, any "
+    "but their own."
+)
+WantOption = Annotated[list[str] | None, option(RESULTS, "--want", _WANT, "CLASS")]
+_PLANS = "Plans for each person at most, which change different features."
+PlansOption = Annotated[int, count(RESULTS, "--plans", _PLANS, 1, MOST_PLANS)]
+_METHOD = (
+    "A search, such as min-l1+sns; by default rehearsed with --hold or a promise, else min-l1. holdfast methods lists "
+    "them."
+)
+MethodOption = Annotated[str | None, option(RESULTS, "--method", _METHOD, "NAME")]
+_GROUP = "A column of the people, such as sex: the report compares its groups. Repeat it for more columns."
+GroupOption = Annotated[list[str] | None, column(RESULTS, "--group", _GROUP)]
+OutOption = Annotated[Path, option(RESULTS, "--out", "The folder for the results.", "FOLDER")]
 JsonOption = Annotated[
     bool, option(RESULTS, "--json", "Print the summary as JSON, and nothing else, on standard output.")
 ]

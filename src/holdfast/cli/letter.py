@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.inputs import RESULTS, TABLES, JsonOption, QuietOption, show
+from holdfast.cli.inputs import RESULTS, TABLES, JsonOption, QuietOption, file, option, show
 from holdfast.cli.options import errors_as_sentences, writing_to
 
 if TYPE_CHECKING:
@@ -19,62 +19,23 @@ if TYPE_CHECKING:
     from holdfast.reporting.letters.letter import Letter
 
 LETTER = "Letter"  # a heading of --help
+PERSON = "Whom to write to, by the label of their row; repeat the option for several."
+SCHEMA = "The schema with the phrases for the letter; by default, schema.toml in the folder."
+TEMPLATE = "eu, us, or the folder of a template of your own."
+FIELDS = "What only the bank knows, .toml: for all letters, and in a table person.LABEL for one."
+OUT = "The letter's file, .html or .txt; of several letters, the folder. By default, the text is printed."
 LONGEST_NAME = 80  # letters of a label in the name of its file
 
 
 def letter(
     folder: Annotated[Path, typer.Argument(help="The folder of advice that holdfast explain has written.")],
-    person: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--person",
-            metavar="LABEL",
-            rich_help_panel=TABLES,
-            help="Whom to write to, by the label of their row; repeat the option for several.",
-        ),
-    ] = None,
-    everybody: Annotated[
-        bool, typer.Option("--all", rich_help_panel=TABLES, help="Write to everybody who has a plan.")
-    ] = False,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema",
-            metavar="FILE",
-            rich_help_panel=TABLES,
-            help="The schema with the phrases for the letter; by default, schema.toml in the folder.",
-        ),
-    ] = None,
-    template: Annotated[
-        str,
-        typer.Option(
-            "--template",
-            metavar="NAME",
-            rich_help_panel=LETTER,
-            help="eu, us, or the folder of a template of your own.",
-        ),
-    ] = "eu",
-    language: Annotated[
-        str, typer.Option("--language", metavar="CODE", rich_help_panel=LETTER, help="The letter's language: en, de.")
-    ] = "en",
-    fields: Annotated[
-        Path | None,
-        typer.Option(
-            "--fields",
-            metavar="FILE",
-            rich_help_panel=LETTER,
-            help="What only the bank knows, .toml: for all letters, and in a table person.LABEL for one.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            rich_help_panel=RESULTS,
-            help="The letter's file, .html or .txt; of several letters, the folder. By default, the text is printed.",
-        ),
-    ] = None,
+    person: Annotated[list[str] | None, option(TABLES, "--person", PERSON, "LABEL")] = None,
+    everybody: Annotated[bool, option(TABLES, "--all", "Write to everybody who has a plan.")] = False,
+    schema: Annotated[Path | None, file(TABLES, "--schema", SCHEMA)] = None,
+    template: Annotated[str, option(LETTER, "--template", TEMPLATE, "NAME")] = "eu",
+    language: Annotated[str, option(LETTER, "--language", "The letter's language: en, de.", "CODE")] = "en",
+    fields: Annotated[Path | None, file(LETTER, "--fields", FIELDS)] = None,
+    out: Annotated[Path | None, option(RESULTS, "--out", OUT, "PATH")] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -20,7 +20,6 @@ from holdfast.utils.messages import printable
 from holdfast.utils.terminal import console
 
 DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
-PAPER_DATASETS = ("german", "seizure", "ctg", "warfarin", "heloc", "taiwan")
 PAPER_METHODS = (
     "min-l1-art", "min-l1-art+sns", "min-l2-art", "min-l2-art+sns", "pgd", "pgd+sns", "prototype-alibi", "latent",
     "min-l1", "min-l2", "margin", "pgd+confidence", "margin-matched",

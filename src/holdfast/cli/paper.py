@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,104 +10,72 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
+from holdfast.cli.inputs import WorkersOption, count, option
 from holdfast.cli.options import (
+    DATASETS,
     GERMAN_SPLIT,
     MOST_ROWS,
-    MOST_WORKERS,
     PAPER_BASES,
-    PAPER_DATASETS,
     PAPER_METHODS,
     QUICK_MEMBERS,
     QUICK_ROWS,
+    command_again,
     errors_as_sentences,
     some_of,
-    whole_number,
     writing_to,
 )
 from holdfast.utils.terminal import console
 
 if TYPE_CHECKING:
     from holdfast.paper.reproduce import Reproduction
-    from holdfast.paper.study import Study
+
+SOME_DATASETS = f"Some of {', '.join(DATASETS)}."
+SOME_METHODS = f"Some of {', '.join(PAPER_METHODS)}."
+SETTINGS = "As the paper's text says, as the authors' released code does, or both."
+ROWS = "Test rows to explain per dataset: 200 on cpu, all on cuda."
+MEMBERS = "Retrained networks per kind of change; by default 100."
+BASES = "Deployed networks: 1 on cpu, 5 on cuda."
+QUICK = f"The one-minute version: German Credit, {QUICK_ROWS} rows, {QUICK_MEMBERS} networks per change."
+FIGURES = "Draw the figures too, for which SNS's settings are varied (some minutes on a CPU)."
+OUT = "Folder for rows, tables and figures; run again to resume."
 
 
 def paper(
     some_datasets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--datasets", callback=some_of("dataset", PAPER_DATASETS), help=f"Some of {', '.join(PAPER_DATASETS)}."
-        ),
+        list[str] | None, option(None, "--datasets", SOME_DATASETS, check=some_of("dataset", DATASETS))
     ] = None,
     some_methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--methods", callback=some_of("method", PAPER_METHODS), help=f"Some of {', '.join(PAPER_METHODS)}."
-        ),
+        list[str] | None, option(None, "--methods", SOME_METHODS, check=some_of("method", PAPER_METHODS))
     ] = None,
-    settings: Annotated[
-        Literal["text", "release", "both"],
-        typer.Option(help="As the paper's text says, as the authors' released code does, or both."),
-    ] = "text",
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            callback=whole_number(1, MOST_ROWS), help="Test rows to explain per dataset: 200 on cpu, all on cuda."
-        ),
-    ] = None,
-    members: Annotated[
-        int | None,
-        typer.Option(
-            callback=whole_number(1, GERMAN_SPLIT[0]), help="Retrained networks per kind of change; by default 100."
-        ),
-    ] = None,
-    bases: Annotated[
-        int | None,
-        typer.Option(callback=whole_number(1, PAPER_BASES), help="Deployed networks: 1 on cpu, 5 on cuda."),
-    ] = None,
+    settings: Annotated[Literal["text", "release", "both"], typer.Option(help=SETTINGS)] = "text",
+    rows: Annotated[int | None, count(None, "--rows", ROWS, 1, MOST_ROWS)] = None,
+    members: Annotated[int | None, count(None, "--members", MEMBERS, 1, GERMAN_SPLIT[0])] = None,
+    bases: Annotated[int | None, count(None, "--bases", BASES, 1, PAPER_BASES)] = None,
     device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Where to compute.")] = "cpu",
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help=f"The one-minute version: German Credit, {QUICK_ROWS} rows, {QUICK_MEMBERS} networks per change.",
-        ),
-    ] = False,
-    figures: Annotated[
-        bool,
-        typer.Option(help="Draw the figures too, for which SNS's settings are varied (some minutes on a CPU)."),
-    ] = True,
-    workers: Annotated[
-        int | None,
-        typer.Option(callback=whole_number(1, MOST_WORKERS), help="Training processes; by default, one per core."),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for rows, tables and figures; run again to resume.")] = Path(
-        "holdfast-paper"
-    ),
+    quick: Annotated[bool, typer.Option("--quick", help=QUICK)] = False,
+    figures: Annotated[bool, typer.Option(help=FIGURES)] = True,
+    workers: WorkersOption = None,
+    out: Annotated[Path, typer.Option(help=OUT)] = Path("holdfast-paper"),
 ) -> None:
     """Reproduce the paper's tables and figures, and show our tables beside the printed ones."""
-    again = shlex.join(["holdfast", *sys.argv[1:]])
+    again = command_again(sys.argv)
     with errors_as_sentences(f"finished work is kept in {out}; to resume, run the same command again: {again}"):
-        from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce
+        from holdfast.paper.reproduce import check_files, declared, declared_sensitivity, reproduce, size
 
         studies = declared(settings, quick=quick, rows=rows, members=members, bases=bases, device=device)
         varied = declared_sensitivity(quick=quick, rows=rows, members=members, device=device)
         more = [varied] if figures and settings != "release" else []  # SNS's settings are varied as the text has it
         with writing_to(out):
             check_files([*studies, *more], out)
-            _show_sizes(studies)
+            for study in studies:
+                sentence = Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", "")
+                console(soft_wrap=False).print(sentence)
             names = [*(some_datasets or ()), *(some_methods or ())]
             results = reproduce(studies, out, only=names, workers=workers, progress=True)
             _show_tables(results, out)
             if figures:
                 done = reproduce(more, out, only=some_datasets or (), workers=workers, progress=True)
                 _draw_figures(results, done, out / "figures")
-
-
-def _show_sizes(studies: Sequence[Study]) -> None:
-    from holdfast.paper.reproduce import size
-
-    for study in studies:
-        console(soft_wrap=False).print(Text(f"settings {study.settings}", style="bold").append(f": {size(study)}", ""))
 
 
 def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
@@ -128,5 +95,5 @@ def _show_tables(results: Sequence[Reproduction], out: Path) -> None:
 def _draw_figures(results: Sequence[Reproduction], varied: Sequence[Reproduction], folder: Path) -> None:
     from holdfast.paper.figures.gallery import draw  # no other command should wait for matplotlib
 
-    drawn = draw(results, [one.rows for one in varied], folder, progress=True)
+    drawn = draw(results, [reproduction.rows for reproduction in varied], folder, progress=True)
     console().print(f"{len(drawn) // 2} figures     {folder}")

@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+import inspect
+from typing import Annotated, Any
 
 from holdfast.cli import inputs
 from holdfast.cli.explain import explain
 
+RATE = "The share of all plans that one more retrained model may invalidate, on average."
+
 
 def promise(
-    data: inputs.DataOption,
-    rate: Annotated[
-        float,
-        typer.Option(
-            "--rate",
-            metavar="SHARE",
-            rich_help_panel=inputs.RESULTS,
-            help="The share of all plans that one more retrained model may invalidate, on average.",
-        ),
-    ] = 0.05,
-    people: inputs.PeopleOption = None,
-    model: inputs.ModelOption = None,
-    retrain: inputs.RetrainOption = None,
-    params: inputs.ParamsOption = None,
-    retrained: inputs.RetrainedOption = None,
-    want: inputs.WantOption = None,
-    plans: inputs.PlansOption = 1,
-    method: inputs.MethodOption = None,
-    group: inputs.GroupOption = None,
-    schema: inputs.SchemaOption = None,
-    label: inputs.LabelOption = None,
-    index: inputs.IndexOption = None,
-    unconstrained: inputs.UnconstrainedOption = False,
-    rows: inputs.RowsOption = None,
-    rehearsal: inputs.RehearsalOption = None,
-    selection: inputs.SelectionOption = None,
-    audit: inputs.AuditModelsOption = None,
-    train: inputs.TrainOption = False,
-    hidden: inputs.HiddenOption = None,
-    epochs: inputs.EpochsOption = None,
-    batch: inputs.BatchOption = None,
-    scaling: inputs.ScalingOption = "standard",
-    out: inputs.OutOption = Path("holdfast-advice"),
-    json: inputs.JsonOption = False,
-    quiet: inputs.QuietOption = False,
+    rate: Annotated[float, inputs.option(inputs.RESULTS, "--rate", RATE, "SHARE")] = 0.05, **options: Any
 ) -> None:
     """Find advice with a promised invalidation rate, or say why none can be promised (exit code 3).
 
@@ -59,5 +25,15 @@ def promise(
     The selection models choose how careful the search has to be. A rate
     needs 1 / rate - 1 of them or more, of each kind of change.
     """
-    options = dict(locals())  # first of all, so that it holds the options and nothing else
-    explain(promise=options.pop("rate"), **options)
+    explain(promise=rate, **options)
+
+
+def _signature() -> inspect.Signature:
+    """What typer reads the options from: those of `explain`, with --rate in the place of --hold and --promise."""
+    shared = inspect.signature(explain, eval_str=True).parameters
+    own_rate = inspect.signature(promise, eval_str=True).parameters["rate"]
+    parameters = [own_rate if name == "promise" else shared[name] for name in shared if name != "hold"]
+    return inspect.Signature(parameters)
+
+
+promise.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class _Lines(logging.Handler):
 
 def log_to_stderr(wanted: bool) -> None:
     logger = logging.getLogger("holdfast")
-    for handler in [one for one in logger.handlers if isinstance(one, _Lines)]:  # of an earlier command, in tests
+    for handler in [known for known in logger.handlers if isinstance(known, _Lines)]:  # of an earlier command, in tests
         logger.removeHandler(handler)
     logger.setLevel(logging.DEBUG if wanted else logging.NOTSET)
     if wanted:

@@ -18,7 +18,7 @@ from holdfast.utils.files import appearing
 LOG = logging.getLogger(__name__)
 CHUNK = 1 << 16
 LARGEST = 64 << 20  # bytes that a download may have: the largest of the files has 8 million
-Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where the server says
+Progress = Callable[[int], None]  # so many more bytes have come
 
 
 class FetchError(OSError):
@@ -77,7 +77,7 @@ def _download(card: Card, address: str, file: BinaryIO, timeout: float, progress
             digest.update(chunk)
             size += len(chunk)
             if progress is not None:
-                progress(size, total)
+                progress(len(chunk))
     if total is not None and size != total:
         raise _failure(card, f"{address} broke off after {size} of {total} bytes")
     if digest.hexdigest() != card.sha256:

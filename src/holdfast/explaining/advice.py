@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from holdfast.auditing.audit import Audit
-from holdfast.explaining.advice_view import AdviceView, view_of
+from holdfast.explaining.advice_view import AdviceView, as_html, view_of
 from holdfast.explaining.frames import as_it_came
 from holdfast.explaining.person import ALREADY, GIVEN, NOT_DURABLE, NOTHING, PersonAdvice, PersonPlan
 from holdfast.explaining.searching import Answers
@@ -25,25 +24,6 @@ from holdfast.tabular.wishes import Wish
 from holdfast.utils.messages import some
 
 ABOUT = ["id", "plan", "found", "cost", "hold", "low", "high"]  # the columns that say what is known of a plan
-
-
-@dataclass(frozen=True, eq=False)
-class Audited:
-    """Plans, and what the audit models say of them."""
-
-    answers: Answers
-    audit: Audit | None = None
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    @cached_property
-    def held(self) -> NDArray[np.int64] | None:
-        """How many of the audit models accept each plan: (m,)."""
-        if self.audit is None:
-            return None
-        accepted: NDArray[np.int64] = (self.audit.predictions == self.audit.counterfactuals.target).sum(0).cpu().numpy()
-        return accepted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,8 +85,8 @@ class Advice:
     goal: Wanted
     now: tuple[str, ...]
     wanted: tuple[str, ...]
-    given: Audited
-    not_durable_plans: Audited
+    given: Answers
+    not_durable_plans: Answers
     why_not: tuple[str | None, ...]
     decided: Mapping[str, Any]
     excluded_from_audit: Mapping[str, Any] = field(default_factory=lambda: {"kinds": [], "taken": {}, "members": []})
@@ -124,7 +104,7 @@ class Advice:
     @property
     def counterfactuals(self) -> Counterfactuals:
         """One row per plan, labelled by person."""
-        return self.given.answers.counterfactuals
+        return self.given.counterfactuals
 
     @property
     def audit(self) -> Audit | None:
@@ -183,9 +163,9 @@ class Advice:
         about = pd.DataFrame(rows, columns=ABOUT).assign(found=False)
         return self._beside(about, self._features(self.not_durable_plans))
 
-    def _features(self, part: Audited) -> pd.DataFrame:
+    def _features(self, part: Answers) -> pd.DataFrame:
         """The columns of the schema after each plan, in the table's units."""
-        frame = part.answers.counterfactuals.to_frame(self.encoding, self.people.iloc[part.answers.place])
+        frame = part.counterfactuals.to_frame(self.encoding, self.people.iloc[part.place])
         return frame[list(self.encoding.schema.names)]
 
     def _beside(self, about: pd.DataFrame, features: pd.DataFrame) -> Any:
@@ -232,8 +212,6 @@ class Advice:
         return save_advice(self, folder)
 
     def _repr_html_(self) -> str:
-        from holdfast.explaining.advice_shown import as_html
-
         return as_html(self)
 
     def __repr__(self) -> str:

@@ -1,4 +1,7 @@
-"""Advice as files: tables for people and programs, and a summary that says what was decided and why."""
+"""Advice as files: tables for people and programs, and a summary that says what was decided and why.
+
+The folder is read again by letters, and by an audit, which asks for the plans and for who took part in them.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from holdfast.explaining.advice_folder import ADVICE, SUMMARY
+from holdfast.explaining.file_audit import Excluded
 from holdfast.explaining.frames import as_text, one_type
 from holdfast.explaining.person import Change, PersonAdvice, PersonPlan
 from holdfast.utils.digests import file_digest
 from holdfast.utils.files import all_or_none, appearing, as_path, write_text
-from holdfast.utils.sealing import sealed, without_nan
+from holdfast.utils.sealing import Kind, sealed, unsealed, without_nan
 from holdfast.utils.spreadsheets import as_csv
 
 if TYPE_CHECKING:
     from holdfast.explaining.advice import Advice
 
-SCHEMA, PEOPLE = "schema.toml", "people.jsonl"
+ADVICE = Kind("advice", "summary of advice", format=1, unsealed=-1)
+SUMMARY, PLANS, SCHEMA, PEOPLE = "summary.json", "advice.csv", "schema.toml", "people.jsonl"
 
 
 def save_advice(advice: Advice, folder: str | Path, also: Mapping[str, str] | None = None) -> list[Path]:
@@ -89,3 +93,31 @@ def _write_parquet(path: Path, table: pd.DataFrame) -> Path:
     with appearing(path) as file:
         file.write(contents.getvalue())
     return path
+
+
+# ---- as an audit reads it ----
+
+
+def read_advice(given: str | Path) -> tuple[Path, Excluded | None]:
+    """The file of counterfactuals, and the models that no audit of it may ask: given a folder of advice, its table of
+    plans, or any other file, of which nothing is known."""
+    path = Path(given)
+    folder = path if path.is_dir() else path.parent
+    if (path.is_dir() or path.name == PLANS) and (folder / SUMMARY).is_file():
+        return folder / PLANS, _excluded(folder)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder without a {SUMMARY}; name a file, or what holdfast explain wrote")
+    return path, None
+
+
+def _excluded(folder: Path) -> Excluded:
+    about = unsealed(ADVICE, (folder / SUMMARY).read_bytes(), str(folder / SUMMARY))
+    plans = folder / PLANS
+    if file_digest(plans) != about["files"][PLANS]:
+        raise ValueError(
+            f"{plans} is not the file that {folder / SUMMARY} describes (it was changed later); make it again, or "
+            "audit a copy in another folder"
+        )
+    rate = about["decided"]["promise"] if about.get("promise", {}).get("promised") else None
+    excluded = about["excluded_from_audit"]
+    return Excluded(rate, tuple(excluded["kinds"]), dict(excluded["taken"]), frozenset(excluded["members"]))

@@ -24,10 +24,12 @@ from holdfast.explaining.person import (
     PersonPlan,
     changes_of,
 )
+from holdfast.utils import notebook
 from holdfast.utils.messages import plain
 
 if TYPE_CHECKING:
-    from holdfast.explaining.advice import Advice, Audited
+    from holdfast.explaining.advice import Advice
+    from holdfast.explaining.searching import Answers
 
 WORDS = {  # of one person, and of a number of people
     GIVEN: "with a plan",
@@ -36,6 +38,7 @@ WORDS = {  # of one person, and of a number of people
     NOTHING: "without any plan",
 }
 MOST_NAMED = 8  # people who are named in a warning
+PLANS_IN_NOTEBOOK = 5  # that are shown in words
 
 
 @dataclass(frozen=True)
@@ -124,19 +127,19 @@ def _people(advice: Advice) -> Iterator[PersonAdvice]:
         )
 
 
-def _plans(advice: Advice, part: Audited) -> dict[int, list[PersonPlan]]:
+def _plans(advice: Advice, part: Answers) -> dict[int, list[PersonPlan]]:
     """The plans of each person, by the row of the person."""
-    answers, names = part.answers, advice.encoding.schema.names
-    people = advice.people.iloc[answers.place]
+    names = advice.encoding.schema.names
+    people = advice.people.iloc[part.place]
     before, after = (
         [frame[name].tolist() for name in names]
-        for frame in (people, answers.counterfactuals.to_frame(advice.encoding, people))
+        for frame in (people, part.counterfactuals.to_frame(advice.encoding, people))
     )
     moved = _moved(advice, part)
-    costs = answers.counterfactuals.cost(advice.norm).double().tolist()
+    costs = part.counterfactuals.cost(advice.norm).double().tolist()
     limits = None if part.audit is None else part.audit.per_row_interval()  # of the share that invalidates
     found: dict[int, list[PersonPlan]] = {}
-    for plan, row in enumerate(answers.place.tolist()):
+    for plan, row in enumerate(part.place.tolist()):
         features = np.flatnonzero(moved[plan]).tolist()
         changed = [(names[f], plain(before[f][plan]), plain(after[f][plan])) for f in features]
         parts = moved[plan, features].tolist() if advice.norm == 1 else [None] * len(features)
@@ -145,13 +148,13 @@ def _plans(advice: Advice, part: Audited) -> dict[int, list[PersonPlan]]:
         if part.audit is not None and part.held is not None and limits is not None:
             low, high = (1 - float(limit[plan]) for limit in reversed(limits))
             holding = {"held": int(part.held[plan]), "members": len(part.audit.kinds), "low": low, "high": high}
-        found.setdefault(row, []).append(PersonPlan(int(answers.plan[plan]), changes, costs[plan], **holding))
+        found.setdefault(row, []).append(PersonPlan(int(part.plan[plan]), changes, costs[plan], **holding))
     return found
 
 
-def _moved(advice: Advice, part: Audited) -> NDArray[np.float64]:
+def _moved(advice: Advice, part: Answers) -> NDArray[np.float64]:
     """How far each plan moves each feature, in the encoded space: (m, features)."""
-    answer = part.answers.counterfactuals
+    answer = part.counterfactuals
     distance = (answer.point.double() - answer.origin.double()).abs().cpu().numpy()
     return np.stack([distance[:, columns].sum(1) for _, columns in advice.encoding.places], axis=1)
 
@@ -187,3 +190,36 @@ def _warnings(advice: Advice) -> Iterator[str]:
             f"The same values as another person: {named} ({len(rows)} in all). If that is one person who was entered "
             "twice, delete one row."
         )
+
+
+# ---- as a notebook shows it ----
+
+
+def as_html(advice: Advice) -> str:
+    view = advice.view
+    audited = [] if advice.audit is None else [notebook.table(advice.audit.summary().to_dict("list"))]
+    return notebook.page(
+        notebook.heading(view.title),
+        notebook.sentence("; ".join(view.counted())),
+        *map(notebook.sentence, view.sentences()),
+        *(notebook.sentence(f"Warning: {warning}") for warning in view.warnings),
+        *(audited if view.plans else []),
+        *_first_plans(advice),
+        notebook.note("advice.table() has one row per change, advice.wide() one per plan, advice.of(label) the words."),
+    )
+
+
+def _first_plans(advice: Advice) -> list[str]:
+    plans = [(person, plan) for person in advice.view.people for plan in person.plans]
+    if not plans:
+        return []
+    rows = [
+        (str(person.person), plan.plan, "; ".join(map(str, plan.changes)), f"{plan.cost:.3g}", plan.holding)
+        for person, plan in plans[:PLANS_IN_NOTEBOOK]
+    ]
+    names = (advice.id, "plan", "changes", "cost", "does it hold?")
+    columns: dict[str, tuple[Any, ...]] = dict(zip(names, zip(*rows, strict=True), strict=True))
+    shown = [notebook.table(columns, words=True)]
+    if len(plans) > PLANS_IN_NOTEBOOK:
+        shown.append(notebook.note(f"The first {PLANS_IN_NOTEBOOK} of {len(plans):,} plans."))
+    return shown

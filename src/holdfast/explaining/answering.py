@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast.auditing.audit import audit
-from holdfast.explaining.advice import Advice, Audited
+from holdfast.explaining.advice import Advice
 from holdfast.explaining.roles import Roles, excluded_from_audit
 from holdfast.explaining.searching import Answers, Outcome, Question
-from holdfast.explaining.wanted import Wanted
-from holdfast.explaining.wished import Wishes
+from holdfast.explaining.wanted import Wanted, Wishes
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import assess
 from holdfast.search.failures import why_not
@@ -80,16 +79,16 @@ def advice_of(request: ExplainRequest, outcome: Outcome, norm: int, decided: Map
     )
 
 
-def _audited(request: ExplainRequest, part: Answers) -> Audited:
+def _audited(request: ExplainRequest, part: Answers) -> Answers:
     """The plans by the numbers and labels of all people, and what the audit models say of them."""
     person = request.lacking.numpy()[part.place]
-    answer = replace(part.counterfactuals, labels=request.people.index[person])
+    answer, audited = replace(part.counterfactuals, labels=request.people.index[person]), part.audit
     if request.roles is not None:
         answer = replace(answer, seen=answer.seen | request.roles.seen)
-    answers = replace(part, counterfactuals=answer, place=person)
-    if part.audit is not None:
-        return Audited(answers, replace(part.audit, counterfactuals=answer))
-    return Audited(answers, audit(answer, request.roles.audit) if request.roles is not None and len(answers) else None)
+        if audited is None and len(answer):
+            audited = audit(answer, request.roles.audit)
+    audited = None if audited is None else replace(audited, counterfactuals=answer)
+    return replace(part, counterfactuals=answer, place=person, audit=audited)
 
 
 # ---- why people have no plan ----

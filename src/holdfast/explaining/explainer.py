@@ -23,19 +23,9 @@ from holdfast.explaining.frames import as_pandas, is_polars
 from holdfast.explaining.provenance import provenance
 from holdfast.explaining.roles import Roles, Sizes, divided
 from holdfast.explaining.saving import load_explainer, save_explainer, table_hash
-from holdfast.explaining.searching import (
-    Outcome,
-    Question,
-    check_method,
-    chosen_method,
-    nobody_asks,
-    search_held,
-    search_plain,
-    search_promised,
-)
-from holdfast.explaining.sources import SOURCES, Training, check_source, retrained, told_of
-from holdfast.explaining.wanted import wanted
-from holdfast.explaining.wished import space_of, wished
+from holdfast.explaining.searching import check_method, chosen_method, searched
+from holdfast.explaining.sources import SOURCES, check_source, retrained, told_of
+from holdfast.explaining.wanted import wanted, wished
 from holdfast.families.family import Family
 from holdfast.families.model_files import read_deployed
 from holdfast.families.perceptron import Network
@@ -152,7 +142,7 @@ class Explainer:
             wanted(self.want, self.encoding.schema)
         if not self.ours:
             self._check_model()
-        check_source(self.retrain, None if self.ours else self._own, self._recipe, self.params)
+        check_source(self.retrain, None if self.ours else self._own, self.training_recipe, self.params)
 
     # ---- what was given, ready to be used ----
 
@@ -227,8 +217,8 @@ class Explainer:
         return getattr(self.deployed, "wrapped", self.deployed)
 
     @property
-    def _recipe(self) -> Any:
-        """How it is trained again, where that was said."""
+    def training_recipe(self) -> Any:
+        """How the deployed model is trained again, where that was said."""
         return self.model if self.ours else self.recipe
 
     @cached_property
@@ -236,14 +226,11 @@ class Explainer:
         """All the retrained models; what must be retrained is, when this is first asked for."""
         if self.retrain is None:
             raise ValueError(f"there are no retrained models; give a source: {SOURCES}")
-        training = Training(
-            self.deployed, self.rows, self.encoding, self._recipe, self.params, self.store, self.workers, self.progress
-        )
-        return retrained(self.retrain, training)
+        return retrained(self)
 
     def retrained_from(self, family: Family) -> str:
         """Where these retrained models come from, in words."""
-        return told_of(self.retrain, self._recipe, self.ours, family)
+        return told_of(self, family)
 
     @cached_property
     def roles(self) -> Roles:
@@ -317,9 +304,8 @@ class Explainer:
             **self._decided(),
         }
         with threads_at_most(self.workers):
-            outcome = _searched(
-                request, request.question(plans, self.progress), searched_by, hold, promise, parameter_values
-            )
+            question = request.question(plans, self.progress)
+            outcome = searched(question, searched_by, request.roles, hold, promise, parameter_values)
             return advice_of(request, outcome, norm_of(searched_by), decided, is_polars(people))
 
     def _asked(self, people: Any, want: Any, wishes: Any, index: str | None) -> tuple[ExplainRequest, str]:
@@ -332,7 +318,8 @@ class Explainer:
         _check_features(frame, schema)
         goal = wanted(self.want if want is None else want, schema, frame.index)
         wishes_by_row = wished(wishes, frame.index)
-        space, x = space_of(wishes_by_row, self.encoding), self.encoding.encode(frame)
+        space = self.encoding.space_for(wishes_by_row) if wishes_by_row else self.encoding.space
+        x = self.encoding.encode(frame)
         model = goal.model(self.deployed)
         now, target = predict(model, x).cpu(), goal.targets(model, x, frame.index)
         # Last, since retraining takes long: whatever is wrong with the people is told by now.
@@ -522,23 +509,6 @@ class Explainer:
         else:
             lines.append("  retrained models: made when they are first needed")
         return "\n".join(lines)
-
-
-def _searched(
-    request: ExplainRequest,
-    question: Question,
-    method: Method,
-    hold: float | None,
-    rate: float | None,
-    parameter_values: Sequence[float] | None,
-) -> Outcome:
-    if not len(question.x):
-        return nobody_asks(question)
-    if rate is not None and request.roles is not None:
-        return search_promised(question, method, request.roles, rate, parameter_values)
-    if hold is not None and request.roles is not None:
-        return search_held(question, method, request.roles.selection, hold)
-    return search_plain(question, method)
 
 
 def _check_question(hold: Any, promise: Any, plans: Any) -> None:

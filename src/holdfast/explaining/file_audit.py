@@ -65,8 +65,8 @@ class FileAudit:
         return self.imported.problems
 
     def __repr__(self) -> str:
-        told = [f"{self.imported}", *([self.matched] if self.matched else []), f"{self.audit}"]
-        return "\n".join(told)
+        lines = [f"{self.imported}", *([self.matched] if self.matched else []), f"{self.audit}"]
+        return "\n".join(lines)
 
     def table(self) -> pd.DataFrame:
         """One row per counterfactual, with the label of the row it is for, and the rate promised where there is one."""

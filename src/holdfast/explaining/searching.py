@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,18 @@ class Answers:
     place: NDArray[np.int64]  # (m,) whose it is: the person's number
     plan: NDArray[np.int64]  # (m,) 1 is the person's cheapest
     accepted: NDArray[np.float64]  # (m,) share of the selection models that accept it; NaN where there are none
-    audit: Audit | None = None  # of a promise, which has asked the audit models already
+    audit: Audit | None = None  # what the audit models say of the plans; None where there are none, or not asked yet
 
     def __len__(self) -> int:
         return len(self.place)
+
+    @cached_property
+    def held(self) -> NDArray[np.int64] | None:
+        """How many of the audit models accept each plan: (m,)."""
+        if self.audit is None:
+            return None
+        accepted: NDArray[np.int64] = (self.audit.predictions == self.audit.counterfactuals.target).sum(0).cpu().numpy()
+        return accepted
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +136,25 @@ def chosen_method(method: Any, roles: Roles | None, must_hold: bool) -> tuple[Me
 # ---- plain, held, promised ----
 
 
-def nobody_asks(question: Question) -> Outcome:
-    """Where everybody has the class already."""
-    return Outcome(_nothing(question), _nothing(question))
+def searched(
+    question: Question,
+    method: Method,
+    roles: Roles | None,
+    hold: float | None,
+    rate: float | None,
+    parameter_values: Sequence[float] | None,
+) -> Outcome:
+    """Plans that hold, plans with a promised rate, or the method's plans, whatever was asked for."""
+    if not len(question.x):  # everybody has the class already
+        return Outcome(_nothing(question), _nothing(question))
+    if rate is not None and roles is not None:
+        return _search_promised(question, method, roles, rate, parameter_values)
+    if hold is not None and roles is not None:
+        return search_held(question, method, roles.selection, hold)
+    return _search_plain(question, method)
 
 
-def search_plain(question: Question, method: Method) -> Outcome:
+def _search_plain(question: Question, method: Method) -> Outcome:
     """What the method finds, whoever accepts it."""
     rows = torch.arange(len(question.x))
     with bar(f"searching {counted_people(len(rows))}", len(rows), question.progress) as advance:
@@ -172,8 +194,8 @@ def _setting(method: Any, value: float) -> str:
     return "once" if math.isnan(value) else f"{parameter_of(method)} {value:g}"
 
 
-def search_promised(
-    question: Question, method: Method, roles: Roles, rate: float, parameter_values: Sequence[float] | None = None
+def _search_promised(
+    question: Question, method: Method, roles: Roles, rate: float, parameter_values: Sequence[float] | None
 ) -> Outcome:
     """The plans of everybody at the value of the parameter that the selection models choose for the rate."""
     result = promise(
@@ -279,14 +301,10 @@ class _Best:
         return self._answers(people, self.spare[people], np.ones(len(people), np.int64), self.spare_votes[people])
 
     def _answers(self, people: Tensor, point: Tensor, plan: NDArray[np.int64], votes: Tensor) -> Answers:
-        judged = _judged(self.question, people, point, self.seen)
-        return Answers(judged, people.numpy(), plan, votes.double().numpy() / self.models)
-
-
-def _judged(question: Question, people: Tensor, point: Tensor, seen: frozenset[str]) -> Counterfactuals:
-    space = question.space.of(people)
-    answer = assess(question.model, question.x[people], point, question.target[people], space)
-    return replace(answer, seen=answer.seen | seen)
+        question, space = self.question, self.question.space.of(people)
+        answer = assess(question.model, question.x[people], point, question.target[people], space)
+        answer = replace(answer, seen=answer.seen | self.seen)
+        return Answers(answer, people.numpy(), plan, votes.double().numpy() / self.models)
 
 
 def _answers(plans: Sequence[Counterfactuals]) -> Answers:

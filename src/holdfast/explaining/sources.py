@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from holdfast.families.boosters import check_params
 from holdfast.families.changes import seeds
@@ -20,8 +17,9 @@ from holdfast.families.refitting import refit
 from holdfast.families.resemblance import judged
 from holdfast.models.frameworks.boosters import knows as is_booster
 from holdfast.models.identity import is_estimator
-from holdfast.models.model import Model
-from holdfast.tabular.encoding import Encoding
+
+if TYPE_CHECKING:
+    from holdfast.explaining.explainer import Explainer
 
 USUAL = 96  # retrained models where nobody says how many
 SOURCES = (
@@ -29,20 +27,6 @@ SOURCES = (
     "retrain=function (called as function(rows, seed), returns a model), or retrain=[model, model, ...] (models that "
     "you have); on the command line, --retrain seeds:96 or --retrained FILE"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What retraining needs to know."""
-
-    deployed: Model
-    table: pd.DataFrame
-    encoding: Encoding
-    recipe: Recipe | Any | None  # how networks are trained, or an unfitted estimator
-    params: Mapping[str, Any] | None  # those of a bare booster
-    store: str | Path | None = None
-    workers: int | None = None
-    progress: bool = False
 
 
 def check_source(retrain: Any, model: Any, recipe: Any, params: Any) -> None:
@@ -68,23 +52,24 @@ def check_source(retrain: Any, model: Any, recipe: Any, params: Any) -> None:
         )
 
 
-def retrained(retrain: Any, training: Training) -> Family:
-    """All the retrained models that a source yields."""
+def retrained(explainer: Explainer) -> Family:
+    """All the retrained models that its source yields."""
+    retrain = explainer.retrain
     if isinstance(retrain, Family):
         return retrain
     if files := _files(retrain):
-        return read_retrained(files, training.encoding)
+        return read_retrained(files, explainer.encoding)
     if _is_function(retrain):
-        return _by_function(retrain, training)
+        return _by_function(explainer)
     if _are_changes(retrain):
-        return _by_changes(list(retrain), training)
-    return gather_models(list(retrain), training.encoding, training.deployed)
+        return _by_changes(explainer)
+    return gather_models(list(retrain), explainer.encoding, explainer.deployed)
 
 
-def told_of(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
+def told_of(explainer: Explainer, family: Family) -> str:
     """Where the retrained models come from, in words, and what is known of how they were made."""
     by_kind = ", ".join(f"{count} of kind '{kind}'" for kind, count in Counter(family.kinds).items())
-    parts = [f"{_maker(retrain, recipe, ours, family)}: {by_kind}"]
+    parts = [f"{_maker(explainer, family)}: {by_kind}"]
     if family.failures:
         parts.append(f"{len(family.failures)} more could not be trained")
     if family.told:
@@ -94,8 +79,9 @@ def told_of(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     return "; ".join(parts)
 
 
-def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
+def _maker(explainer: Explainer, family: Family) -> str:
     """Who made them, and how."""
+    retrain, recipe = explainer.retrain, explainer.training_recipe
     if isinstance(retrain, Family):
         return _maker_of(family)
     if files := _files(retrain):
@@ -106,7 +92,7 @@ def _maker(retrain: Any, recipe: Any, ours: bool, family: Family) -> str:
     if not _are_changes(retrain):
         return "given by the user"
     if isinstance(recipe, Recipe):
-        like = "as it trained the deployed one" if ours else "by the recipe that the user gave"
+        like = "as it trained the deployed one" if explainer.ours else "by the recipe that the user gave"
         return f"networks trained by holdfast, {like}"
     if recipe is not None:
         return f"fitted by holdfast, from a {type(recipe).__name__} that the user gave"
@@ -120,29 +106,24 @@ def _maker_of(family: Family) -> str:
     return "given by the user" if family.external else "networks trained by holdfast beforehand"
 
 
-def _by_changes(changes: list[Retraining], training: Training) -> Family:
-    settings: dict[str, Any] = {"store": training.store, "workers": training.workers, "progress": training.progress}
-    table, encoding, recipe = training.table, training.encoding, training.recipe
+def _by_changes(explainer: Explainer) -> Family:
+    settings: dict[str, Any] = {"store": explainer.store, "workers": explainer.workers, "progress": explainer.progress}
+    deployed, table, encoding = explainer.deployed, explainer.rows, explainer.encoding
+    changes, recipe = list(explainer.retrain), explainer.training_recipe
     if isinstance(recipe, Recipe):
-        return retrained_network(training.deployed, recipe, encoding, table, changes, **settings)
+        return retrained_network(deployed, recipe, encoding, table, changes, **settings)
     if recipe is None:
-        return refit(training.deployed, table, changes, params=training.params, **settings)
+        return refit(deployed, table, changes, params=explainer.params, **settings)
     family = refit(recipe, table, changes, encoding=encoding, **settings)  # an estimator that is not fitted
-    return judged(family, training.deployed, encoding, table)
+    return judged(family, deployed, encoding, table)
 
 
-def _by_function(source: Any, training: Training) -> Family:
+def _by_function(explainer: Explainer) -> Family:
     """A function alone gets new seeds; with changes beside it, the rows and seeds of those."""
+    source = explainer.retrain
+    settings: dict[str, Any] = {"workers": explainer.workers, "progress": explainer.progress}
     function, changes = source if isinstance(source, tuple) else (source, seeds(USUAL))
-    return train_by(
-        function,
-        list(changes),
-        training.encoding,
-        training.deployed,
-        training.table,
-        workers=training.workers,
-        progress=training.progress,
-    )
+    return train_by(function, list(changes), explainer.encoding, explainer.deployed, explainer.rows, **settings)
 
 
 def _files(source: Any) -> list[str | Path]:

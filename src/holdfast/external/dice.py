@@ -82,57 +82,56 @@ def from_dice(
         )
     for feature in encoding.schema.features:
         if feature.is_numeric:  # a person's number in single precision is DiCE's copy of it, not a change
-            asked = numbers_of(data[feature.name])[person]
+            numbers = numbers_of(data[feature.name])[person]
             with np.errstate(over="ignore"):
-                same = numbers_of(points[feature.name]).astype(np.float32) == asked.astype(np.float32)
-            points[feature.name] = points[feature.name].mask(same, asked)
+                same = numbers_of(points[feature.name]).astype(np.float32) == numbers.astype(np.float32)
+            points[feature.name] = points[feature.name].mask(same, numbers)
     return assembled(question, data, points, person, unused(points.columns, {*names, encoding.schema.label}))
 
 
 def _examples(result: Any) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
     """For every row that DiCE was asked: its copy of the row, and its answers, without the outcome."""
     if isinstance(result, Mapping):
-        try:
-            names, copies, answers = (
-                result[key] for key in ("feature_names_including_target", "test_data", "cfs_list")
-            )
-            outcome = result["data_interface"]["outcome_name"]
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"this JSON is not what DiCE's to_json() writes (version 2.0): it has no {error}, only {some(result)}"
-            ) from error
-        try:
-            examples = [
-                (
-                    pd.DataFrame(copy, columns=names),
-                    None if answer is None else pd.DataFrame(answer, columns=names),
-                    outcome,
-                )
-                for copy, answer in zip(copies, answers, strict=True)
-            ]
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"this JSON is not what DiCE's to_json() writes (version 2.0): tables do not fit its names ({error})"
-            ) from error
-    else:
-        try:
-            examples = [
-                (
-                    example.test_instance_df,
+        return _examples_of_json(result)
+    try:
+        return [
+            (
+                example.test_instance_df,
+                _without_outcome(
                     example.final_cfs_df if example.final_cfs_df_sparse is None else example.final_cfs_df_sparse,
                     example.data_interface.outcome_name,
-                )
-                for example in result.cf_examples_list
-            ]
-        except AttributeError as error:
-            raise TypeError(
-                "expected what DiCE's generate_counterfactuals returns, or the text of its to_json(), got "
-                f"{type(result).__name__} ({error})"
-            ) from error
-    return [
-        (copy, None if answer is None else answer.drop(columns=outcome, errors="ignore"))
-        for copy, answer, outcome in examples
-    ]
+                ),
+            )
+            for example in result.cf_examples_list
+        ]
+    except AttributeError as error:
+        raise TypeError(
+            "expected what DiCE's generate_counterfactuals returns, or the text of its to_json(), got "
+            f"{type(result).__name__} ({error})"
+        ) from error
+
+
+def _examples_of_json(result: Mapping[str, Any]) -> list[tuple[pd.DataFrame, pd.DataFrame | None]]:
+    try:
+        names, outcome = result["feature_names_including_target"], result["data_interface"]["outcome_name"]
+        return [
+            (
+                pd.DataFrame(copy, columns=names),
+                _without_outcome(None if answer is None else pd.DataFrame(answer, columns=names), outcome),
+            )
+            for copy, answer in zip(result["test_data"], result["cfs_list"], strict=True)
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        fault = (
+            f"it has no {error}, only {some(result)}"
+            if isinstance(error, KeyError)
+            else f"tables do not fit its names: {error}"
+        )
+        raise ValueError(f"this JSON is not what DiCE's to_json() writes (version 2.0): {fault}") from error
+
+
+def _without_outcome(answer: pd.DataFrame | None, outcome: str) -> pd.DataFrame | None:
+    return None if answer is None else answer.drop(columns=outcome, errors="ignore")
 
 
 def _check_same_person(copy: pd.DataFrame, row: pd.DataFrame, encoding: Encoding) -> None:

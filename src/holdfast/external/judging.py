@@ -163,7 +163,7 @@ def _logits(model: Model, x: Tensor) -> Tensor:
 def _named_target(target: Target, index: pd.Index[Any], encoding: Encoding, classes: int) -> Tensor:
     rows, names = len(index), encoding.schema.classes
     if isinstance(target, Tensor):
-        if target.shape != (rows,) or target.dtype != torch.int64 or (rows and not _within(target, classes)):
+        if target.shape != (rows,) or target.dtype != torch.int64 or not ((target >= 0) & (target < classes)).all():
             raise ValueError(
                 f"target has shape {tuple(target.shape)} and dtype {target.dtype}; expected ({rows},), one class index "
                 f"from 0 to {classes - 1} as int64 for each row of data"
@@ -186,10 +186,6 @@ def _named_target(target: Target, index: pd.Index[Any], encoding: Encoding, clas
             + f"; expected one class, or one for each row, of {some(names)}"
         )
     return torch.tensor([names.index(label) for label in each])
-
-
-def _within(target: Tensor, classes: int) -> bool:
-    return int(target.min()) >= 0 and int(target.max()) < classes
 
 
 def _wrong_classes(question: Question, point: Tensor, wanted: Tensor, sure: Tensor) -> dict[int, str]:

@@ -312,13 +312,13 @@ def promise(
     check_whole("plans", plans, least=1)
     check_flag("progress", progress)
     candidates = _candidates(method, parameter_values, rate)
-    question = _Question(model, x, target, space, plans)
+    question = (model, x, target, space)
     families = _checked_families(question, method, selection, audit, exhaustive)
     nobody = torch.zeros_like(target, dtype=torch.bool)
     refused = Promise(float(rate), method, None, nobody, families.selected_by, fingerprints=families.fingerprints)
     if short := _too_few(families, rate):
         return replace(refused, refusal=short)
-    offers = _offers(question, candidates, families, least_found, progress)
+    offers = _offers(question, plans, candidates, families, least_found, progress)
     if not offers[0].count:
         return replace(refused, refusal=f"Nothing was found for any of {len(x)} rows, so there is nothing to promise.")
     calibrations = tuple(_calibrated(offers, families, rate))
@@ -340,29 +340,7 @@ def promise(
 
 # ---- what is searched ----
 
-
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """Whom counterfactuals are for, and how many each person wants."""
-
-    model: Model
-    x: Tensor
-    target: Tensor
-    space: Space
-    plans: int
-
-    def itself(self) -> Counterfactuals:
-        """The rows as they are: all that is wrong with a question raises here, before the search."""
-        return assess(self.model, self.x, self.x, self.target, self.space)
-
-    def offer(self, value: float, method: Method, before: _Offer | None) -> _Offer:
-        """What there is at a value of the parameter, where ``before`` is what there was at one that asks for less."""
-        question = self.model, self.x, self.target, self.space
-        first = method(*question) if before is None else search_stricter(method, *question, before.answers[0])
-        if self.plans == 1:
-            return _Offer(value, method, (first,))
-        several = plans_by(method, *question, self.plans, first)
-        return _Offer(value, method, several.answers, several)
+_Question = tuple[Model, Tensor, Tensor, Space]  # as a search takes it: model, x, target, space
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,6 +376,15 @@ class _Offer:
         return wrong[:, self.found].double().mean(1).cpu().numpy(), silent
 
 
+def _offer(question: _Question, plans: int, value: float, method: Method, before: _Offer | None) -> _Offer:
+    """What there is at a value of the parameter, where ``before`` is what there was at one that asks for less."""
+    first = method(*question) if before is None else search_stricter(method, *question, before.answers[0])
+    if plans == 1:
+        return _Offer(value, method, (first,))
+    several = plans_by(method, *question, plans, first)
+    return _Offer(value, method, several.answers, several)
+
+
 def _candidates(method: Any, parameter_values: Any, rate: float) -> list[tuple[float, Method]]:
     """The method at every value of its parameter, if it has one and takes the values."""
     if not has_parameter(method):
@@ -419,6 +406,7 @@ def _candidates(method: Any, parameter_values: Any, rate: float) -> list[tuple[f
 
 def _offers(
     question: _Question,
+    plans: int,
     candidates: list[tuple[float, Method]],
     families: _Families,
     least_found: float,
@@ -426,11 +414,11 @@ def _offers(
 ) -> list[_Offer]:
     """Everything that may be offered. Found before any selection model is asked, so that none of them has a say."""
     offers: list[_Offer] = []
-    rows, name = len(question.x), parameter_of(candidates[0][1])
+    rows, name = len(question[1]), parameter_of(candidates[0][1])
     with bar("searching", len(candidates), progress) as advance:
         for value, method in candidates:
             LOG.info("searching at %s = %g", name, value)
-            offer = question.offer(value, method, offers[-1] if offers else None)
+            offer = _offer(question, plans, value, method, offers[-1] if offers else None)
             if not offers:
                 families.check_unseen(offer.answers[0].seen)
             elif offer.count < max(least_found * offers[0].count, 1):
@@ -490,7 +478,8 @@ def _checked_families(question: _Question, method: Any, selection: Any, audit: A
                 f"{role} must be a Family of retrained models, got {type(family).__name__}; for your own models use "
                 "Family.from_models([...])"
             )
-    unchanged = question.itself()
+    model, x, target, space = question
+    unchanged = assess(model, x, x, target, space)  # all that is wrong with a question raises here, before the search
     families = _Families(
         selection, audit, _kinds(exhaustive, selection), tuple(_rehearsed(method)), tuple(sorted(unchanged.seen))
     )

@@ -102,7 +102,7 @@ def _bands(values: pd.Series[float]) -> pd.Series[Any]:
 def _group(advice: Advice, name: str, members: NDArray[np.bool_]) -> Group:
     status = advice.status.to_numpy()[members]
     refused, planned = int((status != ALREADY).sum()), int((status == GIVEN).sum())
-    answers = advice.given.answers
+    answers = advice.given
     their_plans = members[answers.place]  # (m,) which plans are theirs
     first = their_plans & (answers.plan == 1)
     costs = advice.counterfactuals.cost(advice.norm).double().cpu().numpy()[first]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.explaining.advice_files import PEOPLE, SCHEMA, read_people
-from holdfast.explaining.advice_folder import ADVICE, SUMMARY
+from holdfast.explaining.advice_files import ADVICE, PEOPLE, SCHEMA, SUMMARY, read_people
 from holdfast.explaining.person import ALREADY, PersonAdvice, PersonPlan
 from holdfast.tabular.schema import Schema
 from holdfast.utils.digests import file_digest
