@@ -1,6 +1,6 @@
 """What people can do, as arrays that kernels read: features with their values, prices, bounds, relations.
 
-A feature is a number in one column or a one-hot group of columns. Its value is the encoded number, or the place of the
+A feature is a number in one column or a one-hot group of columns. Its value is the encoded number, or the index of the
 level that is on; a group with all columns off has as value how many columns it has.
 """
 
@@ -35,7 +35,7 @@ FEATURE = np.dtype(
         ("end_gap", np.int64),
         ("first_code", np.int64),  # numbers that say "missing"
         ("end_code", np.int64),
-        ("related", np.int64),  # its place among the values that relations join; -1 where none names it
+        ("related", np.int64),  # its index among the values that relations join; -1 where none names it
         ("follows", np.bool_),  # may change with others, though not by itself
     ],
     align=True,
@@ -102,20 +102,20 @@ def board_of(space: Space, norm: int) -> tuple[Board, Rules]:
     gaps = _numbers(space, numbers, features)
     codes: list[float] = []
     in_groups: list[int] = []
-    for place, column in enumerate(numbers):
-        features[place]["first_code"] = len(codes)
+    for index, column in enumerate(numbers):
+        features[index]["first_code"] = len(codes)
         codes += [float(np.float32(number)) for at, number in space.missing if at == column]
-        features[place]["end_code"] = len(codes)
+        features[index]["end_code"] = len(codes)
     for number, group in enumerate(space.groups):
         feature = features[len(numbers) + number]
         feature["is_group"], feature["group"], feature["column"] = True, number, group.columns[0]
         feature["first"], feature["size"] = len(in_groups), len(group.columns)
         in_groups += group.columns
-    first_columns = {int(feature["column"]): place for place, feature in enumerate(features)}
-    related = [] if space.related is None else [first_columns[own[0]] for own in space.related.columns]
-    for place, at in enumerate(related):
-        features[at]["related"] = place
-        features[at]["follows"] = bool(space.follows[int(features[at]["column"])])
+    first_columns = {int(feature["column"]): index for index, feature in enumerate(features)}
+    related = [] if space.related is None else [first_columns[group[0]] for group in space.related.columns]
+    for number, index in enumerate(related):
+        features[index]["related"] = number
+        features[index]["follows"] = bool(space.follows[int(features[index]["column"])])
     columns = np.zeros(space.width, dtype=COLUMN)
     columns["off"], columns["on"] = _floats(space.lower), _floats(space.upper)
     quantiles = np.zeros((space.width, 0))
@@ -146,8 +146,8 @@ def _numbers(space: Space, numbers: list[int], features: Records) -> Records:
         for column, low, high in zip(columns.tolist(), lows.tolist(), highs.tolist(), strict=True)
     ]
     gaps: list[tuple[float, float]] = []
-    for place, column in enumerate(numbers):
-        feature = features[place]
+    for index, column in enumerate(numbers):
+        feature = features[index]
         feature["column"] = column
         for name in ("step", "shift", "scale"):
             feature[name] = float(getattr(space, name)[column])
@@ -198,7 +198,7 @@ def _number_ranges(
     slack = 1e-4 * grain / scale
     first = np.ceil(((low - slack - 4 * eps * np.abs(low)) * scale + shift) / grain)
     last = np.floor(((high + slack + 4 * eps * np.abs(high)) * scale + shift) / grain)
-    places = np.flatnonzero(which)
+    indices = np.flatnonzero(which)
     for name, values in {
         "home": home,
         "low": low,
@@ -206,10 +206,10 @@ def _number_ranges(
         "first": np.where(stepped, first, 0),
         "last": np.where(stepped, last, np.where(low <= high, FINE, -1)),
     }.items():
-        ranges[name][:, places] = values
+        ranges[name][:, indices] = values
 
 
-def _levels(space: Space, origin: Tensor, ranges: Records, places: Integers) -> Flags:
+def _levels(space: Space, origin: Tensor, ranges: Records, indices: Integers) -> Flags:
     """Which levels each person may have, by group; the value of each group at home goes to the ranges."""
     if not space.groups:
         return np.zeros((len(origin), 0, 1), dtype=np.bool_)
@@ -219,11 +219,11 @@ def _levels(space: Space, origin: Tensor, ranges: Records, places: Integers) -> 
     levels[..., :most] = reachable.numpy()
     middle = (space.lower + space.upper) / 2
     for number, group in enumerate(space.groups):
-        own = list(group.columns)
-        on = (origin[:, own] > middle[own]).numpy()
-        home = np.where(on.any(1), on.argmax(1), len(own))
-        ranges["home"][:, places[number]] = home
-        levels[:, number, len(own)] = may_be_off[:, number].numpy()
+        columns = list(group.columns)
+        on = (origin[:, columns] > middle[columns]).numpy()
+        home = np.where(on.any(1), on.argmax(1), len(columns))
+        ranges["home"][:, indices[number]] = home
+        levels[:, number, len(columns)] = may_be_off[:, number].numpy()
         levels[np.arange(len(home)), number, home] = True  # staying is always possible
     return levels
 

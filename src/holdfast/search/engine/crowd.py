@@ -82,8 +82,8 @@ def _crowd(people: People, target: int, board: Board) -> Crowd:
     axes["factor"], axes["offset"] = _floats(metric.factor), _floats(metric.offset)
     axes["line"], axes["none"] = -1, -1
     axes["line"][metric.numbers.cpu().numpy()] = np.arange(len(metric.numbers))
-    for place, row in enumerate(metric.zero_levels.cpu().numpy()):
-        axes["none"][row > 0] = width + place
+    for group, row in enumerate(metric.zero_levels.cpu().numpy()):
+        axes["none"][row > 0] = width + group
     classes = [label for label in people.members(target) if len(people.points[label])]
     points = [_floats(people.points[label]) + _floats(metric.center) for label in classes]
     encoded = [_floats(people.encoded[label]) for label in classes]
@@ -105,13 +105,13 @@ def _crowd(people: People, target: int, board: Board) -> Crowd:
 def _values(encoded: Floats, board: Board) -> Floats:
     """People as values of features."""
     found = np.zeros((len(encoded), len(board.features)))
-    for place, feature in enumerate(board.features):
+    for index, feature in enumerate(board.features):
         if not feature["is_group"]:
-            found[:, place] = encoded[:, feature["column"]]
+            found[:, index] = encoded[:, feature["column"]]
             continue
-        own = board.columns_of_groups[feature["first"] : feature["first"] + feature["size"]]
-        on = encoded[:, own] > (board.columns["on"][own] + board.columns["off"][own]) / 2
-        found[:, place] = np.where(on.any(1), on.argmax(1), len(own))
+        columns = board.columns_of_groups[feature["first"] : feature["first"] + feature["size"]]
+        on = encoded[:, columns] > (board.columns["on"][columns] + board.columns["off"][columns]) / 2
+        found[:, index] = np.where(on.any(1), on.argmax(1), len(columns))
     return found
 
 
@@ -216,11 +216,11 @@ def unlikeness(crowd, square, least):
         if crowd.threshold[label] == np.inf:
             return 0.0
         count = min(crowd.nearest, crowd.first[label + 1] - crowd.first[label])
-        for place in range(count):
-            least[place] = np.inf
-        own = square[crowd.first[label] : crowd.first[label + 1]]
-        for someone in range(own.shape[0]):
-            keep_least(least, count, own[someone])
+        for slot in range(count):
+            least[slot] = np.inf
+        squares = square[crowd.first[label] : crowd.first[label + 1]]
+        for someone in range(squares.shape[0]):
+            keep_least(least, count, squares[someone])
         found = min(found, mean_distance(least, count) / max(crowd.threshold[label], 1e-300))
     return found
 
@@ -230,18 +230,18 @@ def keep_least(least, count, value):
     """Put a value among the so many least, in order."""
     if value >= least[count - 1]:
         return
-    place = count - 1
-    while place > 0 and least[place - 1] > value:
-        least[place] = least[place - 1]
-        place -= 1
-    least[place] = value
+    slot = count - 1
+    while slot > 0 and least[slot - 1] > value:
+        least[slot] = least[slot - 1]
+        slot -= 1
+    least[slot] = value
 
 
 @kernel
 def mean_distance(least, count):
     total = 0.0
-    for place in range(count):
-        total += np.sqrt(max(least[place], 0.0))
+    for slot in range(count):
+        total += np.sqrt(max(least[slot], 0.0))
     return total / count
 
 
@@ -270,15 +270,15 @@ def list_near(distances):
         kept = min(kept + 1, NEAR)
         if kept == NEAR:
             most = square[near[NEAR - 1]]
-    for place in range(kept, NEAR):
-        near[place] = -1
+    for slot in range(kept, NEAR):
+        near[slot] = -1
 
 
 @kernel
 def unlikeness_at_most(crowd, distances, move):
     """What the unlikeness is at most after a move: by those who were nearest before."""
-    for place in range(NEAR):
-        someone = distances.near[place]
+    for slot in range(NEAR):
+        someone = distances.near[slot]
         if someone < 0:
             break
         square = distances.square[someone]
@@ -291,20 +291,20 @@ def unlikeness_at_most(crowd, distances, move):
                 start = distances.axis[none] - earlier_shift(crowd, distances, move, turn, none)
                 end = start - (after - before)
                 square += (end - start) * (end + start - 2 * crowd.points[none, someone])
-        distances.after[place] = square
+        distances.after[slot] = square
     found = np.inf
     for label in range(crowd.threshold.shape[0]):
         if crowd.threshold[label] == np.inf:
             return 0.0
         count, kept = min(crowd.nearest, crowd.first[label + 1] - crowd.first[label]), 0
-        for place in range(count):
-            distances.least[place] = np.inf
-        for place in range(NEAR):
-            someone = distances.near[place]
+        for slot in range(count):
+            distances.least[slot] = np.inf
+        for slot in range(NEAR):
+            someone = distances.near[slot]
             if someone < 0:
                 break
             if crowd.first[label] <= someone and someone < crowd.first[label + 1]:
-                keep_least(distances.least, count, distances.after[place])
+                keep_least(distances.least, count, distances.after[slot])
                 kept += 1
         if kept >= count:
             found = min(found, mean_distance(distances.least, count) / max(crowd.threshold[label], 1e-300))

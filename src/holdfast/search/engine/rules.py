@@ -2,7 +2,7 @@
 
 The same as `holdfast.tabular.rules`, one row at a time, for loops that are compiled themselves: `complete` gives what
 `Related.completed` gives, and `acceptable` says whether `Related.broken` finds nothing. A row ``v`` (m,) holds one
-float64 for each feature that a relation names: a number as it is, a level as its place among the feature's values, NaN
+float64 for each feature that a relation names: a number as it is, a level as its index among the feature's values, NaN
 for a missing value.
 
 Arithmetic is done in the order in which torch does it, so that results agree to the bit. Sums are taken from left to
@@ -62,7 +62,7 @@ RELATION = np.dtype(
 )
 COLUMN = np.dtype(
     [
-        ("place", np.int64),  # in v
+        ("index", np.int64),  # in v
         ("step", np.float64),  # 1 for levels, 0 for a number without a grid
         ("slack", np.float64),
         ("grid", np.float64),  # of the feature itself, 0 where it has none
@@ -102,7 +102,7 @@ CELL = np.dtype(
         ("slack", np.float64),
         ("first_avoided", np.int64),
         ("end_avoided", np.int64),
-        ("place", np.int64),
+        ("index", np.int64),
         ("bound", np.float64),  # how high it may go at most, or how low it can go
         ("free", np.bool_),  # may change
     ],
@@ -178,7 +178,7 @@ class _Builder:
             self._add(number, rule)
         places = [set(rule.places) for rule in self.sources]
         share = np.array([[a is not b and bool(a & b) for b in places] for a in places], dtype=np.bool_)
-        several = [rule.choices for rule, others in zip(self.sources, share, strict=True) if others.any()]
+        choices = [rule.choices for rule, others in zip(self.sources, share, strict=True) if others.any()]
         return Rules(
             relations=self.relations,
             columns=self.columns,
@@ -186,7 +186,7 @@ class _Builder:
             numbers=np.array(self.numbers, dtype=np.float64),
             integers=np.array(self.integers, dtype=np.int64),
             share=share.reshape(len(places), len(places)),
-            choices=min(CHOICES, max(several, default=1)),
+            choices=min(CHOICES, max(choices, default=1)),
             features=len(self.step),
         )
 
@@ -194,11 +194,11 @@ class _Builder:
         relation = self.relations[number]
         relation["width"], relation["leads"] = len(rule.places), rule.leads
         relation["slack"], relation["relative"] = rule.slack, rule._relative
-        for column, (feature, place) in enumerate(zip(rule.features, rule.places, strict=True)):
+        for column, (feature, index) in enumerate(zip(rule.features, rule.places, strict=True)):
             cell = self.columns[number, column]
-            cell["place"], cell["grid"] = place, feature.grid or 0.0
-            cell["step"] = self.step[place] if feature.is_numeric else 1.0
-            cell["slack"] = self.slack[place] if feature.is_numeric else 0.0
+            cell["index"], cell["grid"] = index, feature.grid or 0.0
+            cell["step"] = self.step[index] if feature.is_numeric else 1.0
+            cell["slack"] = self.slack[index] if feature.is_numeric else 0.0
             cell["lower"] = -np.inf if feature.lower is None else feature.lower
             cell["upper"] = np.inf if feature.upper is None else feature.upper
             cell["first_avoided"] = len(self.numbers)
@@ -350,17 +350,17 @@ def gather(rules, number, home, kept, lower, upper, movable, work):
     relation = rules.relations[number]
     for at in range(relation.width):
         column, cell = rules.columns[number, at], work.cells[at]
-        place = column.place
-        cell.place = place
-        cell.x = work.row[place]
-        cell.origin = home[place]
-        cell.lower = lower[place]
-        cell.upper = upper[place]
+        index = column.index
+        cell.index = index
+        cell.x = work.row[index]
+        cell.origin = home[index]
+        cell.lower = lower[index]
+        cell.upper = upper[index]
         cell.step = column.step
         cell.slack = column.slack
         cell.first_avoided = column.first_avoided
         cell.end_avoided = column.end_avoided
-        cell.free = (movable[place] or at < relation.leads) and not kept[place]
+        cell.free = (movable[index] or at < relation.leads) and not kept[index]
 
 
 @kernel
@@ -391,10 +391,10 @@ def mend(rules, number, home, work, choice):
         # The last resort is to go home, which every person may.
         for at in range(relation.width):
             cell = work.cells[at]
-            trial[cell.place] = cell.origin if cell.free else cell.x
+            trial[cell.index] = cell.origin if cell.free else cell.x
     for at in range(relation.width):
         cell = work.cells[at]
-        after = trial[cell.place]
+        after = trial[cell.index]
         if after != cell.x and not np.isnan(after):
             return True
     return False
@@ -408,7 +408,7 @@ def tolerance_of(rules, number, v):
     """By how much the numbers of a relation may be off."""
     relation, largest = rules.relations[number], 0.0
     for at in range(relation.width):
-        size = abs(v[rules.columns[number, at].place])
+        size = abs(v[rules.columns[number, at].index])
         if size > largest:  # a missing value never is
             largest = size
     return relation.slack + relation.relative * min(largest, LARGEST)
@@ -418,7 +418,7 @@ def tolerance_of(rules, number, v):
 def has_missing(rules, number, v):
     """Whether the row lacks a value of a relation."""
     for at in range(rules.relations[number].width):  # noqa: SIM110
-        if np.isnan(v[rules.columns[number, at].place]):
+        if np.isnan(v[rules.columns[number, at].index]):
             return True
     return False
 
@@ -431,10 +431,10 @@ def is_acceptable(rules, number, v, home):
         return True
     close = tolerance_of(rules, number, v)
     if relation.kind == FOLLOWS:
-        column, of = rules.columns[number, 0].place, rules.columns[number, 1].place
-        if np.isnan(home[column]) or np.isnan(home[of]):
+        column, other = rules.columns[number, 0].index, rules.columns[number, 1].index
+        if np.isnan(home[column]) or np.isnan(home[other]):
             return True
-        return abs(v[column] - needed(rules, number, v[of], home[column], home[of])) <= close
+        return abs(v[column] - needed(rules, number, v[other], home[column], home[other])) <= close
     breach = breach_of(rules, number, v, close)
     if breach <= close:
         return True
@@ -447,8 +447,8 @@ def is_acceptable(rules, number, v, home):
     if relation.kind != DETERMINES and relation.kind != IMPLIES:
         return breach <= breach_at_home + close
     for at in range(relation.width):
-        place = rules.columns[number, at].place
-        if not abs(v[place] - home[place]) <= close:
+        index = rules.columns[number, at].index
+        if not abs(v[index] - home[index]) <= close:
             return False
     return True
 
@@ -462,7 +462,7 @@ def breach_of(rules, number, v, close):
     if relation.kind == ORDERED:
         highest, breach = -np.inf, 0.0
         for at in range(relation.width):
-            value = v[rules.columns[number, at].place]
+            value = v[rules.columns[number, at].index]
             highest = max(highest, value)
             breach = max(breach, highest - value)
         return breach
@@ -477,7 +477,7 @@ def breach_of(rules, number, v, close):
         return np.inf
     last = relation.width - 1
     wanted = rules.numbers[relation.first_table + row * relation.width + last]
-    return 0.0 if abs(wanted - v[rules.columns[number, last].place]) <= close else np.inf
+    return 0.0 if abs(wanted - v[rules.columns[number, last].index]) <= close else np.inf
 
 
 # ---- what one column may hold ----
@@ -561,7 +561,7 @@ def row_of(rules, number, v, close):
     relation, combination = rules.relations[number], 0
     for at in range(relation.width - 1):
         column = rules.columns[number, at]
-        value, first = v[column.place], column.first_listed
+        value, first = v[column.index], column.first_listed
         right = min(position(rules.numbers, first, column.listed, value), column.listed - 1)
         left = max(right - 1, 0)
         if abs(value - rules.numbers[first + left]) <= abs(rules.numbers[first + right] - value):
@@ -584,7 +584,7 @@ def complete_determines(rules, number, work, close, choice):
     if row >= 0:
         wanted = rules.numbers[relation.first_table + row * width + last]
         if may_hold(rules.numbers, work.cells[last], wanted, close):
-            work.trial[work.cells[last].place] = wanted
+            work.trial[work.cells[last].index] = wanted
             return
     offered = 0
     for row in range(relation.rows):
@@ -602,7 +602,7 @@ def complete_determines(rules, number, work, close, choice):
     if offered:
         row = work.best[min(offered - 1, choice)].index
         for at in range(width):
-            work.trial[work.cells[at].place] = rules.numbers[relation.first_table + row * width + at]
+            work.trial[work.cells[at].index] = rules.numbers[relation.first_table + row * width + at]
 
 
 # ---- implies ----
@@ -625,7 +625,7 @@ def all_met(rules, number, v, first, end, close):
     """Whether a row meets all of these conditions."""
     for at in range(first, end):
         condition = rules.conditions[at]
-        if not is_met(condition, rules.numbers, v[rules.columns[number, condition.column].place], close):
+        if not is_met(condition, rules.numbers, v[rules.columns[number, condition.column].index], close):
             return False
     return True
 
@@ -678,18 +678,18 @@ def complete_implies(rules, number, work, close, choice):
         if not is_met(condition, rules.numbers, cell.x, close):
             value = satisfying(rules, condition, work, close, choice)
             if np.isfinite(value):
-                trial[cell.place] = value
+                trial[cell.index] = value
     if all_met(rules, number, trial, relation.first_then, relation.end_then, close):
         return
     for at in range(relation.first_then, relation.end_then):
         cell = work.cells[rules.conditions[at].column]
-        trial[cell.place] = cell.x
+        trial[cell.index] = cell.x
     for at in range(relation.first_when, relation.first_then):
         condition = rules.conditions[at]
         cell = work.cells[condition.column]
         value = avoiding(rules, condition, work, close, choice)
         if cell.free and np.isfinite(value):
-            trial[cell.place] = value
+            trial[cell.index] = value
             return
 
 
@@ -701,7 +701,7 @@ def all_but_highest(rules, number, v):
     """The sum of what lies above 0 beside the largest number."""
     total, highest = 0.0, 0.0
     for at in range(rules.relations[number].width):
-        value = max(v[rules.columns[number, at].place], 0.0)
+        value = max(v[rules.columns[number, at].index], 0.0)
         total += value
         highest = max(highest, value)
     return total - highest
@@ -718,17 +718,17 @@ def complete_exclusive(rules, number, work, close, most):
             value = nearest(cell, 0.0, DOWN, close)
             if not np.isfinite(value):
                 value = min(nearest(cell, 0.0, UP, close), cell.x)
-        work.cells[at].bound = trial[cell.place] = value
+        work.cells[at].bound = trial[cell.index] = value
     best, best_moved = -1, -1.0
     for at in range(relation.width):
         cell = work.cells[at]
-        trial[cell.place] = cell.x
+        trial[cell.index] = cell.x
         moved = abs(cell.x - cell.origin) / max(cell.upper - cell.lower, LEAST_WIDTH)
         if cell.x > 0 and moved > best_moved and all_but_highest(rules, number, trial) <= most + close:
             best, best_moved = at, moved
-        trial[cell.place] = work.cells[at].bound
+        trial[cell.index] = work.cells[at].bound
     if best >= 0:
-        trial[work.cells[best].place] = work.cells[best].x
+        trial[work.cells[best].index] = work.cells[best].x
 
 
 # ---- ordered ----
@@ -754,7 +754,7 @@ def complete_ordered(rules, number, work, close, most):
                 value = nearest(cell, bound, UP, close)
             if not np.isfinite(value):
                 value = cell.x
-        work.trial[cell.place] = value
+        work.trial[cell.index] = value
         floor = max(floor, value)
 
 
@@ -766,8 +766,8 @@ def error_of(rules, number, v):
     """By how much the total lies above the sum of its parts."""
     total = 0.0
     for at in range(1, rules.relations[number].width):
-        total += v[rules.columns[number, at].place]
-    return v[rules.columns[number, 0].place] - total
+        total += v[rules.columns[number, at].index]
+    return v[rules.columns[number, 0].index] - total
 
 
 @kernel
@@ -784,7 +784,7 @@ def complete_sums(rules, number, work, close, most):
             excess = error - min(max(error, -most), most)
             if not (cell.free and abs(excess) > close):
                 continue
-            here = trial[cell.place]
+            here = trial[cell.index]
             wanted = here - excess if column == 0 else here + excess
             rising = wanted > here
             if width == 1:  # it must do all of it, so it may not stop short
@@ -794,12 +794,12 @@ def complete_sums(rules, number, work, close, most):
                 reached = nearest(cell, wanted, DOWN if rising else UP, close)
                 onwards = reached > here if rising else reached < here
             if onwards and np.isfinite(reached):
-                trial[cell.place] = reached
+                trial[cell.index] = reached
         if abs(error_of(rules, number, trial)) <= most + close:
             return
         for at in range(1, width + 1):
             cell = work.cells[rules.integers[first + at]]
-            trial[cell.place] = cell.x
+            trial[cell.index] = cell.x
 
 
 # ---- follows ----
@@ -838,7 +838,7 @@ def complete_follows(rules, number, work, close):
     relation, column, other = rules.relations[number], work.cells[0], work.cells[1]
     wanted = needed(rules, number, other.x, column.origin, other.origin)
     if column.free and may_hold(rules.numbers, column, wanted, close):
-        work.trial[column.place] = wanted
+        work.trial[column.index] = wanted
         return
     least = np.inf
     for at in range(relation.gains if relation.gains else 2):
@@ -852,5 +852,5 @@ def complete_follows(rules, number, work, close):
             reached = needed(rules, number, candidate, column.origin, other.origin)
             if may_hold(rules.numbers, column, reached, close):
                 least = away
-                work.trial[column.place] = reached
-                work.trial[other.place] = candidate
+                work.trial[column.index] = reached
+                work.trial[other.index] = candidate

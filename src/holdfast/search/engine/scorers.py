@@ -43,7 +43,7 @@ class Models(NamedTuple):
 
     networks: Networks
     forest: Forest
-    place: Integers  # (k,) of a model among the networks; -1 - its place among those of trees
+    position: Integers  # (k,) of a model among the networks; -1 - its position among those of trees
     needed: int  # how many of the members must agree, the deployed one aside
     margin: float  # by how much each of them
     temperature: float
@@ -75,15 +75,15 @@ def models_of(
     """The deployed model, and the members beside it, of whom so many must agree."""
     layers = [part for part in parts if isinstance(part, Dense)]
     grown = [part for part in parts if isinstance(part, Grown)]
-    counts, place = [0, 0], []
+    counts, positions = [0, 0], []
     for part in parts:
         trees = isinstance(part, Grown)
-        place.append(-1 - counts[1] if trees else counts[0])
+        positions.append(-1 - counts[1] if trees else counts[0])
         counts[trees] += 1
     return Models(
         networks_of(layers, len(board.columns)),
         forest_of(grown, board),
-        np.array(place, dtype=np.int64),
+        np.array(positions, dtype=np.int64),
         needed,
         float(margin),
         float(temperature),
@@ -95,11 +95,11 @@ def models_of(
 
 def asked_outside(board: Board) -> Models:
     """One model that a function of Python asks."""
-    return models_of((), board)._replace(place=np.zeros(1, np.int64), outside=True)
+    return models_of((), board)._replace(position=np.zeros(1, np.int64), outside=True)
 
 
 def standing_of(models: Models, notes: Notes | None = None) -> Standing:
-    members = len(models.place)
+    members = len(models.position)
     return Standing(
         layers_of(models.networks),
         leaves_of(models.forest),
@@ -126,8 +126,8 @@ def begin_order(models, standing):
 @kernel
 def listen(models, standing, member):
     """From now on a member, if it is one of trees, says what is worth a look."""
-    if models.place[member] < 0:
-        hear(models.forest, standing.leaves, -1 - models.place[member])
+    if models.position[member] < 0:
+        hear(models.forest, standing.leaves, -1 - models.position[member])
 
 
 @kernel
@@ -154,13 +154,15 @@ def stand_after(models, standing, state, move):
 
 
 @kernel
-def asked(models, standing, state, move, member, target):
+def margin_after(models, standing, state, move, member, target):
     """By how much a member prefers the target after a move that was entered."""
     standing.tally[0] += 1
-    place = models.place[member]
-    if place >= 0:
-        return network_margin(models.networks, standing.layers, state, move, place, target) - models.margin
-    return forest_margin(models.forest, standing.leaves, state, move, -1 - place, target, models.odds) - models.margin
+    position = models.position[member]
+    if position >= 0:
+        return network_margin(models.networks, standing.layers, state, move, position, target) - models.margin
+    return (
+        forest_margin(models.forest, standing.leaves, state, move, -1 - position, target, models.odds) - models.margin
+    )
 
 
 @kernel
@@ -169,19 +171,19 @@ def sure(models, standing, state, move, target, bound):
     standing.tally[1] += 1
     if models.outside:
         return heard(standing.notes, state, move)
-    members = models.place.shape[0]
+    members = models.position.shape[0]
     spare = members - 1 - models.needed  # so many may refuse
     refused, least, check = 0, np.inf, 4
     for turn in range(members):
         member = standing.order[turn]
-        own = asked(models, standing, state, move, member, target)
-        standing.margins[member] = own
-        least = min(least, own)
-        if own <= bound:
+        margin = margin_after(models, standing, state, move, member, target)
+        standing.margins[member] = margin
+        least = min(least, margin)
+        if margin <= bound:
             refused += 1
             if member == 0 or refused > spare:
                 doubt(standing, turn)
-                return own
+                return margin
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
             check += max(4, check // 4)
             if soft_bound(models, standing, turn + 1, least) <= bound:
@@ -193,8 +195,8 @@ def sure(models, standing, state, move, target, bound):
 def doubt(standing, turn):
     """Whoever refused comes first from now on."""
     member = standing.order[turn]
-    for place in range(turn, 0, -1):
-        standing.order[place] = standing.order[place - 1]
+    for earlier in range(turn, 0, -1):
+        standing.order[earlier] = standing.order[earlier - 1]
     standing.order[0] = member
 
 
@@ -206,15 +208,15 @@ def most_telling_first(standing):
     """
     order, margins, members = standing.order, standing.margins, standing.order.shape[0]
     for turn in range(1, members):
-        member, place = order[turn], turn
-        while place > 0 and margins[order[place - 1]] > margins[member]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = member
+        member, slot = order[turn], turn
+        while slot > 0 and margins[order[slot - 1]] > margins[member]:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = member
     for turn in range(3, members, 4):
         member = order[members - 1]
-        for place in range(members - 1, turn, -1):
-            order[place] = order[place - 1]
+        for slot in range(members - 1, turn, -1):
+            order[slot] = order[slot - 1]
         order[turn] = member
 
 
@@ -269,11 +271,11 @@ def counted_from(models, standing):
     for member in range(1, members + 1):
         value = standing.margins[member]
         if count <= spare or value < standing.sorted[spare]:
-            place = min(count, spare)
-            while place > 0 and standing.sorted[place - 1] > value:
-                standing.sorted[place] = standing.sorted[place - 1]
-                place -= 1
-            standing.sorted[place] = value
+            slot = min(count, spare)
+            while slot > 0 and standing.sorted[slot - 1] > value:
+                standing.sorted[slot] = standing.sorted[slot - 1]
+                slot -= 1
+            standing.sorted[slot] = value
             count += 1
     return standing.sorted[spare]
 
@@ -335,9 +337,9 @@ def lead(models, standing, state, move, target):
     if tau > 0:
         most_telling_first(standing)
     else:
-        for place in range(standing.order.shape[0]):
-            if standing.order[place] == who:
-                doubt(standing, place)
+        for turn in range(standing.order.shape[0]):
+            if standing.order[turn] == who:
+                doubt(standing, turn)
                 break
     listen(models, standing, who)
     return now

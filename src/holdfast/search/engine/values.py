@@ -17,10 +17,10 @@ def part_of_the_way(turn):
 
 
 @kernel
-def wanted_value(world, room, row, place, turn, now):
+def wanted_value(world, room, row, index, turn, now):
     """One of the values of a number that are worth a look; where it is now, if there is none."""
-    board, limits = world.board, world.persons.ranges[row, place]
-    feature, here = board.features[place], room.state.value[place]
+    board, limits = world.board, world.persons.ranges[row, index]
+    feature, here = board.features[index], room.state.value[index]
     if turn < 10:  # parts of the way to both ends
         end = limits.first if turn < 5 else limits.last
         begin = min(max(index_of(feature, limits, here), limits.first), limits.last)
@@ -35,74 +35,74 @@ def wanted_value(world, room, row, place, turn, now):
     wanted = here + beyond * (2 * ENOUGH - now) / slope
     if not abs(wanted) < 1e9:
         return here
-    index = min(max(index_of(feature, limits, wanted), limits.first), limits.last)
-    return number_at(board, feature, limits, index)
+    grid_index = min(max(index_of(feature, limits, wanted), limits.first), limits.last)
+    return number_at(board, feature, limits, grid_index)
 
 
 @kernel
-def thresholds_alone(models, place):
+def thresholds_alone(models, index):
     """Whether all models are trees that split a feature: beside its thresholds hardly a value is worth a look."""
     if models.by_slopes or models.outside:
         return False
-    return models.networks.members.shape[0] == 0 and not models.forest.readings[place].counts
+    return models.networks.members.shape[0] == 0 and not models.forest.readings[index].counts
 
 
 @kernel
-def swept(world, room, place, others):
+def swept(world, room, index, others):
     """Whether the move that was written down is one of a sweep: of one number, beside so many others."""
     return (
         room.move.counts[0] == 1 + others
-        and not world.board.features[place].is_group
-        and thresholds_alone(world.models, place)
+        and not world.board.features[index].is_group
+        and thresholds_alone(world.models, index)
     )
 
 
 @kernel
-def count_of_values(world, row, place):
+def count_of_values(world, row, index):
     """How many values of a feature are worth a look."""
-    feature, limits = world.board.features[place], world.persons.ranges[row, place]
+    feature, limits = world.board.features[index], world.persons.ranges[row, index]
     if feature.is_group:
         return feature.size + 1
     if limits.last < limits.first:
         return 0
     models = world.models
-    if not thresholds_alone(models, place):
+    if not thresholds_alone(models, index):
         every = feature.step > 0 and limits.last - limits.first < FEW_VALUES
         others = limits.last - limits.first + 1 if every else 13
     else:
         others = 4  # the first and the last one, and two beside the code for a missing number
     return (
-        others if models.by_slopes else others + models.forest.first_edge[place + 1] - models.forest.first_edge[place]
+        others if models.by_slopes else others + models.forest.first_edge[index + 1] - models.forest.first_edge[index]
     )
 
 
 @kernel
-def value_worth_a_look(world, room, row, place, turn, now):
+def value_worth_a_look(world, room, row, index, turn, now):
     """One of them; where the feature is now, if a person may not have it."""
-    feature, limits, models = world.board.features[place], world.persons.ranges[row, place], world.models
+    feature, limits, models = world.board.features[index], world.persons.ranges[row, index], world.models
     if feature.is_group:
-        return np.float64(turn) if world.persons.levels[row, feature.group, turn] else room.state.value[place]
+        return np.float64(turn) if world.persons.levels[row, feature.group, turn] else room.state.value[index]
     if not models.by_slopes:
-        edges = models.forest.first_edge[place + 1] - models.forest.first_edge[place]
+        edges = models.forest.first_edge[index + 1] - models.forest.first_edge[index]
         if turn < edges:
-            return behind(world, room, row, place, models.forest.first_edge[place] + turn)
+            return behind(world, room, row, index, models.forest.first_edge[index] + turn)
         turn -= edges
-        reading = models.forest.readings[place]
-        if thresholds_alone(models, place):
+        reading = models.forest.readings[index]
+        if thresholds_alone(models, index):
             if turn < 2:
                 return number_at(world.board, feature, limits, limits.first if turn == 0 else limits.last)
             missing = np.float64(np.float32(limits.home)) == reading.code
             value = (reading.below if turn == 2 else reading.above) if missing else limits.home
-            return value if limits.low <= value and value <= limits.high else room.state.value[place]
+            return value if limits.low <= value and value <= limits.high else room.state.value[index]
     if feature.step > 0 and limits.last - limits.first < FEW_VALUES:
         return number_at(world.board, feature, limits, limits.first + turn)
-    return wanted_value(world, room, row, place, turn, now)
+    return wanted_value(world, room, row, index, turn, now)
 
 
 @kernel
-def behind(world, room, row, place, edge):
+def behind(world, room, row, index, edge):
     """The value behind a threshold that is nearest to home; where the feature is now, if a person may not have it."""
-    forest, limits, here = world.models.forest, world.persons.ranges[row, place], room.state.value[place]
+    forest, limits, here = world.models.forest, world.persons.ranges[row, index], room.state.value[index]
     if not room.standing.leaves.active[edge]:
         return here
     value = forest.above[edge] if forest.edges[edge] >= limits.home else forest.below[edge]

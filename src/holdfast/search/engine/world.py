@@ -107,7 +107,7 @@ def tried_of() -> Tried:
 
 def later_of(board: Board, models: Models) -> Later:
     edges = models.forest.first_edge
-    most = sum(max(FEW_VALUES, int(own["size"]) + 1) + 2 for own in board.features) + int(edges[-1])
+    most = sum(max(FEW_VALUES, int(feature["size"]) + 1) + 2 for feature in board.features) + int(edges[-1])
     return Later(np.zeros(most, np.int64), np.zeros(most), np.zeros(most))
 
 
@@ -122,8 +122,10 @@ def move_one(world, room, row, feature, value):
 
 
 @kernel
-def move_two(world, room, row, one, value, two, other):
-    return propose_two(world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other)
+def move_two(world, room, row, first, first_value, second, second_value):
+    return propose_two(
+        world.board, world.rules, world.persons, row, room.state, room.move, first, first_value, second, second_value
+    )
 
 
 @kernel
@@ -199,14 +201,14 @@ def stay(room):
 
 @kernel
 def place_on_grid(feature, limits, value):
-    """The place of a value among those that a person may have; one before the first, or behind the last, if outside."""
+    """The grid index of a value; one before the first that a person may have, or behind the last, if it lies outside."""
     return min(max(index_of(feature, limits, value), limits.first - 1), limits.last + 1)
 
 
 @kernel
-def like_move(world, room, row, limit, place, value):
+def like_move(world, room, row, limit, index, value):
     """Write down a move after which a person is like people; False where that cannot be."""
-    return move_one(world, room, row, place, value) and alike(world, room, limit)
+    return move_one(world, room, row, index, value) and alike(world, room, limit)
 
 
 @kernel
@@ -221,9 +223,9 @@ def begin(world, room, row, point, limit):
 @kernel
 def keep_cheaper(state, best, cost):
     """The cheaper of the best point so far and this one; what it costs."""
-    own = total_cost(state)
-    if own >= cost:
+    new_cost = total_cost(state)
+    if new_cost >= cost:
         return cost
     for column in range(best.shape[0]):
         best[column] = state.point[column]
-    return own
+    return new_cost
