@@ -8,21 +8,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from torch import Tensor
 
-from holdfast.search.engine.board import Board, Floats, Integers, Records
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.board import Board, Floats, Integers, Records, floats
+from holdfast.search.engine.compiled import kernel, record
+from holdfast.search.engine.sorting import keep_least, list_least
 from holdfast.tabular.people import ROUNDING, People
 
 NEAR = 48  # people by whom a move is judged first: who is like some of them is like some of all
 HALF = 0.5**0.5  # what a level that is on counts; see `holdfast.tabular.people`
 
-AXIS = np.dtype(
-    [
-        ("line", np.int64),  # of a number; -1 for a level
-        ("factor", np.float64),  # of a level: coordinate = factor · encoded + offset
-        ("offset", np.float64),
-        ("none", np.int64),  # the coordinate that says that no level is on; -1 where there is none
-    ],
-    align=True,
+AXIS = record(
+    line=np.int64,  # of a number; -1 for a level
+    factor=np.float64,  # of a level: coordinate = factor · encoded + offset
+    offset=np.float64,
+    none=np.int64,  # the coordinate that says that no level is on; -1 where there is none
 )
 
 
@@ -63,7 +61,7 @@ def crowd_of(people: People | None, target: int, board: Board) -> Crowd:
 
 def crowd_of_rows(rows: Tensor, board: Board) -> Crowd:
     """Encoded rows as people whom nobody must resemble, and from whom a search can begin."""
-    return _nobody(board, _values(_floats(rows), board))
+    return _nobody(board, _values(floats(rows), board))
 
 
 def _nobody(board: Board, values: Floats) -> Crowd:
@@ -79,21 +77,21 @@ _CROWDS: WeakKeyDictionary[People, dict[tuple[int, int, bool], Crowd]] = WeakKey
 def _crowd(people: People, target: int, board: Board) -> Crowd:
     metric, width = people.metric, len(board.columns)
     axes = np.zeros(width, AXIS)
-    axes["factor"], axes["offset"] = _floats(metric.factor), _floats(metric.offset)
+    axes["factor"], axes["offset"] = floats(metric.factor), floats(metric.offset)
     axes["line"], axes["none"] = -1, -1
     axes["line"][metric.numbers.cpu().numpy()] = np.arange(len(metric.numbers))
     for group, row in enumerate(metric.zero_levels.cpu().numpy()):
         axes["none"][row > 0] = width + group
     classes = [label for label in people.members(target) if len(people.points[label])]
-    points = [_floats(people.points[label]) + _floats(metric.center) for label in classes]
-    encoded = [_floats(people.encoded[label]) for label in classes]
+    points = [floats(people.points[label]) + floats(metric.center) for label in classes]
+    encoded = [floats(people.encoded[label]) for label in classes]
     joined = np.concatenate(points) if points else np.zeros((0, len(metric.center)))
     return Crowd(
         axes,
-        _floats(metric.edges),
-        _floats(metric.starts),
-        _floats(metric.heights),
-        _floats(metric.slopes),
+        floats(metric.edges),
+        floats(metric.starts),
+        floats(metric.heights),
+        floats(metric.slopes),
         np.ascontiguousarray(joined.T),
         np.cumsum([0, *map(len, points)]).astype(np.int64),
         np.array([float(people.thresholds[label]) for label in classes]),
@@ -124,10 +122,6 @@ def distances_of(crowd: Crowd) -> Distances:
         np.zeros(crowd.nearest + 1),
         np.full(NEAR, -1),
     )
-
-
-def _floats(values: Tensor) -> Floats:
-    return np.ascontiguousarray(values.detach().cpu().double().numpy())
 
 
 # ---- kernels ----
@@ -226,18 +220,6 @@ def unlikeness(crowd, square, least):
 
 
 @kernel
-def keep_least(least, count, value):
-    """Put a value among the so many least, in order."""
-    if value >= least[count - 1]:
-        return
-    slot = count - 1
-    while slot > 0 and least[slot - 1] > value:
-        least[slot] = least[slot - 1]
-        slot -= 1
-    least[slot] = value
-
-
-@kernel
 def mean_distance(least, count):
     total = 0.0
     for slot in range(count):
@@ -250,28 +232,15 @@ def passes(crowd, square, least, limit):
     """Whether such a person could exist, for someone whose limit this is."""
     if crowd.threshold.shape[0] == 0:
         return True
-    found = unlikeness(crowd, square, least)
-    return found <= limit * (1 + ROUNDING / 2)
+    return unlikeness(crowd, square, least) <= limit * (1 + ROUNDING / 2)
 
 
 @kernel
 def list_near(distances):
     """List who is nearest."""
-    near, square, kept, most = distances.near, distances.square, 0, np.inf
-    for someone in range(square.shape[0]):
-        value = square[someone]
-        if value >= most:
-            continue
-        at = kept if kept < NEAR else NEAR - 1
-        while at > 0 and square[near[at - 1]] > value:
-            near[at] = near[at - 1]
-            at -= 1
-        near[at] = someone
-        kept = min(kept + 1, NEAR)
-        if kept == NEAR:
-            most = square[near[NEAR - 1]]
+    kept = list_least(distances.square, distances.near)
     for slot in range(kept, NEAR):
-        near[slot] = -1
+        distances.near[slot] = -1
 
 
 @kernel

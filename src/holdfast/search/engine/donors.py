@@ -7,9 +7,21 @@ import numpy as np
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.crowd import passes, resembles, unlikeness, unlikeness_at_most
 from holdfast.search.engine.exchange import improve
-from holdfast.search.engine.moves import TINY, add_feature, extra_cost, index_of, is_open, joined_by_rules, number_at
+from holdfast.search.engine.moves import (
+    TINY,
+    add_feature,
+    extra_cost,
+    is_open,
+    joined_by_rules,
+    move_one,
+    nearest_index,
+    number_at,
+    price,
+    stay,
+)
 from holdfast.search.engine.reach import reach
-from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheaper, move_one, price, stay, sure_enough
+from holdfast.search.engine.sorting import list_least
+from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheaper, sure_enough
 
 STARTS = 2  # people of the class from whom a search begins
 DONOR_TURNS = 4  # lists of people who are tried where something has been found
@@ -29,8 +41,7 @@ def clipped(world, row, index, value):
         return value if world.persons.levels[row, feature.group, int(value)] else limits.home
     if limits.last < limits.first:
         return limits.home
-    grid_index = min(max(index_of(feature, limits, value), limits.first), limits.last)
-    found = number_at(board, feature, limits, grid_index)
+    found = number_at(board, feature, limits, nearest_index(feature, limits, value))
     return found if is_open(board, feature, found) else limits.home
 
 
@@ -55,7 +66,7 @@ def approach(world, room, row, limit):
                     if tried == state.value[index] or not move_one(world, room, row, index, tried):
                         continue
                     like = max(unlikeness_at_most(crowd, distances, room.move), limit)
-                    gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
+                    gain = (now - like) / max(extra_cost(room), 0.01 * (now - like))
                     if like < now - TINY and gain > best and sure_enough(world, room):
                         best, chosen, value, after = gain, index, tried, like
             if answered(room):
@@ -82,17 +93,7 @@ def price_donors(world, row, donors):
 @kernel
 def cheapest_donors(donors):
     """List the cheapest people who have not been listed, cheapest first; how many."""
-    kept = 0
-    for someone in range(donors.cost.shape[0]):
-        cost = donors.cost[someone]
-        if cost == np.inf or (kept == DONORS and cost >= donors.cost[donors.who[kept - 1]]):
-            continue
-        at = kept if kept < DONORS else DONORS - 1
-        while at > 0 and donors.cost[donors.who[at - 1]] > cost:
-            donors.who[at] = donors.who[at - 1]
-            at -= 1
-        donors.who[at] = someone
-        kept = min(kept + 1, DONORS)
+    kept = list_least(donors.cost, donors.who)
     for slot in range(kept):
         donors.cost[donors.who[slot]] = np.inf
     return kept
@@ -101,13 +102,13 @@ def cheapest_donors(donors):
 @kernel
 def towards(world, room, row, someone):
     """The move from home as far towards somebody as a person may go; False where that cannot be."""
-    move, values = room.move, world.crowd.values
+    values = world.crowd.values
     stay(room)
     for index in range(world.board.features.shape[0]):
         value = clipped(world, row, index, values[someone, index])
         if value != room.state.value[index]:
-            add_feature(world.board, world.persons, row, room.state, move, index, value)
-    return joined_by_rules(world.board, world.rules, world.persons, row, room.state, move)
+            add_feature(world, room, row, index, value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel

@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.search.engine.compiled import kernel
-from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at, total_cost
+from holdfast.search.engine.moves import (
+    TINY,
+    extra_cost,
+    is_open,
+    move_one,
+    move_two,
+    number_at,
+    price,
+    stay,
+    total_cost,
+)
 from holdfast.search.engine.reach import reach
 from holdfast.search.engine.reduce import IMPROVEMENTS, best_of_sweep, reduce
-from holdfast.search.engine.scorers import sure
 from holdfast.search.engine.sweeps import note
 from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
 from holdfast.search.engine.world import (
@@ -19,11 +28,8 @@ from holdfast.search.engine.world import (
     go,
     good,
     like_move,
-    move_one,
-    move_two,
     place_on_grid,
-    price,
-    stay,
+    score_after,
     unsure,
 )
 
@@ -60,7 +66,7 @@ def swap(world, room, row, limit, given, back, index, value, least):
     """What is saved if one feature goes back and another moves, and all is still as wanted; 0 where it is not."""
     if not move_two(world, room, row, given, back, index, value):
         return 0.0
-    saved = -extra_cost(room.state, room.move)
+    saved = -extra_cost(room)
     return saved if saved > least + TINY and good(world, room, limit) else 0.0
 
 
@@ -107,17 +113,15 @@ def replacement(world, room, row, limit, given, back, index, budget, best):
 @kernel
 def replacement_by_values(world, room, row, limit, given, back, index, budget, best):
     """The same where every value is tried."""
-    board, state = world.board, room.state
-    feature, least, count, later, waiting = board.features[index], max(best, 0.0), 0, room.later, 0
+    state, later, least, count, waiting = room.state, room.later, max(best, 0.0), 0, 0
     for turn in range(count_of_values(world, row, index)):
         value = value_worth_a_look(world, room, row, index, turn, 0.0)
-        if value == state.value[index] or not (feature.is_group or is_open(board, feature, value)):
-            continue
-        if budget - (price(world, row, index, value) - state.cost[index]) <= least + TINY:
+        extra = price(world, row, index, value) - state.cost[index]
+        if value == state.value[index] or budget - extra <= least + TINY:
             continue
         if not move_two(world, room, row, given, back, index, value):
             continue
-        saved = -extra_cost(state, room.move)
+        saved = -extra_cost(room)
         if saved > least + TINY and swept(world, room, index, 1):
             count = note(room.sweep, count, value, -saved, ENOUGH)
         elif saved > least + TINY:
@@ -142,7 +146,7 @@ def exchange(world, room, row, limit):
         back = world.persons.ranges[row, given].home
         if not move_one(world, room, row, given, back):
             continue
-        budget = -extra_cost(state, room.move)
+        budget = -extra_cost(room)
         while True:
             best, chosen, value = 0.0, np.int64(-1), 0.0
             for index in range(world.board.features.shape[0]):
@@ -163,15 +167,11 @@ def exchange(world, room, row, limit):
 @kernel
 def half_way(world, room, row, index):
     """The dearest value of a feature that costs no more than half; home, if there is none."""
-    board, best, chosen = world.board, 0.0, world.persons.ranges[row, index].home
+    best, chosen = 0.0, world.persons.ranges[row, index].home
     for turn in range(count_of_values(world, row, index)):
         value = value_worth_a_look(world, room, row, index, turn, 0.0)
         paid = price(world, row, index, value)
-        if (
-            best < paid
-            and paid <= room.state.cost[index] / 2
-            and (board.features[index].is_group or is_open(board, board.features[index], value))
-        ):
+        if best < paid and paid <= room.state.cost[index] / 2:
             best, chosen = paid, value
     return chosen
 
@@ -204,7 +204,7 @@ def enlarge(world, room, row, limit):
     """One feature goes further, and what that makes needless is given back, for less in all. Whether that was done."""
     state, paid = room.state, total_cost(room.state)
     stay(room)
-    now = sure(world.models, room.standing, state, room.move, world.target, -np.inf)
+    now = score_after(world, room, -np.inf)
     for index in range(world.board.features.shape[0]):
         if not world.persons.ranges[row, index].free:
             continue
@@ -227,21 +227,17 @@ def enlarge(world, room, row, limit):
 @kernel
 def best_gain(world, room, row, index, now, most, for_its_cost):
     """The value of a feature at which everybody is surest, for its cost or in all; where it is now, if at none."""
-    board, state = world.board, room.state
+    state = room.state
     best, chosen = 0.0, state.value[index]
     for turn in range(count_of_values(world, row, index)):
         value = value_worth_a_look(world, room, row, index, turn, 0.0)
         extra = price(world, row, index, value) - state.cost[index]
-        if (
-            extra <= TINY
-            or extra >= most
-            or not (board.features[index].is_group or is_open(board, board.features[index], value))
-        ):
+        if extra <= TINY or extra >= most:
             continue
         bound = now + best * (extra if for_its_cost else 1.0)
         if not move_one(world, room, row, index, value):
             continue
-        after = sure(world.models, room.standing, state, room.move, world.target, bound)
+        after = score_after(world, room, bound)
         if after > bound:
             best, chosen = (after - now) / (extra if for_its_cost else 1.0), value
     return chosen

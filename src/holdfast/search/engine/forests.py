@@ -6,7 +6,8 @@ left is looked up once. So a kernel and the user's model agree on every value, h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from holdfast.models.parts import Grown
 from holdfast.search.engine.board import Board, Flags, Floats, Integers, Records
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.compiled import kernel, record
+from holdfast.search.engine.sorting import count_below
 from holdfast.tabular.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -29,40 +31,31 @@ WINDOW = 6  # neighbouring numbers among which rounding has moved a threshold, t
 LEAST_SHARE = 1e-12  # of a class, so that its logarithm is a number
 
 # Small, so that the trees of a member stay in the processor's cache.
-NODE = np.dtype(
-    [
-        ("feature", np.int16),  # -1 at a leaf
-        ("by_levels", np.bool_),
-        ("missing_left", np.bool_),
-        ("cut", np.int32),  # the index of the threshold among the cuts of the member and the feature; or in `sets`
-        ("left", np.int32),
-        ("right", np.int32),
-    ],
-    align=True,
+NODE = record(
+    feature=np.int16,  # -1 at a leaf
+    by_levels=np.bool_,
+    missing_left=np.bool_,
+    cut=np.int32,  # the index of the threshold among the cuts of the member and the feature; or in `sets`
+    left=np.int32,
+    right=np.int32,
 )
-GROWN = np.dtype(
-    [
-        ("first_tree", np.int64),
-        ("end_tree", np.int64),
-        ("outputs", np.int64),
-        ("first_total", np.int64),
-        ("first_class", np.int64),  # in `classes`: of each logit
-        ("probability", np.bool_),  # whether the sums are shares rather than logits
-    ],
-    align=True,
+GROWN = record(
+    first_tree=np.int64,
+    end_tree=np.int64,
+    outputs=np.int64,
+    first_total=np.int64,
+    first_class=np.int64,  # in `classes`: of each logit
+    probability=np.bool_,  # whether the sums are shares rather than logits
 )
-READING = np.dtype(
-    [
-        ("by_levels", np.bool_),  # its values are levels, in one column each or in one for all
-        ("counts", np.bool_),  # a column that counts levels: as its level, and not as a number
-        ("levels", np.int64),
-        ("shift", np.float64),
-        ("scale", np.float64),
-        ("code", np.float64),  # that says "missing"; NaN where nothing does
-        ("below", np.float64),  # the known numbers that are nearest to it
-        ("above", np.float64),
-    ],
-    align=True,
+READING = record(
+    by_levels=np.bool_,  # its values are levels, in one column each or in one for all
+    counts=np.bool_,  # a column that counts levels: as its level, and not as a number
+    levels=np.int64,
+    shift=np.float64,
+    scale=np.float64,
+    code=np.float64,  # that says "missing"; NaN where nothing does
+    below=np.float64,  # the known numbers that are nearest to it
+    above=np.float64,
 )
 
 
@@ -95,7 +88,6 @@ class Forest(NamedTuple):
 class Leaves(NamedTuple):
     """Where a person is in every tree, and room to ask about a move."""
 
-    version: Integers  # (1,) a number for where the person is
     rank: Integers  # (k, f) the person as the trees of a member read them; see `rank_of`
     leaf: Integers  # (t,)
     totals: Floats  # as `Forest.base`
@@ -204,7 +196,7 @@ def _boundaries(encoding: Encoding, edges: list[Floats], index_of: Integers, boa
     """Of every threshold, the largest encoded value that is decoded to a number that goes left."""
     import torch
 
-    dtype = np.float32 if board.single else np.float64
+    dtype = board.dtype
     most_edges = max(map(len, edges))
     tried = np.zeros((len(edges), most_edges, 2 * WINDOW + 1), dtype)  # neighbours of where a threshold should be
     for number, (feature, columns) in enumerate(encoding.places):
@@ -309,7 +301,7 @@ def _wide(rows: NDArray[Any], width: int) -> NDArray[Any]:
 def _beside(board: Board, index: int, boundary: Floats, raw: Floats) -> tuple[Floats, Floats]:
     """The largest value to the left of each threshold that a person may have, and the smallest to the right."""
     feature = board.features[index]
-    held = _held(board)
+    held = partial(_held, board)
     if feature["step"] > 0:
         step, shift, scale = (float(feature[name]) for name in ("step", "shift", "scale"))
         near = np.floor((boundary * scale + shift) / step)[:, None] + np.arange(-1, 3)
@@ -323,7 +315,7 @@ def _beside(board: Board, index: int, boundary: Floats, raw: Floats) -> tuple[Fl
         below = np.where(below <= boundary, below, np.nan)
         grain = step / scale
     else:
-        below, above = _round_numbers(feature, boundary, raw, held)
+        below, above = _round_numbers(feature, boundary, raw, board)
         grain = INSIDE
     for first, second in board.gaps[feature["first_gap"] : feature["end_gap"]]:
         slack = feature["slack"]
@@ -336,28 +328,19 @@ def _beside(board: Board, index: int, boundary: Floats, raw: Floats) -> tuple[Fl
     return below, above
 
 
-def _held(board: Board) -> Callable[[NDArray[Any]], Floats]:
-    """As a point holds numbers."""
-    dtype = np.float32 if board.single else np.float64
-
-    def held(values: NDArray[Any]) -> Floats:
-        return values.astype(dtype).astype(np.float64)
-
-    return held
+def _held(board: Board, values: NDArray[Any]) -> Floats:
+    """Numbers as a point holds them."""
+    return values.astype(board.dtype).astype(np.float64)
 
 
-def _round_numbers(
-    feature: Any, boundary: Floats, raw: Floats, held: Callable[[NDArray[Any]], Floats]
-) -> tuple[Floats, Floats]:
+def _round_numbers(feature: Any, boundary: Floats, raw: Floats, board: Board) -> tuple[Floats, Floats]:
     """Numbers of few decimals near the thresholds: 3.43 rather than 3.4217001."""
     shift, scale = float(feature["shift"]), float(feature["scale"])
     width = np.diff(raw, prepend=-np.inf, append=np.inf)
     low, high = (np.minimum(INSIDE * scale, PART * part) for part in (width[:-1], width[1:]))
-    below = held((_rounded(raw, -low, np.floor) - shift) / scale)
-    above = held((_rounded(np.nextafter(raw, np.inf), high, np.ceil) - shift) / scale)
-    beyond = held(np.nextafter(held(boundary), np.inf))
-    if held(np.array([1 + 1e-12]))[0] == 1:  # numbers are float32
-        beyond = np.nextafter(boundary.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    below = _held(board, (_rounded(raw, -low, np.floor) - shift) / scale)
+    above = _held(board, (_rounded(np.nextafter(raw, np.inf), high, np.ceil) - shift) / scale)
+    beyond = np.nextafter(boundary.astype(board.dtype), board.dtype(np.inf)).astype(np.float64)
     return np.where(below <= boundary, below, boundary), np.where(above > boundary, above, beyond)
 
 
@@ -375,7 +358,6 @@ def _rounded(ends: Floats, room: Floats, towards: Any) -> Floats:
 def leaves_of(forest: Forest) -> Leaves:
     trees, members = len(forest.roots), len(forest.members)
     return Leaves(
-        np.zeros(1, np.int64),
         np.zeros((members, len(forest.readings)), np.int64),
         np.zeros(trees, np.int64),
         np.zeros(len(forest.base)),
@@ -410,15 +392,8 @@ def rank_of(forest, member, index, read):
     if forest.readings[index].by_levels:
         return np.int64(read)
     use = member * forest.readings.shape[0] + index
-    low, high = forest.first_cut[use], forest.first_cut[use + 1]
-    first = low
-    while low < high:
-        middle = (low + high) // 2
-        if forest.cuts[middle] < read:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
+    first = forest.first_cut[use]
+    return count_below(forest.cuts, first, forest.first_cut[use + 1] - first, read)
 
 
 @kernel
@@ -473,7 +448,6 @@ def follow_trees(forest, leaves, state, move):
 @kernel
 def sum_up(forest, leaves):
     """Add up anew, so that no rounding adds up."""
-    leaves.version[0] += 1
     for at in range(leaves.totals.shape[0]):
         leaves.totals[at] = forest.base[at]
     for member in range(forest.members.shape[0]):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,24 +25,13 @@ from holdfast.utils.threads import most_threads
 PEOPLE_AT_ONCE = 128
 
 
-class Answers(Protocol):
-    """What the points of a search are worth."""
-
-    def scores(self, people: Tensor, points: Tensor) -> Tensor:
-        """Of points (m, d) of these people (m,): (m,)."""
-        ...
-
-    def slopes(self, people: Tensor, points: Tensor) -> Tensor:
-        """Which way they rise: (m, d)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Interview:
     """Who is asked, and what is known of everybody so far: brought up to date as people are searched for."""
 
     worlds: Callable[[int], Sequence[World]]  # in which each person is searched for, one after another
-    answers: Answers
+    scores: Callable[[Tensor, Tensor], Tensor]  # of these people (m,) at points (m, d): (m,)
+    slopes: Callable[[Tensor, Tensor], Tensor]  # which way the scores rise: (m, d)
     calls: Integers  # (n,) that are left
     points: Floats  # (n, d) so far
     costs: Floats  # (n,) of these points
@@ -139,13 +127,13 @@ class _Round:
         """Tell everybody who waits what they asked for."""
         slopes = [notes for notes in waiting if notes.counts[SLOPE]]
         if slopes:
-            slope_rows = self.interview.answers.slopes(self._who(slopes), _points(slopes))
+            slope_rows = self.interview.slopes(self._who(slopes), _points(slopes))
             for notes, slope in zip(slopes, slope_rows.double().cpu().numpy(), strict=True):
                 notes.slopes[:] = slope
         # Where slopes are asked for, the score is mostly known from the move that led there.
         unknown = [notes for notes in waiting if not notes.counts[SLOPE] or np.isnan(notes.scores[notes.slots[0]])]
         if unknown:
-            scores = self.interview.answers.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
+            scores = self.interview.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
             scores = np.where(np.isnan(scores), -np.inf, scores)
             begin = 0
             for notes in unknown:

@@ -84,6 +84,12 @@ def index_of(feature, limits, value):
 
 
 @kernel
+def nearest_index(feature, limits, value):
+    """The same of the nearest value that a person may have."""
+    return min(max(index_of(feature, limits, value), limits.first), limits.last)
+
+
+@kernel
 def is_open(board, feature, value):
     """Whether a number lies in no gap and is no code for a missing value."""
     for at in range(feature.first_gap, feature.end_gap):
@@ -97,15 +103,15 @@ def is_open(board, feature, value):
 
 
 @kernel
-def allows(board, persons, row, index, value):
+def allows(world, row, index, value):
     """Whether a person may have this value of a feature, moved there by a relation or not."""
-    feature, limits = board.features[index], persons.ranges[row, index]
+    feature, limits = world.board.features[index], world.persons.ranges[row, index]
     if value == limits.home:
         return True
     if not (limits.free or feature.follows):
         return False
     if feature.is_group:
-        return persons.levels[row, feature.group, int(value)]
+        return world.persons.levels[row, feature.group, int(value)]
     noise = feature.slack + 5e-7 * abs(value)
     if not (limits.low - noise <= value and value <= limits.high + noise):
         return False
@@ -113,7 +119,7 @@ def allows(board, persons, row, index, value):
         steps = (value * feature.scale + feature.shift) / feature.step
         if abs(steps - np.rint(steps)) > ON_GRID + 5e-7 * abs(value) * feature.scale / feature.step:
             return False
-    return is_open(board, feature, value)
+    return is_open(world.board, feature, value)
 
 
 # ---- prices ----
@@ -145,8 +151,9 @@ def powered(board, length):
 
 
 @kernel
-def price_of(board, persons, row, index, value):
+def price(world, row, index, value):
     """What it costs a person to have this value of a feature."""
+    board, persons = world.board, world.persons
     feature, home = board.features[index], persons.ranges[row, index].home
     if value == home:
         return 0.0
@@ -181,8 +188,9 @@ def price_of(board, persons, row, index, value):
 
 
 @kernel
-def place_at(board, persons, row, state, point):
+def place_at(world, row, state, point):
     """Put a person at a valid point."""
+    board = world.board
     for column in range(state.point.shape[0]):
         state.point[column] = point[column]
     for index in range(board.features.shape[0]):
@@ -195,17 +203,17 @@ def place_at(board, persons, row, state, point):
                 if point[column] > (board.columns[column].on + board.columns[column].off) / 2:
                     value = np.float64(level)
         state.value[index] = value
-        state.cost[index] = price_of(board, persons, row, index, value)
+        state.cost[index] = price(world, row, index, value)
         if feature.related >= 0:
-            state.related[feature.related] = related_value(board, persons, row, index, value)
+            state.related[feature.related] = related_value(world, row, index, value)
 
 
 @kernel
-def related_value(board, persons, row, index, value):
+def related_value(world, row, index, value):
     """A value as relations read it."""
-    feature = board.features[index]
-    if value == persons.ranges[row, index].home:
-        return persons.values[row, feature.related]  # which may be missing
+    feature = world.board.features[index]
+    if value == world.persons.ranges[row, index].home:
+        return world.persons.values[row, feature.related]  # which may be missing
     if feature.is_group:
         return value
     number = value * feature.scale + feature.shift
@@ -217,27 +225,33 @@ def related_value(board, persons, row, index, value):
 
 
 @kernel
-def propose(board, rules, persons, row, state, move, feature, value):
+def stay(room):
+    """The move that changes nothing."""
+    room.move.counts[0] = 0
+    room.move.counts[1] = 0
+
+
+@kernel
+def move_one(world, room, row, feature, value):
     """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
-    move.counts[0] = 0
-    move.counts[1] = 0
-    add_feature(board, persons, row, state, move, feature, value)
-    return joined_by_rules(board, rules, persons, row, state, move)
+    stay(room)
+    add_feature(world, room, row, feature, value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel
-def propose_two(board, rules, persons, row, state, move, first, first_value, second, second_value):
+def move_two(world, room, row, first, first_value, second, second_value):
     """The same of two features."""
-    move.counts[0] = 0
-    move.counts[1] = 0
-    add_feature(board, persons, row, state, move, first, first_value)
-    add_feature(board, persons, row, state, move, second, second_value)
-    return joined_by_rules(board, rules, persons, row, state, move)
+    stay(room)
+    add_feature(world, room, row, first, first_value)
+    add_feature(world, room, row, second, second_value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel
-def joined_by_rules(board, rules, persons, row, state, move):
+def joined_by_rules(world, room, row):
     """Complete what relations join; False where that cannot be, or a person may not have it."""
+    board, persons, state, move = world.board, world.persons, room.state, room.move
     joined = False
     for turn in range(move.counts[0]):
         joined = joined or board.features[move.features[turn]].related >= 0
@@ -250,10 +264,10 @@ def joined_by_rules(board, rules, persons, row, state, move):
         index = move.features[turn]
         if board.features[index].related >= 0:
             joined_value = board.features[index].related
-            move.related[joined_value] = related_value(board, persons, row, index, move.values[turn])
+            move.related[joined_value] = related_value(world, row, index, move.values[turn])
             move.kept[joined_value] = True
     if not complete(
-        rules,
+        world.rules,
         move.related,
         persons.values[row],
         move.kept,
@@ -279,19 +293,20 @@ def joined_by_rules(board, rules, persons, row, state, move):
             value = after
         else:
             value = rounded(board, (after - feature.shift) / feature.scale)
-        if not allows(board, persons, row, index, value):
+        if not allows(world, row, index, value):
             return False
         if value != state.value[index]:
-            add_feature(board, persons, row, state, move, index, value)
+            add_feature(world, room, row, index, value)
     return True
 
 
 @kernel
-def add_feature(board, persons, row, state, move, index, value):
+def add_feature(world, room, row, index, value):
     """One more feature that changes, with its columns."""
+    board, state, move = world.board, room.state, room.move
     feature, turn, at = board.features[index], move.counts[0], move.counts[1]
     move.features[turn], move.values[turn] = index, value
-    move.prices[turn] = price_of(board, persons, row, index, value)
+    move.prices[turn] = price(world, row, index, value)
     move.counts[0] = turn + 1
     if not feature.is_group:
         move.columns[at], move.after[at] = feature.column, value
@@ -302,40 +317,39 @@ def add_feature(board, persons, row, state, move, index, value):
         if level < feature.size:
             column = board.columns_of_groups[feature.first + int(level)]
             move.columns[at] = column
-            move.after[at] = level_bits(board, persons, row, index, column, turn == 1, level)
+            move.after[at] = level_bits(world, row, index, column, turn == 1, level)
             at += 1
     move.counts[1] = at
 
 
 @kernel
-def level_bits(board, persons, row, index, column, on, level):
+def level_bits(world, row, index, column, on, level):
     """A column of a group that is on or off, in the person's own bits where that is as at home."""
-    at_home = persons.ranges[row, index].home == level
-    if at_home == on:
-        return persons.origin[row, column]
-    return board.columns[column].on if on else board.columns[column].off
+    if (world.persons.ranges[row, index].home == level) == on:
+        return world.persons.origin[row, column]
+    return world.board.columns[column].on if on else world.board.columns[column].off
 
 
 @kernel
-def extra_cost(state, move):
+def extra_cost(room):
     """How much more a move costs than staying."""
-    extra = 0.0
+    state, move, extra = room.state, room.move, 0.0
     for turn in range(move.counts[0]):
         extra += move.prices[turn] - state.cost[move.features[turn]]
     return extra
 
 
 @kernel
-def make(board, state, move):
+def make(world, room):
     """Go there."""
-    joined = False
+    state, move, joined = room.state, room.move, False
     for turn in range(move.counts[1]):
         state.point[move.columns[turn]] = move.after[turn]
     for turn in range(move.counts[0]):
         index = move.features[turn]
         state.value[index] = move.values[turn]
         state.cost[index] = move.prices[turn]
-        joined = joined or board.features[index].related >= 0
+        joined = joined or world.board.features[index].related >= 0
     if joined:
         for number in range(move.related.shape[0]):
             state.related[number] = move.related[number]

@@ -10,28 +10,22 @@ from numpy.typing import NDArray
 
 from holdfast.models.parts import Dense
 from holdfast.search.engine.board import Floats, Integers, Records
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.compiled import kernel, record
 
 RELU, IDENTITY, TANH, LOGISTIC = range(4)
 ACTIVATIONS = {"relu": RELU, "identity": IDENTITY, "tanh": TANH, "logistic": LOGISTIC}
 
-MEMBER = np.dtype(
-    [
-        ("first_sum", np.int64),  # where its sums begin
-        ("layers", np.int64),
-        ("first_size", np.int64),  # in `sizes`: how many outputs each layer has
-        ("first_weight", np.int64),  # in `weights`: of every layer above the first, its weights, then its biases
-        ("activation", np.int64),
-        ("log_sigmoid", np.bool_),  # of its outputs: each class against the rest
-        ("first_group", np.int64),  # in `groups`: the class of each output
-    ],
-    align=True,
+MEMBER = record(
+    first_sum=np.int64,  # where its sums begin
+    layers=np.int64,
+    first_size=np.int64,  # in `sizes`: how many outputs each layer has
+    first_weight=np.int64,  # in `weights`: of every layer above the first, its weights, then its biases
+    activation=np.int64,
+    log_sigmoid=np.bool_,  # of its outputs: each class against the rest
+    first_group=np.int64,  # in `groups`: the class of each output
 )
 # How a column of the point enters the first layer: times one row of weights, or as one row for each of its levels.
-INPUT = np.dtype(
-    [("row", np.int64), ("levels", np.int64), ("shift", np.float64), ("scale", np.float64)],
-    align=True,
-)
+INPUT = record(row=np.int64, levels=np.int64, shift=np.float64, scale=np.float64)
 Singles = NDArray[np.float32]
 
 
@@ -96,22 +90,22 @@ def networks_of(models: Sequence[Dense], columns: int) -> Networks:
 def _inputs(models: Sequence[Dense], columns: int) -> tuple[Records, int]:
     """How each column enters, and how many rows of weights there are."""
     inputs, row = np.zeros(columns, dtype=INPUT), 0
-    for column, record in enumerate(inputs):
+    for column, entering in enumerate(inputs):
         table = next((model.tables[column] for model in models if column in model.tables), None)
-        record["row"] = row
+        entering["row"] = row
         if table is not None:
-            record["levels"], record["shift"], record["scale"] = len(table.rows), table.shift, table.scale
-        row += max(1, int(record["levels"]))
+            entering["levels"], entering["shift"], entering["scale"] = len(table.rows), table.shift, table.scale
+        row += max(1, int(entering["levels"]))
     return inputs, row
 
 
 def _write_first(model: Dense, inputs: Records, into: NDArray[np.float32]) -> None:
-    for column, record in enumerate(inputs):
-        rows = slice(record["row"], record["row"] + max(1, record["levels"]))
+    for column, entering in enumerate(inputs):
+        rows = slice(entering["row"], entering["row"] + max(1, entering["levels"]))
         if column in model.tables:
             into[rows] = model.tables[column].rows
-        elif record["levels"]:
-            levels = (np.arange(record["levels"]) - record["shift"]) / record["scale"]
+        elif entering["levels"]:
+            levels = (np.arange(entering["levels"]) - entering["shift"]) / entering["scale"]
             into[rows] = levels[:, None] * model.weights[0][column]
         else:
             into[rows] = model.weights[0][column]
@@ -171,25 +165,31 @@ def add_column(networks, column, before, after, begin, width, sums):
 
 
 @kernel
+def next_layer(weights, at, width, outputs, activation, before, after):
+    """Compute a layer whose weights, and behind them its biases, begin ``at``; where those of the next one begin."""
+    bias = at + width * outputs
+    biases = weights[bias : bias + outputs]
+    for out in range(outputs):
+        after[out] = biases[out]
+    for unit in range(width):
+        value = activated(before[unit], activation)
+        if value != 0:
+            row = at + unit * outputs
+            rises = weights[row : row + outputs]
+            for out in range(outputs):
+                after[out] += value * rises[out]
+    return bias + outputs
+
+
+@kernel
 def margin_of(networks, member, target, now, following):
     """By how much a member prefers the target to every other class, from the sums of its first layer in ``now``."""
     network, weights = networks.members[member], networks.weights
     width, at = networks.sizes[network.first_size], network.first_weight
     for layer in range(1, network.layers):
         outputs = networks.sizes[network.first_size + layer]
-        bias = at + width * outputs
-        biases = weights[bias : bias + outputs]
-        for out in range(outputs):
-            following[out] = biases[out]
-        for unit in range(width):
-            value = activated(now[unit], network.activation)
-            if value != 0:
-                row = at + unit * outputs
-                rises = weights[row : row + outputs]
-                for out in range(outputs):
-                    following[out] += value * rises[out]
-        at, width = bias + outputs, outputs
-        now, following = following, now
+        at = next_layer(weights, at, width, outputs, network.activation, now, following)
+        now, following, width = following, now, outputs
     best, rival = -np.inf, -np.inf
     for out in range(width):
         value = log_sigmoid(now[out]) if network.log_sigmoid else now[out]
@@ -244,17 +244,8 @@ def add_slopes(networks, layers, member, target, share):
         trace[0, unit] = layers.sums[network.first_sum + unit]
     for layer in range(1, network.layers):
         outputs = networks.sizes[network.first_size + layer]
-        bias = at + width * outputs
-        for out in range(outputs):
-            trace[layer, out] = weights[bias + out]
-        for unit in range(width):
-            value = activated(trace[layer - 1, unit], network.activation)
-            if value != 0:
-                row = at + unit * outputs
-                rises, sums = weights[row : row + outputs], trace[layer]
-                for out in range(outputs):
-                    sums[out] += value * rises[out]
-        at, width = bias + outputs, outputs
+        at = next_layer(weights, at, width, outputs, network.activation, trace[layer - 1], trace[layer])
+        width = outputs
     top = network.layers - 1
     best, rival, best_at, rival_at = -np.inf, -np.inf, 0, 0
     for out in range(width):

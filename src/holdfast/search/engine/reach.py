@@ -6,12 +6,12 @@ import numpy as np
 
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.crowd import resembles
-from holdfast.search.engine.moves import TINY, extra_cost, is_open, total_cost
+from holdfast.search.engine.moves import TINY, extra_cost, move_one, move_two, price, total_cost
 from holdfast.search.engine.networks import slope_along
-from holdfast.search.engine.scorers import lead, sure
+from holdfast.search.engine.scorers import lead
 from holdfast.search.engine.sweeps import NO_FEATURE, ask_sweep, note
 from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
-from holdfast.search.engine.world import ENOUGH, NEVER, TRIED, alike, answered, go, move_one, move_two, price, sure_here
+from holdfast.search.engine.world import ENOUGH, NEVER, TRIED, alike, answered, go, score_after, sure_here
 
 WORTHWHILE = 0.2  # of the largest gain there is: a move of less is no way to the class, however cheap
 EACH = 3  # moves of one feature, of those that look best
@@ -24,31 +24,22 @@ CLIMBS = 6  # rounds in which many features move at a time
 @kernel
 def keep(tried, kept, rank, feature, value):
     """Put a move among those that look best, ``EACH`` of a feature at most; how many there are."""
-    of_feature, worst = 0, -1
+    of_feature, last = 0, kept
     for slot in range(kept):
         if tried.feature[slot] == feature:
             of_feature += 1
-            worst = slot
-    if of_feature == EACH:  # it takes the place of the feature's last one
-        if rank <= tried.rank[worst]:
-            return kept
-        for slot in range(worst, kept - 1):
-            tried.rank[slot] = tried.rank[slot + 1]
-            tried.feature[slot] = tried.feature[slot + 1]
-            tried.value[slot] = tried.value[slot + 1]
-        kept -= 1
-    elif kept == TRIED:
-        if rank <= tried.rank[kept - 1]:
-            return kept
-        kept -= 1
-    slot = kept
+            last = slot
+    full = of_feature == EACH or kept == TRIED
+    slot = last if of_feature == EACH else min(kept, TRIED - 1)
+    if full and rank <= tried.rank[slot]:  # the last move, of the feature or of all, is the better one
+        return kept
     while slot > 0 and tried.rank[slot - 1] < rank:
         tried.rank[slot] = tried.rank[slot - 1]
         tried.feature[slot] = tried.feature[slot - 1]
         tried.value[slot] = tried.value[slot - 1]
         slot -= 1
     tried.rank[slot], tried.feature[slot], tried.value[slot] = rank, feature, value
-    return kept + 1
+    return kept if full else kept + 1
 
 
 @kernel
@@ -81,8 +72,6 @@ def look_at(world, room, row, kept, index, value, now, by_gain):
                 before, after = (on, off) if turn == 0 else (off, on)
                 change += slope_along(world.models.networks, room.standing.layers, column, before, after)
     else:
-        if not is_open(board, feature, value):
-            return kept
         change = slope_along(world.models.networks, room.standing.layers, feature.column, state.value[index], value)
     return keep(room.tried, kept, rank_of(now, change, extra, by_gain), index, value)
 
@@ -92,11 +81,9 @@ def candidates(world, room, row, now, by_gain):
     """The moves that look best by the slopes; how many."""
     kept = 0
     for index in range(world.board.features.shape[0]):
-        limits = world.persons.ranges[row, index]
-        if not limits.free:
+        if not world.persons.ranges[row, index].free:
             continue
-        kept = look_at(world, room, row, kept, index, limits.home, now, by_gain)
-        for turn in range(count_of_values(world, row, index)):
+        for turn in range(-1, count_of_values(world, row, index)):
             value = value_worth_a_look(world, room, row, index, turn, now)
             kept = look_at(world, room, row, kept, index, value, now, by_gain)
     return kept
@@ -112,15 +99,12 @@ def take_gains(world, room, row, limit, now):
         for index in range(world.board.features.shape[0]):
             if not world.persons.ranges[row, index].free:
                 continue
-            feature = world.board.features[index]
             for turn in range(count_of_values(world, row, index)):
                 value = value_worth_a_look(world, room, row, index, turn, now)
-                if value == room.state.value[index] or not (feature.is_group or is_open(world.board, feature, value)):
-                    continue
-                if not move_one(world, room, row, index, value):
+                if value == room.state.value[index] or not move_one(world, room, row, index, value):
                     continue
                 bound = now + TINY + (tried.rank[kept - 1] if kept == TRIED else 0.0)
-                after = sure(world.models, room.standing, room.state, room.move, world.target, bound)
+                after = score_after(world, room, bound)
                 if after > bound and alike(world, room, limit):
                     kept = keep(tried, kept, after - now, index, value)
         if answered(room):
@@ -132,7 +116,7 @@ def take_gains(world, room, row, limit, now):
         if not move_one(world, room, row, tried.feature[slot], tried.value[slot]) or not alike(world, room, limit):
             continue
         while True:
-            after = sure(world.models, room.standing, room.state, room.move, world.target, now + TINY)
+            after = score_after(world, room, now + TINY)
             if answered(room):
                 break
         if after > now + TINY:
@@ -145,9 +129,9 @@ def take_gains(world, room, row, limit, now):
 def reach(world, room, row, limit, power, most, barred):
     """To the class, for ``most`` at most: in every round the move that gains most for its cost to the power; one
     feature is barred. Whether it got there."""
-    standing, state, move, tried, scans = room.standing, room.state, room.move, room.tried, 0
+    tried, scans = room.tried, 0
     for _ in range(2 * world.board.features.shape[0] + ROUNDS + world.models.position.shape[0]):
-        now = lead(world.models, standing, state, move, world.target)
+        now = lead(world, room)
         if now > ENOUGH:
             return True
         if world.models.by_slopes:
@@ -170,7 +154,7 @@ def reach(world, room, row, limit, power, most, barred):
 @kernel
 def asked_by_slopes(world, room, row, limit, now, power):
     """The moves that look best by the slopes, with what they gain for their cost; how many."""
-    state, move, tried, by_gain = room.state, room.move, room.tried, power == 0
+    tried, by_gain = room.tried, power == 0
     kept = candidates(world, room, row, now, by_gain)
     while True:
         most, best = 0.0, 0.0
@@ -180,11 +164,11 @@ def asked_by_slopes(world, room, row, limit, now, power):
                 continue
             if world.models.outside and not alike(world, room, limit):
                 continue
-            extra = max(extra_cost(state, move), TINY)
+            extra = max(extra_cost(room), TINY)
             bound = now + max(WORTHWHILE * most, 0.0)
             if limit == np.inf:
                 bound = max(bound, now + (best if by_gain else best * extra))
-            after = sure(world.models, room.standing, state, move, world.target, bound)
+            after = score_after(world, room, bound)
             if after <= bound:
                 continue
             gain = min(after, 2 * ENOUGH) - now
@@ -221,10 +205,8 @@ def scan_all(world, room, row, limit, now, power, most, barred):
             continue
         count = 0
         for turn in range(-1, count_of_values(world, row, index)):
-            value = world.persons.ranges[row, index].home
-            if turn >= 0:
-                value = value_worth_a_look(world, room, row, index, turn, now)
-            if value == state.value[index] or not (feature.is_group or is_open(board, feature, value)):
+            value = value_worth_a_look(world, room, row, index, turn, now)
+            if value == state.value[index]:
                 continue
             worst = tried.rank[enough - 1] if kept >= enough else 0.0
             extra = price(world, row, index, value) - state.cost[index]
@@ -232,7 +214,7 @@ def scan_all(world, room, row, limit, now, power, most, barred):
                 continue
             if not move_one(world, room, row, index, value):
                 continue
-            extra = extra_cost(state, move)
+            extra = extra_cost(room)
             bound = now + max(worst * to_power(extra, power), TINY)
             if spent + extra > most:
                 continue
@@ -253,7 +235,7 @@ def scan_all(world, room, row, limit, now, power, most, barred):
             continue
         bound = now + max(worst * scaled, TINY)
         move_one(world, room, row, later.feature[at], later.value[at])
-        after = sure(world.models, room.standing, state, move, world.target, bound)
+        after = score_after(world, room, bound)
         if after > bound:
             rank = (min(after, 2 * ENOUGH) - now) / scaled
             kept = keep(tried, kept, rank, later.feature[at], later.value[at])
@@ -289,7 +271,7 @@ def take_pair(world, room, row, kept, limit, now):
                     continue
                 if not move_both(world, room, row, slot, other):
                     continue
-                after = sure(world.models, room.standing, room.state, room.move, world.target, best)
+                after = score_after(world, room, best)
                 if after > best and alike(world, room, limit):
                     best, first, second = after, slot, other
         if answered(room):
@@ -312,7 +294,7 @@ def climb(world, room, row, limit):
     """To the class by whatever gains, many features at a time: where small steps lead nowhere. Whether it got there."""
     tried = room.tried
     for _ in range(CLIMBS):
-        now = lead(world.models, room.standing, room.state, room.move, world.target)
+        now = lead(world, room)
         if now > ENOUGH:
             return True
         kept, moved = candidates(world, room, row, -np.inf, True), False
@@ -334,15 +316,15 @@ def climb(world, room, row, limit):
 @kernel
 def rise(world, room, row, limit):
     """To where the score is highest: in every round the move that gains most."""
-    state, move, tried = room.state, room.move, room.tried
+    tried = room.tried
     for _ in range(2 * world.board.features.shape[0] + ROUNDS):
-        now = lead(world.models, room.standing, state, move, world.target)
+        now = lead(world, room)
         kept = candidates(world, room, row, -np.inf, True)
         while True:
             best, chosen = now + TINY, np.int64(-1)
             for slot in range(kept):
                 if move_one(world, room, row, tried.feature[slot], tried.value[slot]) and alike(world, room, limit):
-                    after = sure(world.models, room.standing, state, move, world.target, best)
+                    after = score_after(world, room, best)
                     if after > best:
                         best, chosen = after, np.int64(slot)
             if answered(room):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.search.engine.compiled import kernel
-from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at
+from holdfast.search.engine.moves import TINY, extra_cost, is_open, move_one, move_two, number_at, price
 from holdfast.search.engine.sweeps import NO_FEATURE, ask_sweep, note
 from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
 from holdfast.search.engine.world import (
@@ -15,10 +15,7 @@ from holdfast.search.engine.world import (
     forget,
     go,
     good,
-    move_one,
-    move_two,
     place_on_grid,
-    price,
     unsure,
 )
 
@@ -33,7 +30,7 @@ def nearer(world, room, row, limit, index):
     best, value = 0.0, state.value[index]
     forget(room)
     if move_one(world, room, row, index, limits.home):
-        saved = -extra_cost(state, room.move)
+        saved = -extra_cost(room)
         if saved > TINY and good(world, room, limit):
             return limits.home, saved
         if unsure(room):
@@ -62,7 +59,7 @@ def nearer(world, room, row, limit, index):
             possible = is_open(board, feature, tried)
         fits = False
         if possible and move_one(world, room, row, index, tried):
-            saved = -extra_cost(state, room.move)
+            saved = -extra_cost(room)
             if saved > best + TINY and good(world, room, limit):
                 best, value, fits = saved, tried, True
         if unsure(room) and not feature.is_group:
@@ -77,14 +74,14 @@ def nearer(world, room, row, limit, index):
 @kernel
 def nearer_by_values(world, room, row, limit, index):
     """The same where less may do, though more does not: every value is tried."""
-    board, state = world.board, room.state
-    feature, best, chosen, count = board.features[index], 0.0, state.value[index], 0
+    state = room.state
+    best, chosen, count = 0.0, state.value[index], 0
     for turn in range(count_of_values(world, row, index)):
         value = value_worth_a_look(world, room, row, index, turn, 0.0)
         if state.cost[index] - price(world, row, index, value) <= best + TINY:
             continue
-        if (feature.is_group or is_open(board, feature, value)) and move_one(world, room, row, index, value):
-            saved = -extra_cost(state, room.move)
+        if move_one(world, room, row, index, value):
+            saved = -extra_cost(room)
             if saved > best + TINY and swept(world, room, index, 0):
                 count = note(room.sweep, count, value, -saved, ENOUGH)
             elif saved > best + TINY and good(world, room, limit):
@@ -143,7 +140,7 @@ def prune(world, room, row, limit):
                 limits = world.persons.ranges[row, index]
                 if not limits.free or not move_one(world, room, row, index, limits.home):
                     continue
-                saved = -extra_cost(room.state, room.move)
+                saved = -extra_cost(room)
                 if saved > most and good(world, room, limit):
                     most, chosen = saved, np.int64(index)
             if answered(room):

@@ -1,7 +1,7 @@
 """Relations of one person, compiled by numba: does a row of values keep them, and if not, what else must change.
 
 The same as `holdfast.tabular.rules`, one row at a time, for loops that are compiled themselves: `complete` gives what
-`Related.completed` gives, and `acceptable` says whether `Related.broken` finds nothing. A row ``v`` (m,) holds one
+`Related.completed` gives. A row ``v`` (m,) holds one
 float64 for each feature that a relation names: a number as it is, a level as its index among the feature's values, NaN
 for a missing value.
 
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.compiled import kernel, record
+from holdfast.search.engine.sorting import count_below
 from holdfast.tabular.rules import (
     CHOICES,
     EXACT,
@@ -34,81 +35,77 @@ if TYPE_CHECKING:
     from holdfast.tabular.rules import Condition, Rule
 
 DETERMINES, IMPLIES, EXCLUSIVE, ORDERED, SUMS, FOLLOWS = range(6)
+KINDS = {
+    DeterminesRule: DETERMINES,
+    ImpliesRule: IMPLIES,
+    ExclusiveRule: EXCLUSIVE,
+    OrderedRule: ORDERED,
+    SumsRule: SUMS,
+    FollowsRule: FOLLOWS,
+}
 ORDERS = 5  # ways in which the columns of a sum take up a difference, tried one after the other
 FINE, BROKEN, UNKNOWN = range(3)
 UP, DOWN = 1.0, -1.0
 LARGEST = float(np.finfo(np.float64).max)
 LEAST_WIDTH = 1e-12  # of an interval that something is divided by
 
-RELATION = np.dtype(
-    [
-        ("kind", np.int64),
-        ("width", np.int64),  # how many columns it names
-        ("slack", np.float64),  # by how much values may be off, on top of `relative` of the largest
-        ("relative", np.float64),
-        ("leads", np.int64),  # how many of the first columns it may change although they are not movable
-        ("first_table", np.int64),  # Determines: where its table begins in `numbers`, row after row
-        ("rows", np.int64),  # and how many rows that has
-        ("first_combination", np.int64),  # and where the rows of its combinations begin in `integers`
-        ("first_when", np.int64),  # Implies: its conditions are first_when .. first_then .. end_then in `conditions`
-        ("first_then", np.int64),
-        ("end_then", np.int64),
-        ("first_order", np.int64),  # Sums: ORDERS times how many columns, and which, in `integers`
-        ("rate", np.float64),  # Follows
-        ("first_gain", np.int64),  # in `numbers`
-        ("gains", np.int64),  # how many; 0 where there is a rate
-    ],
-    align=True,
+RELATION = record(
+    kind=np.int64,
+    width=np.int64,  # how many columns it names
+    slack=np.float64,  # by how much values may be off, on top of `relative` of the largest
+    relative=np.float64,
+    leads=np.int64,  # how many of the first columns it may change although they are not movable
+    first_table=np.int64,  # Determines: where its table begins in `numbers`, row after row
+    rows=np.int64,  # and how many rows that has
+    first_combination=np.int64,  # and where the rows of its combinations begin in `integers`
+    first_when=np.int64,  # Implies: its conditions are first_when .. first_then .. end_then in `conditions`
+    first_then=np.int64,
+    end_then=np.int64,
+    first_order=np.int64,  # Sums: ORDERS times how many columns, and which, in `integers`
+    rate=np.float64,  # Follows
+    first_gain=np.int64,  # in `numbers`
+    gains=np.int64,  # how many; 0 where there is a rate
 )
-COLUMN = np.dtype(
-    [
-        ("index", np.int64),  # in v
-        ("step", np.float64),  # 1 for levels, 0 for a number without a grid
-        ("slack", np.float64),
-        ("grid", np.float64),  # of the feature itself, 0 where it has none
-        ("lower", np.float64),  # bounds that the schema declares, infinite where it has none
-        ("upper", np.float64),
-        ("first_avoided", np.int64),  # levels that nobody is moved to, in `numbers`
-        ("end_avoided", np.int64),
-        ("first_listed", np.int64),  # Determines: the values of a column of `by`, sorted, in `numbers`
-        ("listed", np.int64),
-        ("first_together", np.int64),  # and the combinations of values up to this column, sorted, in `integers`
-        ("together", np.int64),
-        ("span", np.float64),  # from the least to the largest value in the table
-        ("change", np.float64),  # what a change of the column counts when rows of the table are compared
-        ("distance", np.float64),  # and what the length of the change counts
-    ],
-    align=True,
+COLUMN = record(
+    index=np.int64,  # in v
+    step=np.float64,  # 1 for levels, 0 for a number without a grid
+    slack=np.float64,
+    grid=np.float64,  # of the feature itself, 0 where it has none
+    lower=np.float64,  # bounds that the schema declares, infinite where it has none
+    upper=np.float64,
+    first_avoided=np.int64,  # levels that nobody is moved to, in `numbers`
+    end_avoided=np.int64,
+    first_listed=np.int64,  # Determines: the values of a column of `by`, sorted, in `numbers`
+    listed=np.int64,
+    first_together=np.int64,  # and the combinations of values up to this column, sorted, in `integers`
+    together=np.int64,
+    span=np.float64,  # from the least to the largest value in the table
+    change=np.float64,  # what a change of the column counts when rows of the table are compared
+    distance=np.float64,  # and what the length of the change counts
 )
-CONDITION = np.dtype(
-    [
-        ("column", np.int64),  # of the relation's own
-        ("low", np.float64),
-        ("high", np.float64),
-        ("first_level", np.int64),  # in `numbers`: those that it allows, then all others; none for a number
-        ("first_other", np.int64),
-        ("end_other", np.int64),
-        ("ordinal", np.bool_),
-    ],
-    align=True,
+CONDITION = record(
+    column=np.int64,  # of the relation's own
+    low=np.float64,
+    high=np.float64,
+    first_level=np.int64,  # in `numbers`: those that it allows, then all others; none for a number
+    first_other=np.int64,
+    end_other=np.int64,
+    ordinal=np.bool_,
 )
-CELL = np.dtype(
-    [
-        ("x", np.float64),
-        ("origin", np.float64),
-        ("lower", np.float64),
-        ("upper", np.float64),
-        ("step", np.float64),
-        ("slack", np.float64),
-        ("first_avoided", np.int64),
-        ("end_avoided", np.int64),
-        ("index", np.int64),
-        ("bound", np.float64),  # how high it may go at most, or how low it can go
-        ("free", np.bool_),  # may change
-    ],
-    align=True,
+CELL = record(
+    x=np.float64,
+    origin=np.float64,
+    lower=np.float64,
+    upper=np.float64,
+    step=np.float64,
+    slack=np.float64,
+    first_avoided=np.int64,
+    end_avoided=np.int64,
+    index=np.int64,
+    bound=np.float64,  # how high it may go at most, or how low it can go
+    free=np.bool_,  # may change
 )
-RANKED = np.dtype([("rank", np.float64), ("index", np.int64)], align=True)
+RANKED = record(rank=np.float64, index=np.int64)
 
 Records = NDArray[np.void]
 Numbers = NDArray[np.float64]
@@ -136,7 +133,7 @@ class Workspace(NamedTuple):
     trial: Numbers  # (m,) the row with one more relation mended
     states: Integers  # (r,) whether each relation is FINE or BROKEN in the row so far
     cells: Records  # (k,) CELL, the columns of the relation that is mended
-    best: Records  # (CHOICES,) RANKED
+    best: Records  # (CHOICES + 1,) RANKED; the last one is dropped
 
 
 def workspace(rules: Rules) -> Workspace:
@@ -147,7 +144,7 @@ def workspace(rules: Rules) -> Workspace:
         trial=np.zeros(rules.features),
         states=np.zeros(relations, dtype=np.int64),
         cells=np.zeros(width, dtype=CELL),
-        best=np.zeros(CHOICES, dtype=RANKED),
+        best=np.zeros(CHOICES + 1, dtype=RANKED),
     )
 
 
@@ -204,30 +201,23 @@ class _Builder:
             cell["first_avoided"] = len(self.numbers)
             self.numbers += map(feature.values.index, feature.avoid)
             cell["end_avoided"] = len(self.numbers)
+        if type(rule) not in KINDS:
+            raise TypeError(f"no kernel completes relations of the kind {type(rule).__name__}; add one to this file")
+        relation["kind"] = KINDS[type(rule)]
         if isinstance(rule, DeterminesRule):
-            relation["kind"] = DETERMINES
             self._add_determines(number, rule)
         elif isinstance(rule, ImpliesRule):
-            relation["kind"] = IMPLIES
             relation["first_when"] = len(self.conditions)
             self.conditions += map(self._condition, rule.when)
             relation["first_then"] = len(self.conditions)
             self.conditions += map(self._condition, rule.then)
             relation["end_then"] = len(self.conditions)
-        elif isinstance(rule, ExclusiveRule):
-            relation["kind"] = EXCLUSIVE
-        elif isinstance(rule, OrderedRule):
-            relation["kind"] = ORDERED
         elif isinstance(rule, SumsRule):
-            relation["kind"] = SUMS
             self._add_orders(number, rule)
         elif isinstance(rule, FollowsRule):
-            relation["kind"], relation["rate"] = FOLLOWS, rule.rate
-            relation["first_gain"] = len(self.numbers)
+            relation["rate"], relation["first_gain"] = rule.rate, len(self.numbers)
             relation["gains"] = 0 if rule.gains is None else len(rule.gains)
             self.numbers += [] if rule.gains is None else rule.gains.tolist()
-        else:
-            raise TypeError(f"no kernel completes relations of the kind {type(rule).__name__}; add one to this file")
 
     def _add_determines(self, number: int, rule: DeterminesRule) -> None:
         import torch
@@ -291,15 +281,6 @@ def complete(rules, v, home, kept, lower, upper, movable, work):
         if not moved:  # then no other choice moves it either
             return False
     return False
-
-
-@kernel
-def acceptable(rules, v, home):
-    """Whether no relation is broken worse than at home."""
-    for number in range(rules.relations.shape[0]):  # noqa: SIM110
-        if not is_acceptable(rules, number, v, home):
-            return False
-    return True
 
 
 @kernel
@@ -529,30 +510,15 @@ def offer(best, offered, rank, index):
     """Keep the least ranks in their order, of equal ones the first; returns how many have been offered."""
     at = min(offered, CHOICES)
     while at > 0 and rank < best[at - 1].rank:
-        if at < CHOICES:
-            best[at].rank = best[at - 1].rank
-            best[at].index = best[at - 1].index
+        best[at].rank = best[at - 1].rank
+        best[at].index = best[at - 1].index
         at -= 1
-    if at < CHOICES:
-        best[at].rank = rank
-        best[at].index = index
+    best[at].rank = rank
+    best[at].index = index
     return offered + 1
 
 
 # ---- determines ----
-
-
-@kernel
-def position(values, first, count, wanted):
-    """How many of a sorted part of an array are less than a value."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if values[first + middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel
@@ -562,14 +528,14 @@ def row_of(rules, number, v, close):
     for at in range(relation.width - 1):
         column = rules.columns[number, at]
         value, first = v[column.index], column.first_listed
-        right = min(position(rules.numbers, first, column.listed, value), column.listed - 1)
+        right = min(count_below(rules.numbers, first, column.listed, value), column.listed - 1)
         left = max(right - 1, 0)
         if abs(value - rules.numbers[first + left]) <= abs(rules.numbers[first + right] - value):
             right = left
         if not abs(rules.numbers[first + right] - value) <= close:
             return -1
         wanted = combination * column.listed + right
-        combination = position(rules.integers, column.first_together, column.together, wanted)
+        combination = count_below(rules.integers, column.first_together, column.together, wanted)
         if combination == column.together or rules.integers[column.first_together + combination] != wanted:
             return -1
     return rules.integers[relation.first_combination + combination]

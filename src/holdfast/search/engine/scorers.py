@@ -24,6 +24,7 @@ from holdfast.search.engine.forests import (
     leaves_of,
     stand,
 )
+from holdfast.search.engine.moves import stay
 from holdfast.search.engine.networks import (
     Layers,
     Networks,
@@ -34,6 +35,7 @@ from holdfast.search.engine.networks import (
     sum_anew,
 )
 from holdfast.search.engine.outside import Notes, heard, heard_here, note_here, notes_of
+from holdfast.search.engine.sorting import bring_forward, keep_least
 
 LIGHT = 0.01  # a member that weighs less has no say in which way is up
 
@@ -60,7 +62,6 @@ class Standing(NamedTuple):
     margins: Floats  # (k,) of whoever was asked last
     order: Integers  # (k,) of doubt
     sorted: Floats  # (k,)
-    tally: Integers  # (2,) members and moves that were asked about
     notes: Notes  # of models that are asked outside
 
 
@@ -75,15 +76,12 @@ def models_of(
     """The deployed model, and the members beside it, of whom so many must agree."""
     layers = [part for part in parts if isinstance(part, Dense)]
     grown = [part for part in parts if isinstance(part, Grown)]
-    counts, positions = [0, 0], []
-    for part in parts:
-        trees = isinstance(part, Grown)
-        positions.append(-1 - counts[1] if trees else counts[0])
-        counts[trees] += 1
+    is_grown = np.array([isinstance(part, Grown) for part in parts], dtype=np.bool_)
+    among_trees, among_networks = (np.cumsum(flags, dtype=np.int64) for flags in (is_grown, ~is_grown))
     return Models(
         networks_of(layers, len(board.columns)),
         forest_of(grown, board),
-        np.array(positions, dtype=np.int64),
+        np.where(is_grown, -among_trees, among_networks - 1),
         needed,
         float(margin),
         float(temperature),
@@ -106,7 +104,6 @@ def standing_of(models: Models, notes: Notes | None = None) -> Standing:
         np.zeros(members),
         np.arange(members),
         np.zeros(members),
-        np.zeros(2, np.int64),
         notes_of(len(models.networks.inputs), 0) if notes is None else notes,
     )
 
@@ -156,7 +153,6 @@ def stand_after(models, standing, state, move):
 @kernel
 def margin_after(models, standing, state, move, member, target):
     """By how much a member prefers the target after a move that was entered."""
-    standing.tally[0] += 1
     position = models.position[member]
     if position >= 0:
         return network_margin(models.networks, standing.layers, state, move, position, target) - models.margin
@@ -168,7 +164,6 @@ def margin_after(models, standing, state, move, member, target):
 @kernel
 def sure(models, standing, state, move, target, bound):
     """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
-    standing.tally[1] += 1
     if models.outside:
         return heard(standing.notes, state, move)
     members = models.position.shape[0]
@@ -182,22 +177,13 @@ def sure(models, standing, state, move, target, bound):
         if margin <= bound:
             refused += 1
             if member == 0 or refused > spare:
-                doubt(standing, turn)
+                bring_forward(standing.order, turn, 0)  # whoever refused comes first from now on
                 return margin
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
             check += max(4, check // 4)
             if soft_bound(models, standing, turn + 1, least) <= bound:
                 return bound
     return joint(models, standing)
-
-
-@kernel
-def doubt(standing, turn):
-    """Whoever refused comes first from now on."""
-    member = standing.order[turn]
-    for earlier in range(turn, 0, -1):
-        standing.order[earlier] = standing.order[earlier - 1]
-    standing.order[0] = member
 
 
 @kernel
@@ -208,16 +194,12 @@ def most_telling_first(standing):
     """
     order, margins, members = standing.order, standing.margins, standing.order.shape[0]
     for turn in range(1, members):
-        member, slot = order[turn], turn
-        while slot > 0 and margins[order[slot - 1]] > margins[member]:
-            order[slot] = order[slot - 1]
+        slot = turn
+        while slot > 0 and margins[order[slot - 1]] > margins[order[turn]]:
             slot -= 1
-        order[slot] = member
+        bring_forward(order, turn, slot)
     for turn in range(3, members, 4):
-        member = order[members - 1]
-        for slot in range(members - 1, turn, -1):
-            order[slot] = order[slot - 1]
-        order[turn] = member
+        bring_forward(order, members - 1, turn)
 
 
 @kernel
@@ -267,16 +249,10 @@ def counted_from(models, standing):
     if spare <= 0:
         return -np.inf
     # The (spare + 1)-th least: few may be left out, so it is found by insertion.
-    count = 0
+    for slot in range(spare + 1):
+        standing.sorted[slot] = np.inf
     for member in range(1, members + 1):
-        value = standing.margins[member]
-        if count <= spare or value < standing.sorted[spare]:
-            slot = min(count, spare)
-            while slot > 0 and standing.sorted[slot - 1] > value:
-                standing.sorted[slot] = standing.sorted[slot - 1]
-                slot -= 1
-            standing.sorted[slot] = value
-            count += 1
+        keep_least(standing.sorted, spare + 1, standing.margins[member])
     return standing.sorted[spare]
 
 
@@ -302,16 +278,16 @@ def spread_of(models, standing, lowest):
 
 
 @kernel
-def lead(models, standing, state, move, target):
+def lead(world, room):
     """How sure all are of where a person is; of networks the slope of that by every row of weights too."""
-    move.counts[0] = 0
-    move.counts[1] = 0
+    models, standing, state, target = world.models, room.standing, room.state, world.target
+    stay(room)
     if models.outside:
         score = heard_here(standing.notes, state)
         for column in range(standing.notes.slopes.shape[0]):
             standing.layers.slopes[column] = standing.notes.slopes[column]
         return score
-    now = sure(models, standing, state, move, target, -np.inf)
+    now = sure(models, standing, state, room.move, target, -np.inf)
     lowest = counted_from(models, standing)
     tau = spread_of(models, standing, lowest)
     least, who = np.inf, 0
@@ -339,7 +315,7 @@ def lead(models, standing, state, move, target):
     else:
         for turn in range(standing.order.shape[0]):
             if standing.order[turn] == who:
-                doubt(standing, turn)
+                bring_forward(standing.order, turn, 0)
                 break
     listen(models, standing, who)
     return now

@@ -19,6 +19,7 @@ from holdfast.models.model import Model
 from holdfast.models.parts import Dense, Grown, Part
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
 from holdfast.models.worst_case import WorstCaseEnsemble
+from holdfast.search.engine.goals import CHEAPEST, PRUNED, REPAIRED, RISEN
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.people import people_for
 from holdfast.search.task import Task
@@ -107,8 +108,6 @@ def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls:
     Where every way from home has failed, models without slopes are searched from known rows, and others from the valid
     points that ``start`` gives for those rows (m,); with norm 2 everybody is.
     """
-    from holdfast.search.engine.world import CHEAPEST
-
     search = _Search(task, CHEAPEST, calls)
     everybody = np.arange(len(task.origin))
     search.run(everybody)
@@ -130,8 +129,6 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """
     if not task.space.discrete and task.space.people is None:
         return point
-    from holdfast.search.engine.world import REPAIRED
-
     snapped = task.space.snap(point, task.origin)
     start = torch.where(task.near(snapped[:, None]), snapped, task.origin)
     search = _Search(task, REPAIRED, calls, start)
@@ -141,8 +138,6 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
 
 def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
     """From points that are good to such for which another score is as high as it gets: (n, d)."""
-    from holdfast.search.engine.world import RISEN
-
     search = _Search(task, RISEN, calls, point, aim)
     search.run(np.arange(len(point)))
     return search.found
@@ -150,8 +145,6 @@ def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
 
 def pruned(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """Good points without the changes of whole features that they can do without, the dearest first: (n, d)."""
-    from holdfast.search.engine.world import PRUNED
-
     search = _Search(task, PRUNED, calls, point)
     search.run(np.arange(len(point)))
     return search.found
@@ -217,7 +210,11 @@ class _Search:
                 for label, world in worlds.items()
             }
             with announced(search_rows):
-                Interview(lambda row: turns[self.target[row]], self.answers, self.calls, self.points, self.costs)(rows)
+                scores, slopes = self.answers.scores, self.answers.slopes
+                ask = Interview(
+                    lambda row: turns[self.target[row]], scores, slopes, self.calls, self.points, self.costs
+                )
+                ask(rows)
             return
         with announced(search_rows):
             for row in rows[:1]:  # which compiles

@@ -15,7 +15,8 @@ import numpy as np
 from holdfast.search.engine.board import Floats, Integers
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.forests import forest_margin, leaf_of, preferred, rank_of, reading_of
-from holdfast.search.engine.scorers import Models, doubt, joint, listen, soft_bound
+from holdfast.search.engine.scorers import Models, joint, listen, soft_bound
+from holdfast.search.engine.sorting import bring_forward
 
 NO_FEATURE = -1
 FEW_VALUES = 64  # of a number without thresholds, that are all tried
@@ -95,7 +96,7 @@ def ask_sweep(models, standing, state, move, sweep, count, index, given, back, t
         if listening and still < before:
             listen(models, standing, member)
         if still == 0:
-            doubt(standing, turn)
+            bring_forward(standing.order, turn, 0)
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
             check += max(4, check // 4)
             before, still = still, 0
@@ -123,7 +124,6 @@ def recall(standing, sweep, at):
 @kernel
 def margin_at(models, standing, state, move, sweep, member, index, given, back, value, target):
     """By how much the member that is drawn prefers the target at a value of the feature."""
-    standing.tally[0] += 1
     forest, leaves, trees = models.forest, standing.leaves, -1 - models.position[member]
     grown, sums = forest.members[trees], leaves.sums
     rank = rank_of(forest, trees, index, reading_of(forest, index, value))

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.search.engine.compiled import kernel
-from holdfast.search.engine.moves import TINY, index_of, number_at
+from holdfast.search.engine.moves import TINY, is_open, nearest_index, number_at
 from holdfast.search.engine.networks import slope_along
 from holdfast.search.engine.sweeps import FEW_VALUES
 from holdfast.search.engine.world import ENOUGH
 
-
-@kernel
-def part_of_the_way(turn):
-    return 1.0 if turn == 0 else 0.5 if turn == 1 else 0.2 if turn == 2 else 0.05 if turn == 3 else 0.01
+PARTS_OF_THE_WAY = 1.0, 0.5, 0.2, 0.05, 0.01  # to either end of a number
 
 
 @kernel
@@ -23,8 +20,8 @@ def wanted_value(world, room, row, index, turn, now):
     feature, here = board.features[index], room.state.value[index]
     if turn < 10:  # parts of the way to both ends
         end = limits.first if turn < 5 else limits.last
-        begin = min(max(index_of(feature, limits, here), limits.first), limits.last)
-        return number_at(board, feature, limits, begin + int(np.rint(part_of_the_way(turn % 5) * (end - begin))))
+        begin = nearest_index(feature, limits, here)
+        return number_at(board, feature, limits, begin + int(np.rint(PARTS_OF_THE_WAY[turn % 5] * (end - begin))))
     if not world.models.by_slopes:
         return here
     # Where it alone would score just enough, as far as its slope tells.
@@ -35,8 +32,7 @@ def wanted_value(world, room, row, index, turn, now):
     wanted = here + beyond * (2 * ENOUGH - now) / slope
     if not abs(wanted) < 1e9:
         return here
-    grid_index = min(max(index_of(feature, limits, wanted), limits.first), limits.last)
-    return number_at(board, feature, limits, grid_index)
+    return number_at(board, feature, limits, nearest_index(feature, limits, wanted))
 
 
 @kernel
@@ -78,7 +74,17 @@ def count_of_values(world, row, index):
 
 @kernel
 def value_worth_a_look(world, room, row, index, turn, now):
-    """One of them; where the feature is now, if a person may not have it."""
+    """One of them, or before the first one home; where the feature is now, if a person may not have it."""
+    board, value = world.board, world.persons.ranges[row, index].home
+    if turn >= 0:
+        value = listed_value(world, room, row, index, turn, now)
+    may_have = board.features[index].is_group or is_open(board, board.features[index], value)
+    return value if may_have else room.state.value[index]
+
+
+@kernel
+def listed_value(world, room, row, index, turn, now):
+    """One of the values; where the feature is now, if that is no value of a person."""
     feature, limits, models = world.board.features[index], world.persons.ranges[row, index], world.models
     if feature.is_group:
         return np.float64(turn) if world.persons.levels[row, feature.group, turn] else room.state.value[index]
