@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,53 +18,49 @@ from holdfast.models.scores import margin
 from holdfast.models.worst_case import WorstCaseEnsemble
 from holdfast.search.engine.board import board_of, persons_of
 from holdfast.search.engine.compiled import entry
-from holdfast.search.engine.moves import Move, State, move_of, place_at, price_of, propose, propose_two, state_of
+from holdfast.search.engine.crowd import crowd_of
+from holdfast.search.engine.goals import CHEAPEST
+from holdfast.search.engine.moves import move_one, move_two, place_at, price
 from holdfast.search.engine.references import reference
-from holdfast.search.engine.scorers import Standing, begin_order, models_of, stand_at, standing_of, sure
+from holdfast.search.engine.scorers import begin_order, models_of, stand_at, sure
+from holdfast.search.engine.world import World, room_of, score_after
 
 
 @entry
-def scores(board, rules, models, persons, target, room, features, values, bounds, found, costs):
+def scores(world, room, target, features, values, bounds, found, costs):
     """The score after one move of each person from home, or whatever is said where it is not above the bound."""
-    known, some, several, everybody, desk = (
-        reference(board), reference(rules), reference(models), reference(persons), reference(room),
-    )  # fmt: skip
-    state, move, standing = desk.state, desk.move, desk.standing
+    known, desk = reference(world), reference(room)
     for row in range(len(features)):
-        begin_order(several, standing)
-        place_at(known, everybody, row, state, everybody.origin[row])
-        stand_at(several, standing, state)
-        if not propose(known, some, everybody, row, state, move, features[row], values[row]):
+        begin_order(known.models, desk.standing)
+        place_at(known, row, desk.state, known.persons.origin[row])
+        stand_at(known.models, desk.standing, desk.state)
+        if not move_one(known, desk, row, features[row], values[row]):
             found[row] = np.nan
             continue
-        costs[row] = price_of(known, everybody, row, features[row], values[row])
-        found[row] = sure(several, standing, state, move, target[row], bounds[row])
+        costs[row] = price(known, row, features[row], values[row])
+        found[row] = sure(known.models, desk.standing, desk.state, desk.move, target[row], bounds[row])
 
 
 @entry
-def sweeps(board, rules, models, persons, target, room, pairs, values, found, points):
+def sweeps(world, room, pairs, values, found, points):
     """The scores of one person from home after every move of two features: pairs (m, 2) to values (m, 2)."""
-    known, some, several, everybody, desk = (
-        reference(board), reference(rules), reference(models), reference(persons), reference(room),
-    )  # fmt: skip
-    state, move, standing = desk.state, desk.move, desk.standing
-    begin_order(several, standing)
-    place_at(known, everybody, 0, state, everybody.origin[0])
-    stand_at(several, standing, state)
+    known, desk = reference(world), reference(room)
+    state, move = desk.state, desk.move
+    begin_order(known.models, desk.standing)
+    place_at(known, 0, state, known.persons.origin[0])
+    stand_at(known.models, desk.standing, state)
     for turn in range(len(pairs)):
-        (one, two), (value, other) = pairs[turn], values[turn]
-        if not propose_two(known, some, everybody, 0, state, move, one, value, two, other):
+        (first, second), (first_value, second_value) = pairs[turn], values[turn]
+        if not move_two(known, desk, 0, first, first_value, second, second_value):
             continue
-        found[turn] = sure(several, standing, state, move, target, -np.inf)
+        found[turn] = score_after(known, desk, -np.inf)
         points[turn] = state.point
         for at in range(move.counts[1]):
             points[turn, move.columns[at]] = move.after[at]
 
 
-class Room(NamedTuple):
-    state: State
-    move: Move
-    standing: Standing
+def world_of(board, rules, models, persons, target=0) -> World:
+    return World(board, rules, models, crowd_of(None, target, board), persons, target, CHEAPEST)
 
 
 def moved_rows(space: Space, x: Tensor, board, persons, seed: int):
@@ -179,8 +174,8 @@ def test_sweeps_of_a_feature_beside_another_say_what_the_trees_say():
                     pairs.append((one, two))
                     values.append((first, value))
         found, points = np.full(len(pairs), np.nan), np.zeros((len(pairs), x.shape[1]))
-        room = Room(state_of(board), move_of(board, rules), standing_of(models))
-        sweeps(board, rules, models, persons, int(target), room, np.array(pairs), np.array(values), found, points)
+        world = world_of(board, rules, models, persons, int(target))
+        sweeps(world, room_of(world), np.array(pairs), np.array(values), found, points)
         there = ~np.isnan(found)
         assert there.any()
         with torch.no_grad():
@@ -194,8 +189,8 @@ def asked(together: WorstCaseEnsemble, space: Space, x: Tensor, target: Tensor, 
     persons = persons_of(space, x, board)
     features, values, point = moved_rows(space, x, board, persons, seed)
     found, costs = np.zeros(len(x)), np.zeros(len(x))
-    room = Room(state_of(board), move_of(board, rules), standing_of(models))
-    scores(board, rules, models, persons, target.numpy(), room, features, values, np.full(len(x), bound), found, costs)
+    world = world_of(board, rules, models, persons)
+    scores(world, room_of(world), target.numpy(), features, values, np.full(len(x), bound), found, costs)
     with torch.no_grad():
         full = margin(together, point, target).double()
     return found, full, costs, point
@@ -228,9 +223,9 @@ def test_a_member_that_answers_nan_agrees_with_nothing(family, rows, encoding):
     models = models_of((family[0].parts[0], broken), board, 1)
     persons = persons_of(space.to(x), x, board)
     features, values, _ = moved_rows(space.to(x), x, board, persons, 4)
-    found, room = np.zeros(len(x)), Room(state_of(board), move_of(board, rules), standing_of(models))
+    found, world = np.zeros(len(x)), world_of(board, rules, models, persons)
     target = np.zeros(len(x), np.int64)
-    scores(board, rules, models, persons, target, room, features, values, np.full(len(x), -np.inf), found, found.copy())
+    scores(world, room_of(world), target, features, values, np.full(len(x), -np.inf), found, found.copy())
     assert (np.isnan(found) | (found == -np.inf)).all()
 
 

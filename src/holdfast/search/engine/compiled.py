@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import NativeLowering
@@ -79,6 +80,11 @@ def entry(function: Callable[..., Any]) -> Any:
         return _njit(nogil=True, error_model="numpy")(function)
     finally:
         settings.CACHE_DIR = before
+
+
+def record(**fields: type) -> np.dtype[np.void]:
+    """The type of a record with these fields, as compiled code lays it out."""
+    return np.dtype(list(fields.items()), align=True)
 
 
 def cache_folder() -> Path:

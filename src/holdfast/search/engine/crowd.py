@@ -8,21 +8,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from torch import Tensor
 
-from holdfast.search.engine.board import Board, Floats, Integers, Records
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.board import Board, Floats, Integers, Records, floats
+from holdfast.search.engine.compiled import kernel, record
+from holdfast.search.engine.sorting import keep_least, list_least
 from holdfast.tabular.people import ROUNDING, People
 
 NEAR = 48  # people by whom a move is judged first: who is like some of them is like some of all
 HALF = 0.5**0.5  # what a level that is on counts; see `holdfast.tabular.people`
 
-AXIS = np.dtype(
-    [
-        ("line", np.int64),  # of a number; -1 for a level
-        ("factor", np.float64),  # of a level: coordinate = factor · encoded + offset
-        ("offset", np.float64),
-        ("none", np.int64),  # the coordinate that says that no level is on; -1 where there is none
-    ],
-    align=True,
+AXIS = record(
+    line=np.int64,  # of a number; -1 for a level
+    factor=np.float64,  # of a level: coordinate = factor · encoded + offset
+    offset=np.float64,
+    none=np.int64,  # the coordinate that says that no level is on; -1 where there is none
 )
 
 
@@ -63,7 +61,7 @@ def crowd_of(people: People | None, target: int, board: Board) -> Crowd:
 
 def crowd_of_rows(rows: Tensor, board: Board) -> Crowd:
     """Encoded rows as people whom nobody must resemble, and from whom a search can begin."""
-    return _nobody(board, _values(_floats(rows), board))
+    return _nobody(board, _values(floats(rows), board))
 
 
 def _nobody(board: Board, values: Floats) -> Crowd:
@@ -79,21 +77,21 @@ _CROWDS: WeakKeyDictionary[People, dict[tuple[int, int, bool], Crowd]] = WeakKey
 def _crowd(people: People, target: int, board: Board) -> Crowd:
     metric, width = people.metric, len(board.columns)
     axes = np.zeros(width, AXIS)
-    axes["factor"], axes["offset"] = _floats(metric.factor), _floats(metric.offset)
+    axes["factor"], axes["offset"] = floats(metric.factor), floats(metric.offset)
     axes["line"], axes["none"] = -1, -1
     axes["line"][metric.numbers.cpu().numpy()] = np.arange(len(metric.numbers))
-    for place, row in enumerate(metric.zero_levels.cpu().numpy()):
-        axes["none"][row > 0] = width + place
+    for group, row in enumerate(metric.zero_levels.cpu().numpy()):
+        axes["none"][row > 0] = width + group
     classes = [label for label in people.members(target) if len(people.points[label])]
-    points = [_floats(people.points[label]) + _floats(metric.center) for label in classes]
-    encoded = [_floats(people.encoded[label]) for label in classes]
+    points = [floats(people.points[label]) + floats(metric.center) for label in classes]
+    encoded = [floats(people.encoded[label]) for label in classes]
     joined = np.concatenate(points) if points else np.zeros((0, len(metric.center)))
     return Crowd(
         axes,
-        _floats(metric.edges),
-        _floats(metric.starts),
-        _floats(metric.heights),
-        _floats(metric.slopes),
+        floats(metric.edges),
+        floats(metric.starts),
+        floats(metric.heights),
+        floats(metric.slopes),
         np.ascontiguousarray(joined.T),
         np.cumsum([0, *map(len, points)]).astype(np.int64),
         np.array([float(people.thresholds[label]) for label in classes]),
@@ -105,13 +103,13 @@ def _crowd(people: People, target: int, board: Board) -> Crowd:
 def _values(encoded: Floats, board: Board) -> Floats:
     """People as values of features."""
     found = np.zeros((len(encoded), len(board.features)))
-    for place, feature in enumerate(board.features):
+    for index, feature in enumerate(board.features):
         if not feature["is_group"]:
-            found[:, place] = encoded[:, feature["column"]]
+            found[:, index] = encoded[:, feature["column"]]
             continue
-        own = board.columns_of_groups[feature["first"] : feature["first"] + feature["size"]]
-        on = encoded[:, own] > (board.columns["on"][own] + board.columns["off"][own]) / 2
-        found[:, place] = np.where(on.any(1), on.argmax(1), len(own))
+        columns = board.columns_of_groups[feature["first"] : feature["first"] + feature["size"]]
+        on = encoded[:, columns] > (board.columns["on"][columns] + board.columns["off"][columns]) / 2
+        found[:, index] = np.where(on.any(1), on.argmax(1), len(columns))
     return found
 
 
@@ -124,10 +122,6 @@ def distances_of(crowd: Crowd) -> Distances:
         np.zeros(crowd.nearest + 1),
         np.full(NEAR, -1),
     )
-
-
-def _floats(values: Tensor) -> Floats:
-    return np.ascontiguousarray(values.detach().cpu().double().numpy())
 
 
 # ---- kernels ----
@@ -216,32 +210,20 @@ def unlikeness(crowd, square, least):
         if crowd.threshold[label] == np.inf:
             return 0.0
         count = min(crowd.nearest, crowd.first[label + 1] - crowd.first[label])
-        for place in range(count):
-            least[place] = np.inf
-        own = square[crowd.first[label] : crowd.first[label + 1]]
-        for someone in range(own.shape[0]):
-            keep_least(least, count, own[someone])
+        for slot in range(count):
+            least[slot] = np.inf
+        squares = square[crowd.first[label] : crowd.first[label + 1]]
+        for someone in range(squares.shape[0]):
+            keep_least(least, count, squares[someone])
         found = min(found, mean_distance(least, count) / max(crowd.threshold[label], 1e-300))
     return found
 
 
 @kernel
-def keep_least(least, count, value):
-    """Put a value among the so many least, in order."""
-    if value >= least[count - 1]:
-        return
-    place = count - 1
-    while place > 0 and least[place - 1] > value:
-        least[place] = least[place - 1]
-        place -= 1
-    least[place] = value
-
-
-@kernel
 def mean_distance(least, count):
     total = 0.0
-    for place in range(count):
-        total += np.sqrt(max(least[place], 0.0))
+    for slot in range(count):
+        total += np.sqrt(max(least[slot], 0.0))
     return total / count
 
 
@@ -250,35 +232,22 @@ def passes(crowd, square, least, limit):
     """Whether such a person could exist, for someone whose limit this is."""
     if crowd.threshold.shape[0] == 0:
         return True
-    found = unlikeness(crowd, square, least)
-    return found <= limit * (1 + ROUNDING / 2)
+    return unlikeness(crowd, square, least) <= limit * (1 + ROUNDING / 2)
 
 
 @kernel
 def list_near(distances):
     """List who is nearest."""
-    near, square, kept, most = distances.near, distances.square, 0, np.inf
-    for someone in range(square.shape[0]):
-        value = square[someone]
-        if value >= most:
-            continue
-        at = kept if kept < NEAR else NEAR - 1
-        while at > 0 and square[near[at - 1]] > value:
-            near[at] = near[at - 1]
-            at -= 1
-        near[at] = someone
-        kept = min(kept + 1, NEAR)
-        if kept == NEAR:
-            most = square[near[NEAR - 1]]
-    for place in range(kept, NEAR):
-        near[place] = -1
+    kept = list_least(distances.square, distances.near)
+    for slot in range(kept, NEAR):
+        distances.near[slot] = -1
 
 
 @kernel
 def unlikeness_at_most(crowd, distances, move):
     """What the unlikeness is at most after a move: by those who were nearest before."""
-    for place in range(NEAR):
-        someone = distances.near[place]
+    for slot in range(NEAR):
+        someone = distances.near[slot]
         if someone < 0:
             break
         square = distances.square[someone]
@@ -291,20 +260,20 @@ def unlikeness_at_most(crowd, distances, move):
                 start = distances.axis[none] - earlier_shift(crowd, distances, move, turn, none)
                 end = start - (after - before)
                 square += (end - start) * (end + start - 2 * crowd.points[none, someone])
-        distances.after[place] = square
+        distances.after[slot] = square
     found = np.inf
     for label in range(crowd.threshold.shape[0]):
         if crowd.threshold[label] == np.inf:
             return 0.0
         count, kept = min(crowd.nearest, crowd.first[label + 1] - crowd.first[label]), 0
-        for place in range(count):
-            distances.least[place] = np.inf
-        for place in range(NEAR):
-            someone = distances.near[place]
+        for slot in range(count):
+            distances.least[slot] = np.inf
+        for slot in range(NEAR):
+            someone = distances.near[slot]
             if someone < 0:
                 break
             if crowd.first[label] <= someone and someone < crowd.first[label + 1]:
-                keep_least(distances.least, count, distances.after[place])
+                keep_least(distances.least, count, distances.after[slot])
                 kept += 1
         if kept >= count:
             found = min(found, mean_distance(distances.least, count) / max(crowd.threshold[label], 1e-300))

@@ -7,9 +7,21 @@ import numpy as np
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.crowd import passes, resembles, unlikeness, unlikeness_at_most
 from holdfast.search.engine.exchange import improve
-from holdfast.search.engine.moves import TINY, add_feature, extra_cost, index_of, is_open, joined_by_rules, number_at
+from holdfast.search.engine.moves import (
+    TINY,
+    add_feature,
+    extra_cost,
+    is_open,
+    joined_by_rules,
+    move_one,
+    nearest_index,
+    number_at,
+    price,
+    stay,
+)
 from holdfast.search.engine.reach import reach
-from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheaper, move_one, price, stay, sure_enough
+from holdfast.search.engine.sorting import list_least
+from holdfast.search.engine.world import DONORS, answered, begin, go, keep_cheaper, sure_enough
 
 STARTS = 2  # people of the class from whom a search begins
 DONOR_TURNS = 4  # lists of people who are tried where something has been found
@@ -19,18 +31,17 @@ APPROACHES = 24  # moves towards real people
 
 
 @kernel
-def clipped(world, row, place, value):
+def clipped(world, row, index, value):
     """Somebody's value of a feature as far as a person may have it; home where they may not."""
-    board, limits = world.board, world.persons.ranges[row, place]
-    feature = board.features[place]
+    board, limits = world.board, world.persons.ranges[row, index]
+    feature = board.features[index]
     if not limits.free:
         return limits.home
     if feature.is_group:
         return value if world.persons.levels[row, feature.group, int(value)] else limits.home
     if limits.last < limits.first:
         return limits.home
-    index = min(max(index_of(feature, limits, value), limits.first), limits.last)
-    found = number_at(board, feature, limits, index)
+    found = number_at(board, feature, limits, nearest_index(feature, limits, value))
     return found if is_open(board, feature, found) else limits.home
 
 
@@ -45,19 +56,19 @@ def approach(world, room, row, limit):
             return passes(crowd, distances.square, distances.least, limit)
         while True:
             best, chosen, value, after = 0.0, np.int64(-1), 0.0, now
-            for place in range(world.board.features.shape[0]):
+            for index in range(world.board.features.shape[0]):
                 for turn in range(crowd.nearest + 1):  # the values of those who are nearest, and that at home
-                    tried = world.persons.ranges[row, place].home
+                    tried = world.persons.ranges[row, index].home
                     if turn < crowd.nearest:
                         if distances.near[turn] < 0:
                             continue
-                        tried = clipped(world, row, place, crowd.values[distances.near[turn], place])
-                    if tried == state.value[place] or not move_one(world, room, row, place, tried):
+                        tried = clipped(world, row, index, crowd.values[distances.near[turn], index])
+                    if tried == state.value[index] or not move_one(world, room, row, index, tried):
                         continue
                     like = max(unlikeness_at_most(crowd, distances, room.move), limit)
-                    gain = (now - like) / max(extra_cost(state, room.move), 0.01 * (now - like))
+                    gain = (now - like) / max(extra_cost(room), 0.01 * (now - like))
                     if like < now - TINY and gain > best and sure_enough(world, room):
-                        best, chosen, value, after = gain, place, tried, like
+                        best, chosen, value, after = gain, index, tried, like
             if answered(room):
                 break
         if chosen < 0:
@@ -73,49 +84,39 @@ def price_donors(world, row, donors):
     """What it costs to be like each of the people of the class, as far as a person may be."""
     for someone in range(donors.cost.shape[0]):
         cost = 0.0
-        for place in range(world.board.features.shape[0]):
-            if world.persons.ranges[row, place].free:
-                cost += price(world, row, place, clipped(world, row, place, world.crowd.values[someone, place]))
+        for index in range(world.board.features.shape[0]):
+            if world.persons.ranges[row, index].free:
+                cost += price(world, row, index, clipped(world, row, index, world.crowd.values[someone, index]))
         donors.cost[someone] = cost
 
 
 @kernel
 def cheapest_donors(donors):
     """List the cheapest people who have not been listed, cheapest first; how many."""
-    kept = 0
-    for someone in range(donors.cost.shape[0]):
-        cost = donors.cost[someone]
-        if cost == np.inf or (kept == DONORS and cost >= donors.cost[donors.who[kept - 1]]):
-            continue
-        at = kept if kept < DONORS else DONORS - 1
-        while at > 0 and donors.cost[donors.who[at - 1]] > cost:
-            donors.who[at] = donors.who[at - 1]
-            at -= 1
-        donors.who[at] = someone
-        kept = min(kept + 1, DONORS)
-    for place in range(kept):
-        donors.cost[donors.who[place]] = np.inf
+    kept = list_least(donors.cost, donors.who)
+    for slot in range(kept):
+        donors.cost[donors.who[slot]] = np.inf
     return kept
 
 
 @kernel
 def towards(world, room, row, someone):
     """The move from home as far towards somebody as a person may go; False where that cannot be."""
-    move, values = room.move, world.crowd.values
+    values = world.crowd.values
     stay(room)
-    for place in range(world.board.features.shape[0]):
-        value = clipped(world, row, place, values[someone, place])
-        if value != room.state.value[place]:
-            add_feature(world.board, world.persons, row, room.state, move, place, value)
-    return joined_by_rules(world.board, world.rules, world.persons, row, room.state, move)
+    for index in range(world.board.features.shape[0]):
+        value = clipped(world, row, index, values[someone, index])
+        if value != room.state.value[index]:
+            add_feature(world, room, row, index, value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel
 def ask_about_donors(world, room, row, listed):
     """Who answers outside is asked about all who are listed at once."""
     while world.models.outside:
-        for place in range(listed):
-            if towards(world, room, row, room.donors.who[place]):
+        for slot in range(listed):
+            if towards(world, room, row, room.donors.who[slot]):
                 sure_enough(world, room)
         if answered(room):
             return
@@ -132,8 +133,8 @@ def from_donors(world, room, row, limit, best, cost):
             return cost
         listed = cheapest_donors(room.donors)
         ask_about_donors(world, room, row, listed)
-        for place in range(listed):
-            if not towards(world, room, row, room.donors.who[place]):
+        for slot in range(listed):
+            if not towards(world, room, row, room.donors.who[slot]):
                 continue
             accepted, like = sure_enough(world, room), True
             if not accepted and (cost < np.inf or walked == WALKS):

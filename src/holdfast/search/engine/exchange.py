@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.search.engine.compiled import kernel
-from holdfast.search.engine.moves import TINY, extra_cost, is_open, number_at, total_cost
+from holdfast.search.engine.moves import (
+    TINY,
+    extra_cost,
+    is_open,
+    move_one,
+    move_two,
+    number_at,
+    price,
+    stay,
+    total_cost,
+)
 from holdfast.search.engine.reach import reach
 from holdfast.search.engine.reduce import IMPROVEMENTS, best_of_sweep, reduce
-from holdfast.search.engine.scorers import sure
 from holdfast.search.engine.sweeps import note
 from holdfast.search.engine.values import count_of_values, swept, value_worth_a_look
 from holdfast.search.engine.world import (
@@ -19,11 +28,8 @@ from holdfast.search.engine.world import (
     go,
     good,
     like_move,
-    move_one,
-    move_two,
     place_on_grid,
-    price,
-    stay,
+    score_after,
     unsure,
 )
 
@@ -35,20 +41,20 @@ PROMISING = 1.3, 1.0
 
 
 @kernel
-def furthest(world, room, row, place, up, budget):
+def furthest(world, room, row, index, up, budget):
     """How far on its grid a number may go for so much more; where it is, if nowhere."""
-    board, limits = world.board, world.persons.ranges[row, place]
-    feature, spent = board.features[place], room.state.cost[place]
-    here = place_on_grid(feature, limits, room.state.value[place])
+    board, limits = world.board, world.persons.ranges[row, index]
+    feature, spent = board.features[index], room.state.cost[index]
+    here = place_on_grid(feature, limits, room.state.value[index])
     end = limits.last if up else limits.first
     if (up and end <= here) or (not up and end >= here):
         return here
-    if price(world, row, place, number_at(board, feature, limits, end)) - spent <= budget:
+    if price(world, row, index, number_at(board, feature, limits, end)) - spent <= budget:
         return end
     inside, outside = here, end
     while abs(outside - inside) > 1:
         middle = (inside + outside) // 2
-        if price(world, row, place, number_at(board, feature, limits, middle)) - spent <= budget:
+        if price(world, row, index, number_at(board, feature, limits, middle)) - spent <= budget:
             inside = middle
         else:
             outside = middle
@@ -56,36 +62,36 @@ def furthest(world, room, row, place, up, budget):
 
 
 @kernel
-def swap(world, room, row, limit, given, back, place, value, least):
+def swap(world, room, row, limit, given, back, index, value, least):
     """What is saved if one feature goes back and another moves, and all is still as wanted; 0 where it is not."""
-    if not move_two(world, room, row, given, back, place, value):
+    if not move_two(world, room, row, given, back, index, value):
         return 0.0
-    saved = -extra_cost(room.state, room.move)
+    saved = -extra_cost(room)
     return saved if saved > least + TINY and good(world, room, limit) else 0.0
 
 
 @kernel
-def replacement(world, room, row, limit, given, back, place, budget, best):
+def replacement(world, room, row, limit, given, back, index, budget, best):
     """The value of another feature that saves most if one goes back, and what that saves; ``best`` at least, or 0."""
     board = world.board
-    feature, limits = board.features[place], world.persons.ranges[row, place]
+    feature, limits = board.features[index], world.persons.ranges[row, index]
     most, value = 0.0, 0.0
     if not world.models.by_slopes:
-        most, value = replacement_by_values(world, room, row, limit, given, back, place, budget, best)
+        most, value = replacement_by_values(world, room, row, limit, given, back, index, budget, best)
         if not world.models.outside or feature.is_group:
             return most, value
     if feature.is_group:
         for level in range(feature.size + 1):
-            if world.persons.levels[row, feature.group, level] and level != room.state.value[place]:
+            if world.persons.levels[row, feature.group, level] and level != room.state.value[index]:
                 tried = np.float64(level)
-                if budget - (price(world, row, place, tried) - room.state.cost[place]) > max(best, most) + TINY:
-                    saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+                if budget - (price(world, row, index, tried) - room.state.cost[index]) > max(best, most) + TINY:
+                    saved = swap(world, room, row, limit, given, back, index, tried, max(best, most))
                     if saved > 0:
                         most, value = saved, tried
         return most, value
     for way in range(2):
-        far = furthest(world, room, row, place, way == 1, budget - max(best, most) - TINY)
-        near = place_on_grid(feature, limits, room.state.value[place])
+        far = furthest(world, room, row, index, way == 1, budget - max(best, most) - TINY)
+        near = place_on_grid(feature, limits, room.state.value[index])
         first = True
         while (first and far != near) or abs(far - near) > 1:  # the far end first, then halve the way
             middle = far if first else (far + near) // 2
@@ -93,7 +99,7 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
             saved = 0.0
             forget(room)
             if is_open(board, feature, tried):
-                saved = swap(world, room, row, limit, given, back, place, tried, max(best, most))
+                saved = swap(world, room, row, limit, given, back, index, tried, max(best, most))
             if saved > 0:
                 most, value, far = saved, tried, middle
             elif first or unsure(room):
@@ -105,28 +111,26 @@ def replacement(world, room, row, limit, given, back, place, budget, best):
 
 
 @kernel
-def replacement_by_values(world, room, row, limit, given, back, place, budget, best):
+def replacement_by_values(world, room, row, limit, given, back, index, budget, best):
     """The same where every value is tried."""
-    board, state = world.board, room.state
-    feature, least, count, later, waiting = board.features[place], max(best, 0.0), 0, room.later, 0
-    for turn in range(count_of_values(world, row, place)):
-        value = value_worth_a_look(world, room, row, place, turn, 0.0)
-        if value == state.value[place] or not (feature.is_group or is_open(board, feature, value)):
+    state, later, least, count, waiting = room.state, room.later, max(best, 0.0), 0, 0
+    for turn in range(count_of_values(world, row, index)):
+        value = value_worth_a_look(world, room, row, index, turn, 0.0)
+        extra = price(world, row, index, value) - state.cost[index]
+        if value == state.value[index] or budget - extra <= least + TINY:
             continue
-        if budget - (price(world, row, place, value) - state.cost[place]) <= least + TINY:
+        if not move_two(world, room, row, given, back, index, value):
             continue
-        if not move_two(world, room, row, given, back, place, value):
-            continue
-        saved = -extra_cost(state, room.move)
-        if saved > least + TINY and swept(world, room, place, 1):
+        saved = -extra_cost(room)
+        if saved > least + TINY and swept(world, room, index, 1):
             count = note(room.sweep, count, value, -saved, ENOUGH)
         elif saved > least + TINY:
             later.value[waiting], later.extra[waiting] = value, -saved
             waiting += 1
-    chosen, most = best_of_sweep(world, room, row, limit, count, place, given, back, 0.0, least)
+    chosen, most = best_of_sweep(world, room, row, limit, count, index, given, back, 0.0, least)
     for at in range(waiting):
         if -later.extra[at] > most + TINY:
-            move_two(world, room, row, given, back, place, later.value[at])
+            move_two(world, room, row, given, back, index, later.value[at])
             if good(world, room, limit):
                 chosen, most = later.value[at], -later.extra[at]
     return (most, chosen) if most > least else (0.0, 0.0)
@@ -142,15 +146,15 @@ def exchange(world, room, row, limit):
         back = world.persons.ranges[row, given].home
         if not move_one(world, room, row, given, back):
             continue
-        budget = -extra_cost(state, room.move)
+        budget = -extra_cost(room)
         while True:
             best, chosen, value = 0.0, np.int64(-1), 0.0
-            for place in range(world.board.features.shape[0]):
-                if place == given or budget <= TINY or not world.persons.ranges[row, place].free:
+            for index in range(world.board.features.shape[0]):
+                if index == given or budget <= TINY or not world.persons.ranges[row, index].free:
                     continue
-                saved, tried = replacement(world, room, row, limit, given, back, place, budget, best)
+                saved, tried = replacement(world, room, row, limit, given, back, index, budget, best)
                 if saved > best:
-                    best, chosen, value = saved, place, tried
+                    best, chosen, value = saved, index, tried
             if answered(room):
                 break
         if chosen >= 0:
@@ -161,17 +165,13 @@ def exchange(world, room, row, limit):
 
 
 @kernel
-def half_way(world, room, row, place):
+def half_way(world, room, row, index):
     """The dearest value of a feature that costs no more than half; home, if there is none."""
-    board, best, chosen = world.board, 0.0, world.persons.ranges[row, place].home
-    for turn in range(count_of_values(world, row, place)):
-        value = value_worth_a_look(world, room, row, place, turn, 0.0)
-        paid = price(world, row, place, value)
-        if (
-            best < paid
-            and paid <= room.state.cost[place] / 2
-            and (board.features[place].is_group or is_open(board, board.features[place], value))
-        ):
+    best, chosen = 0.0, world.persons.ranges[row, index].home
+    for turn in range(count_of_values(world, row, index)):
+        value = value_worth_a_look(world, room, row, index, turn, 0.0)
+        paid = price(world, row, index, value)
+        if best < paid and paid <= room.state.cost[index] / 2:
             best, chosen = paid, value
     return chosen
 
@@ -181,7 +181,7 @@ def rebuild(world, room, row, limit):
     """One feature goes back, whole or half of the way, and others buy anew what it had bought, for less in all.
     Whether that was done."""
     state, paid = room.state, total_cost(room.state)
-    most = SPARE[np.int64(world.models.place.shape[0] > 1)] * paid
+    most = SPARE[np.int64(world.models.position.shape[0] > 1)] * paid
     for given in range(world.board.features.shape[0]):
         if state.cost[given] <= TINY or not world.persons.ranges[row, given].free:
             continue
@@ -204,19 +204,19 @@ def enlarge(world, room, row, limit):
     """One feature goes further, and what that makes needless is given back, for less in all. Whether that was done."""
     state, paid = room.state, total_cost(room.state)
     stay(room)
-    now = sure(world.models, room.standing, state, room.move, world.target, -np.inf)
-    for place in range(world.board.features.shape[0]):
-        if not world.persons.ranges[row, place].free:
+    now = score_after(world, room, -np.inf)
+    for index in range(world.board.features.shape[0]):
+        if not world.persons.ranges[row, index].free:
             continue
         for turn in range(2):
             while True:
-                value = best_gain(world, room, row, place, now, paid, turn == 0)
+                value = best_gain(world, room, row, index, now, paid, turn == 0)
                 if answered(room):
                     break
-            if value == state.value[place] or not like_move(world, room, row, limit, place, value):
+            if value == state.value[index] or not like_move(world, room, row, limit, index, value):
                 continue
             go(world, room, limit)
-            reduce(world, room, row, limit, place)
+            reduce(world, room, row, limit, index)
             reduce(world, room, row, limit, -1)
             if total_cost(state) < paid - LEAST_SAVING:
                 return True
@@ -225,23 +225,19 @@ def enlarge(world, room, row, limit):
 
 
 @kernel
-def best_gain(world, room, row, place, now, most, for_its_cost):
+def best_gain(world, room, row, index, now, most, for_its_cost):
     """The value of a feature at which everybody is surest, for its cost or in all; where it is now, if at none."""
-    board, state = world.board, room.state
-    best, chosen = 0.0, state.value[place]
-    for turn in range(count_of_values(world, row, place)):
-        value = value_worth_a_look(world, room, row, place, turn, 0.0)
-        extra = price(world, row, place, value) - state.cost[place]
-        if (
-            extra <= TINY
-            or extra >= most
-            or not (board.features[place].is_group or is_open(board, board.features[place], value))
-        ):
+    state = room.state
+    best, chosen = 0.0, state.value[index]
+    for turn in range(count_of_values(world, row, index)):
+        value = value_worth_a_look(world, room, row, index, turn, 0.0)
+        extra = price(world, row, index, value) - state.cost[index]
+        if extra <= TINY or extra >= most:
             continue
         bound = now + best * (extra if for_its_cost else 1.0)
-        if not move_one(world, room, row, place, value):
+        if not move_one(world, room, row, index, value):
             continue
-        after = sure(world.models, room.standing, state, room.move, world.target, bound)
+        after = score_after(world, room, bound)
         if after > bound:
             best, chosen = (after - now) / (extra if for_its_cost else 1.0), value
     return chosen
@@ -255,9 +251,13 @@ def improve(world, room, row, limit, cost):
         reduce(world, room, row, limit, -1)
         if exchange(world, room, row, limit):
             continue
-        several = np.int64(world.models.place.shape[0] > 1)
+        is_ensemble = np.int64(world.models.position.shape[0] > 1)
         # A soft minimum asks everybody about nearly every move: what is bought anew then saves too little for its time.
-        if world.models.by_slopes or world.models.temperature > 0 or total_cost(room.state) > PROMISING[several] * cost:
+        if (
+            world.models.by_slopes
+            or world.models.temperature > 0
+            or total_cost(room.state) > PROMISING[is_ensemble] * cost
+        ):
             return
         for column in range(room.before.shape[0]):
             room.before[column] = room.state.point[column]

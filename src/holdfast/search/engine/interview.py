@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,24 +25,13 @@ from holdfast.utils.threads import most_threads
 PEOPLE_AT_ONCE = 128
 
 
-class Answers(Protocol):
-    """What the points of a search are worth."""
-
-    def scores(self, people: Tensor, points: Tensor) -> Tensor:
-        """Of points (m, d) of these people (m,): (m,)."""
-        ...
-
-    def slopes(self, people: Tensor, points: Tensor) -> Tensor:
-        """Which way they rise: (m, d)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Interview:
     """Who is asked, and what is known of everybody so far: brought up to date as people are searched for."""
 
     worlds: Callable[[int], Sequence[World]]  # in which each person is searched for, one after another
-    answers: Answers
+    scores: Callable[[Tensor, Tensor], Tensor]  # of these people (m,) at points (m, d): (m,)
+    slopes: Callable[[Tensor, Tensor], Tensor]  # which way the scores rise: (m, d)
     calls: Integers  # (n,) that are left
     points: Floats  # (n, d) so far
     costs: Floats  # (n,) of these points
@@ -62,33 +50,33 @@ class _Round:
         self.worlds = [interview.worlds(int(person)) for person in people]
         self.turns = Semaphore(most_threads())  # of those that compute
         self.stopped = SimpleQueue[tuple[int, BaseException | bool | None]]()  # who waits, is done, or failed
-        self.told = [Lock() for _ in people]
+        self.answered = [Lock() for _ in people]
         self.wait = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._wait)
         address = ctypes.cast(self.wait, ctypes.c_void_p).value or 0
         columns, calls = interview.points.shape[1], interview.calls
-        self.notes = [notes_of(columns, int(calls[person]), address, place) for place, person in enumerate(people)]
+        self.notes = [notes_of(columns, int(calls[person]), address, index) for index, person in enumerate(people)]
 
     def run(self) -> None:
         """Until everybody is done. An error of the model, or Ctrl-C, ends all searches first."""
-        for lock in self.told:
+        for lock in self.answered:
             lock.acquire()
-        threads = [Thread(target=self._search, args=(place,), daemon=True) for place in range(len(self.people))]
+        threads = [Thread(target=self._search, args=(index,), daemon=True) for index in range(len(self.people))]
         for thread in threads:
             thread.start()
         running, waiting = len(threads), list[int]()
         try:
             while running:
                 while len(waiting) < running:
-                    place, failed = self.stopped.get()
-                    if failed is True:
-                        waiting.append(place)
+                    index, outcome = self.stopped.get()
+                    if outcome is True:
+                        waiting.append(index)
                         continue
                     running -= 1
-                    if isinstance(failed, BaseException):
-                        raise failed
-                self._answer([self.notes[place] for place in sorted(waiting)])
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                self._answer([self.notes[index] for index in sorted(waiting)])
                 while waiting:
-                    self.told[waiting.pop()].release()
+                    self.answered[waiting.pop()].release()
             self.interview.calls[self.people] -= [notes.counts[ASKED] for notes in self.notes]
         except BaseException:
             self._end(running, waiting)
@@ -102,35 +90,35 @@ class _Round:
             notes.counts[ALLOWED] = 0
         while running:
             while waiting:
-                place = waiting.pop()
-                notes = self.notes[place]
+                index = waiting.pop()
+                notes = self.notes[index]
                 notes.scores[notes.slots[: notes.counts[WAITING]]] = -np.inf
                 notes.counts[WAITING] = 0
-                self.told[place].release()
-            place, failed = self.stopped.get()
-            if failed is True:
-                waiting.append(place)
+                self.answered[index].release()
+            index, outcome = self.stopped.get()
+            if outcome is True:
+                waiting.append(index)
             else:
                 running -= 1
 
     # ---- on the thread of a person ----
 
-    def _search(self, place: int) -> None:
+    def _search(self, index: int) -> None:
         failed: BaseException | None = None
         self.turns.acquire()
         try:
-            for world in self.worlds[place]:
-                room = room_of(world, self.notes[place])
-                search_rows(world, room, self.people[place : place + 1], self.interview.points, self.interview.costs)
+            for world in self.worlds[index]:
+                room = room_of(world, self.notes[index])
+                search_rows(world, room, self.people[index : index + 1], self.interview.points, self.interview.costs)
         except BaseException as error:
             failed = error
         self.turns.release()
-        self.stopped.put((place, failed))
+        self.stopped.put((index, failed))
 
-    def _wait(self, place: int) -> None:
+    def _wait(self, index: int) -> None:
         self.turns.release()
-        self.stopped.put((place, True))
-        self.told[place].acquire()
+        self.stopped.put((index, True))
+        self.answered[index].acquire()
         self.turns.acquire()
 
     # ---- on the thread of whoever asked for the search ----
@@ -139,13 +127,13 @@ class _Round:
         """Tell everybody who waits what they asked for."""
         slopes = [notes for notes in waiting if notes.counts[SLOPE]]
         if slopes:
-            told = self.interview.answers.slopes(self._who(slopes), _points(slopes))
-            for notes, slope in zip(slopes, told.double().cpu().numpy(), strict=True):
+            slope_rows = self.interview.slopes(self._who(slopes), _points(slopes))
+            for notes, slope in zip(slopes, slope_rows.double().cpu().numpy(), strict=True):
                 notes.slopes[:] = slope
         # Where slopes are asked for, the score is mostly known from the move that led there.
         unknown = [notes for notes in waiting if not notes.counts[SLOPE] or np.isnan(notes.scores[notes.slots[0]])]
         if unknown:
-            scores = self.interview.answers.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
+            scores = self.interview.scores(self._who(unknown), _points(unknown)).double().cpu().numpy()
             scores = np.where(np.isnan(scores), -np.inf, scores)
             begin = 0
             for notes in unknown:
@@ -156,11 +144,11 @@ class _Round:
         for notes in waiting:
             notes.counts[WAITING] = 0
 
-    def _who(self, some: Sequence[Notes]) -> Tensor:
+    def _who(self, asking: Sequence[Notes]) -> Tensor:
         """Whose each of the points is."""
-        counts = [int(notes.counts[WAITING]) for notes in some]
-        return torch.from_numpy(np.repeat(self.people[[notes.person for notes in some]], counts))
+        counts = [int(notes.counts[WAITING]) for notes in asking]
+        return torch.from_numpy(np.repeat(self.people[[notes.person for notes in asking]], counts))
 
 
-def _points(some: Sequence[Notes]) -> Tensor:
-    return torch.from_numpy(np.concatenate([notes.points[: notes.counts[WAITING]] for notes in some]))
+def _points(asking: Sequence[Notes]) -> Tensor:
+    return torch.from_numpy(np.concatenate([notes.points[: notes.counts[WAITING]] for notes in asking]))

@@ -67,16 +67,16 @@ def rounded(board, value):
 
 
 @kernel
-def number_at(board, feature, limits, index):
+def number_at(board, feature, limits, grid_index):
     """The value that is so many steps up its grid."""
     if feature.step > 0:
-        return rounded(board, (index * feature.step - feature.shift) / feature.scale)
-    return rounded(board, limits.low + (limits.high - limits.low) * (index / FINE))
+        return rounded(board, (grid_index * feature.step - feature.shift) / feature.scale)
+    return rounded(board, limits.low + (limits.high - limits.low) * (grid_index / FINE))
 
 
 @kernel
 def index_of(feature, limits, value):
-    """The place of a value on its grid, or nearest to it."""
+    """The index of a value on its grid, or nearest to it."""
     if feature.step > 0:
         return int(np.rint((value * feature.scale + feature.shift) / feature.step))
     width = limits.high - limits.low
@@ -84,28 +84,34 @@ def index_of(feature, limits, value):
 
 
 @kernel
+def nearest_index(feature, limits, value):
+    """The same of the nearest value that a person may have."""
+    return min(max(index_of(feature, limits, value), limits.first), limits.last)
+
+
+@kernel
 def is_open(board, feature, value):
     """Whether a number lies in no gap and is no code for a missing value."""
-    for place in range(feature.first_gap, feature.end_gap):
-        gap = board.gaps[place]
+    for at in range(feature.first_gap, feature.end_gap):
+        gap = board.gaps[at]
         if gap.low + feature.slack < value and value < gap.high - feature.slack:
             return False
-    for place in range(feature.first_code, feature.end_code):
-        if np.float64(np.float32(value)) == board.codes[place]:
+    for at in range(feature.first_code, feature.end_code):  # noqa: SIM110
+        if np.float64(np.float32(value)) == board.codes[at]:
             return False
     return True
 
 
 @kernel
-def allows(board, persons, row, place, value):
+def allows(world, row, index, value):
     """Whether a person may have this value of a feature, moved there by a relation or not."""
-    feature, limits = board.features[place], persons.ranges[row, place]
+    feature, limits = world.board.features[index], world.persons.ranges[row, index]
     if value == limits.home:
         return True
     if not (limits.free or feature.follows):
         return False
     if feature.is_group:
-        return persons.levels[row, feature.group, int(value)]
+        return world.persons.levels[row, feature.group, int(value)]
     noise = feature.slack + 5e-7 * abs(value)
     if not (limits.low - noise <= value and value <= limits.high + noise):
         return False
@@ -113,7 +119,7 @@ def allows(board, persons, row, place, value):
         steps = (value * feature.scale + feature.shift) / feature.step
         if abs(steps - np.rint(steps)) > ON_GRID + 5e-7 * abs(value) * feature.scale / feature.step:
             return False
-    return is_open(board, feature, value)
+    return is_open(world.board, feature, value)
 
 
 # ---- prices ----
@@ -145,27 +151,30 @@ def powered(board, length):
 
 
 @kernel
-def price_of(board, persons, row, place, value):
+def price(world, row, index, value):
     """What it costs a person to have this value of a feature."""
-    feature, home = board.features[place], persons.ranges[row, place].home
+    board, persons = world.board, world.persons
+    feature, home = board.features[index], persons.ranges[row, index].home
     if value == home:
         return 0.0
     by_share = board.quantiles.shape[1] > 0
     if feature.is_group:
-        total, one, other = 0.0, 0.0, 0.0
+        total, passed_home, passed_there = 0.0, 0.0, 0.0
         if by_share:  # a changed level counts 1, shared out among its columns
             if home < feature.size:
-                one = board.columns[board.columns_of_groups[feature.first + int(home)]].passed
+                passed_home = board.columns[board.columns_of_groups[feature.first + int(home)]].passed
             if value < feature.size:
-                other = board.columns[board.columns_of_groups[feature.first + int(value)]].passed
+                passed_there = board.columns[board.columns_of_groups[feature.first + int(value)]].passed
         for turn in range(2):
             level = home if turn == 0 else value
             if level < feature.size:
                 column = board.columns_of_groups[feature.first + int(level)]
                 length = board.columns[column].on - board.columns[column].off
                 if by_share:
-                    each = one + other
-                    length = board.columns[column].passed * ((1 + abs(other - one) / each) / 2 if each > 0 else 1.0)
+                    each = passed_home + passed_there
+                    length = board.columns[column].passed * (
+                        (1 + abs(passed_there - passed_home) / each) / 2 if each > 0 else 1.0
+                    )
                 total += powered(board, length * persons.weight[row, column])
         return total
     column = feature.column
@@ -179,12 +188,13 @@ def price_of(board, persons, row, place, value):
 
 
 @kernel
-def place_at(board, persons, row, state, point):
+def place_at(world, row, state, point):
     """Put a person at a valid point."""
+    board = world.board
     for column in range(state.point.shape[0]):
         state.point[column] = point[column]
-    for place in range(board.features.shape[0]):
-        feature = board.features[place]
+    for index in range(board.features.shape[0]):
+        feature = board.features[index]
         value = point[feature.column]
         if feature.is_group:
             value = np.float64(feature.size)
@@ -192,18 +202,18 @@ def place_at(board, persons, row, state, point):
                 column = board.columns_of_groups[feature.first + level]
                 if point[column] > (board.columns[column].on + board.columns[column].off) / 2:
                     value = np.float64(level)
-        state.value[place] = value
-        state.cost[place] = price_of(board, persons, row, place, value)
+        state.value[index] = value
+        state.cost[index] = price(world, row, index, value)
         if feature.related >= 0:
-            state.related[feature.related] = related_value(board, persons, row, place, value)
+            state.related[feature.related] = related_value(world, row, index, value)
 
 
 @kernel
-def related_value(board, persons, row, place, value):
+def related_value(world, row, index, value):
     """A value as relations read it."""
-    feature = board.features[place]
-    if value == persons.ranges[row, place].home:
-        return persons.values[row, feature.related]  # which may be missing
+    feature = world.board.features[index]
+    if value == world.persons.ranges[row, index].home:
+        return world.persons.values[row, feature.related]  # which may be missing
     if feature.is_group:
         return value
     number = value * feature.scale + feature.shift
@@ -215,43 +225,49 @@ def related_value(board, persons, row, place, value):
 
 
 @kernel
-def propose(board, rules, persons, row, state, move, feature, value):
+def stay(room):
+    """The move that changes nothing."""
+    room.move.counts[0] = 0
+    room.move.counts[1] = 0
+
+
+@kernel
+def move_one(world, room, row, feature, value):
     """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
-    move.counts[0] = 0
-    move.counts[1] = 0
-    add_feature(board, persons, row, state, move, feature, value)
-    return joined_by_rules(board, rules, persons, row, state, move)
+    stay(room)
+    add_feature(world, room, row, feature, value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel
-def propose_two(board, rules, persons, row, state, move, one, value, two, other):
+def move_two(world, room, row, first, first_value, second, second_value):
     """The same of two features."""
-    move.counts[0] = 0
-    move.counts[1] = 0
-    add_feature(board, persons, row, state, move, one, value)
-    add_feature(board, persons, row, state, move, two, other)
-    return joined_by_rules(board, rules, persons, row, state, move)
+    stay(room)
+    add_feature(world, room, row, first, first_value)
+    add_feature(world, room, row, second, second_value)
+    return joined_by_rules(world, room, row)
 
 
 @kernel
-def joined_by_rules(board, rules, persons, row, state, move):
+def joined_by_rules(world, room, row):
     """Complete what relations join; False where that cannot be, or a person may not have it."""
+    board, persons, state, move = world.board, world.persons, room.state, room.move
     joined = False
     for turn in range(move.counts[0]):
         joined = joined or board.features[move.features[turn]].related >= 0
     if not joined:
         return True
-    for place in range(move.related.shape[0]):
-        move.related[place] = state.related[place]
-        move.kept[place] = False
+    for number in range(move.related.shape[0]):
+        move.related[number] = state.related[number]
+        move.kept[number] = False
     for turn in range(move.counts[0]):
-        at = move.features[turn]
-        if board.features[at].related >= 0:
-            related = board.features[at].related
-            move.related[related] = related_value(board, persons, row, at, move.values[turn])
-            move.kept[related] = True
+        index = move.features[turn]
+        if board.features[index].related >= 0:
+            joined_value = board.features[index].related
+            move.related[joined_value] = related_value(world, row, index, move.values[turn])
+            move.kept[joined_value] = True
     if not complete(
-        rules,
+        world.rules,
         move.related,
         persons.values[row],
         move.kept,
@@ -261,87 +277,87 @@ def joined_by_rules(board, rules, persons, row, state, move):
         move.room,
     ):
         return False
-    for place in range(move.related.shape[0]):
-        after = move.related[place]
-        if move.kept[place] or after == state.related[place]:
+    for number in range(move.related.shape[0]):
+        after = move.related[number]
+        if move.kept[number] or after == state.related[number]:
             continue
         if np.isnan(after):
-            if np.isnan(state.related[place]):
+            if np.isnan(state.related[number]):
                 continue
             return False
-        at = board.feature_of_related[place]
-        feature = board.features[at]
-        if after == persons.values[row, place]:
-            value = persons.ranges[row, at].home
+        index = board.feature_of_related[number]
+        feature = board.features[index]
+        if after == persons.values[row, number]:
+            value = persons.ranges[row, index].home
         elif feature.is_group:
             value = after
         else:
             value = rounded(board, (after - feature.shift) / feature.scale)
-        if not allows(board, persons, row, at, value):
+        if not allows(world, row, index, value):
             return False
-        if value != state.value[at]:
-            add_feature(board, persons, row, state, move, at, value)
+        if value != state.value[index]:
+            add_feature(world, room, row, index, value)
     return True
 
 
 @kernel
-def add_feature(board, persons, row, state, move, place, value):
+def add_feature(world, room, row, index, value):
     """One more feature that changes, with its columns."""
-    feature, turn, at = board.features[place], move.counts[0], move.counts[1]
-    move.features[turn], move.values[turn] = place, value
-    move.prices[turn] = price_of(board, persons, row, place, value)
+    board, state, move = world.board, room.state, room.move
+    feature, turn, at = board.features[index], move.counts[0], move.counts[1]
+    move.features[turn], move.values[turn] = index, value
+    move.prices[turn] = price(world, row, index, value)
     move.counts[0] = turn + 1
     if not feature.is_group:
         move.columns[at], move.after[at] = feature.column, value
         move.counts[1] = at + 1
         return
     for turn in range(2):
-        level = state.value[place] if turn == 0 else value
+        level = state.value[index] if turn == 0 else value
         if level < feature.size:
             column = board.columns_of_groups[feature.first + int(level)]
             move.columns[at] = column
-            move.after[at] = level_bits(board, persons, row, place, column, turn == 1, level)
+            move.after[at] = level_bits(world, row, index, column, turn == 1, level)
             at += 1
     move.counts[1] = at
 
 
 @kernel
-def level_bits(board, persons, row, place, column, on, level):
+def level_bits(world, row, index, column, on, level):
     """A column of a group that is on or off, in the person's own bits where that is as at home."""
-    at_home = persons.ranges[row, place].home == level
-    if at_home == on:
-        return persons.origin[row, column]
-    return board.columns[column].on if on else board.columns[column].off
+    if (world.persons.ranges[row, index].home == level) == on:
+        return world.persons.origin[row, column]
+    return world.board.columns[column].on if on else world.board.columns[column].off
 
 
 @kernel
-def extra_cost(state, move):
+def extra_cost(room):
     """How much more a move costs than staying."""
-    extra = 0.0
+    state, move, extra = room.state, room.move, 0.0
     for turn in range(move.counts[0]):
         extra += move.prices[turn] - state.cost[move.features[turn]]
     return extra
 
 
 @kernel
-def make(board, state, move):
+def make(world, room):
     """Go there."""
-    joined = False
+    state, move, joined = room.state, room.move, False
     for turn in range(move.counts[1]):
         state.point[move.columns[turn]] = move.after[turn]
     for turn in range(move.counts[0]):
-        place = move.features[turn]
-        state.value[place] = move.values[turn]
-        state.cost[place] = move.prices[turn]
-        joined = joined or board.features[place].related >= 0
+        index = move.features[turn]
+        state.value[index] = move.values[turn]
+        state.cost[index] = move.prices[turn]
+        joined = joined or world.board.features[index].related >= 0
     if joined:
-        for place in range(move.related.shape[0]):
-            state.related[place] = move.related[place]
+        for number in range(move.related.shape[0]):
+            state.related[number] = move.related[number]
 
 
 @kernel
 def total_cost(state):
     total = 0.0
-    for place in range(state.cost.shape[0]):
-        total += state.cost[place]
+    for index in range(state.cost.shape[0]):
+        total += state.cost[index]
     return total

@@ -10,28 +10,22 @@ from numpy.typing import NDArray
 
 from holdfast.models.parts import Dense
 from holdfast.search.engine.board import Floats, Integers, Records
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.compiled import kernel, record
 
 RELU, IDENTITY, TANH, LOGISTIC = range(4)
 ACTIVATIONS = {"relu": RELU, "identity": IDENTITY, "tanh": TANH, "logistic": LOGISTIC}
 
-MEMBER = np.dtype(
-    [
-        ("first_sum", np.int64),  # where its sums begin
-        ("layers", np.int64),
-        ("first_size", np.int64),  # in `sizes`: how many outputs each layer has
-        ("first_weight", np.int64),  # in `weights`: of every layer above the first, its weights, then its biases
-        ("activation", np.int64),
-        ("log_sigmoid", np.bool_),  # of its outputs: each class against the rest
-        ("first_group", np.int64),  # in `groups`: the class of each output
-    ],
-    align=True,
+MEMBER = record(
+    first_sum=np.int64,  # where its sums begin
+    layers=np.int64,
+    first_size=np.int64,  # in `sizes`: how many outputs each layer has
+    first_weight=np.int64,  # in `weights`: of every layer above the first, its weights, then its biases
+    activation=np.int64,
+    log_sigmoid=np.bool_,  # of its outputs: each class against the rest
+    first_group=np.int64,  # in `groups`: the class of each output
 )
 # How a column of the point enters the first layer: times one row of weights, or as one row for each of its levels.
-INPUT = np.dtype(
-    [("row", np.int64), ("levels", np.int64), ("shift", np.float64), ("scale", np.float64)],
-    align=True,
-)
+INPUT = record(row=np.int64, levels=np.int64, shift=np.float64, scale=np.float64)
 Singles = NDArray[np.float32]
 
 
@@ -51,8 +45,8 @@ class Layers(NamedTuple):
     """The sums of all first layers where a person is, and room to ask about a move."""
 
     sums: Singles  # (h,)
-    one: Singles  # (w,) a layer,
-    other: Singles  # and the next
+    current: Singles  # (w,) a layer,
+    following: Singles  # and the next
     trace: Singles  # (l, w) all layers of one member
     slopes: Floats  # (r,) of the joint score by every row of weights
 
@@ -67,10 +61,10 @@ def networks_of(models: Sequence[Dense], columns: int) -> Networks:
     weights: list[NDArray[Any]] = [np.zeros(0)]
     groups: list[int] = []
     begins = np.cumsum([0, *widths])
-    for place, model in enumerate(models):
+    for member, model in enumerate(models):
         upper = [part.ravel() for pair in zip(model.weights[1:], model.biases[1:], strict=True) for part in pair]
-        members[place] = (
-            begins[place],
+        members[member] = (
+            begins[member],
             len(model.biases),
             len(sizes),
             sum(map(len, weights)),
@@ -78,7 +72,7 @@ def networks_of(models: Sequence[Dense], columns: int) -> Networks:
             model.log_sigmoid,
             len(groups),
         )
-        _write_first(model, inputs, first[:, begins[place] : begins[place + 1]])
+        _write_first(model, inputs, first[:, begins[member] : begins[member + 1]])
         sizes += [len(bias) for bias in model.biases]
         groups += list(model.classes)
         weights += upper
@@ -96,22 +90,22 @@ def networks_of(models: Sequence[Dense], columns: int) -> Networks:
 def _inputs(models: Sequence[Dense], columns: int) -> tuple[Records, int]:
     """How each column enters, and how many rows of weights there are."""
     inputs, row = np.zeros(columns, dtype=INPUT), 0
-    for column, record in enumerate(inputs):
+    for column, entering in enumerate(inputs):
         table = next((model.tables[column] for model in models if column in model.tables), None)
-        record["row"] = row
+        entering["row"] = row
         if table is not None:
-            record["levels"], record["shift"], record["scale"] = len(table.rows), table.shift, table.scale
-        row += max(1, int(record["levels"]))
+            entering["levels"], entering["shift"], entering["scale"] = len(table.rows), table.shift, table.scale
+        row += max(1, int(entering["levels"]))
     return inputs, row
 
 
 def _write_first(model: Dense, inputs: Records, into: NDArray[np.float32]) -> None:
-    for column, record in enumerate(inputs):
-        rows = slice(record["row"], record["row"] + max(1, record["levels"]))
+    for column, entering in enumerate(inputs):
+        rows = slice(entering["row"], entering["row"] + max(1, entering["levels"]))
         if column in model.tables:
             into[rows] = model.tables[column].rows
-        elif record["levels"]:
-            levels = (np.arange(record["levels"]) - record["shift"]) / record["scale"]
+        elif entering["levels"]:
+            levels = (np.arange(entering["levels"]) - entering["shift"]) / entering["scale"]
             into[rows] = levels[:, None] * model.weights[0][column]
         else:
             into[rows] = model.weights[0][column]
@@ -171,48 +165,54 @@ def add_column(networks, column, before, after, begin, width, sums):
 
 
 @kernel
+def next_layer(weights, at, width, outputs, activation, before, after):
+    """Compute a layer whose weights, and behind them its biases, begin ``at``; where those of the next one begin."""
+    bias = at + width * outputs
+    biases = weights[bias : bias + outputs]
+    for out in range(outputs):
+        after[out] = biases[out]
+    for unit in range(width):
+        value = activated(before[unit], activation)
+        if value != 0:
+            row = at + unit * outputs
+            rises = weights[row : row + outputs]
+            for out in range(outputs):
+                after[out] += value * rises[out]
+    return bias + outputs
+
+
+@kernel
 def margin_of(networks, member, target, now, following):
     """By how much a member prefers the target to every other class, from the sums of its first layer in ``now``."""
-    own, weights = networks.members[member], networks.weights
-    width, at = networks.sizes[own.first_size], own.first_weight
-    for layer in range(1, own.layers):
-        outputs = networks.sizes[own.first_size + layer]
-        bias = at + width * outputs
-        biases = weights[bias : bias + outputs]
-        for out in range(outputs):
-            following[out] = biases[out]
-        for unit in range(width):
-            value = activated(now[unit], own.activation)
-            if value != 0:
-                row = at + unit * outputs
-                rises = weights[row : row + outputs]
-                for out in range(outputs):
-                    following[out] += value * rises[out]
-        at, width = bias + outputs, outputs
-        now, following = following, now
-    best, rest = -np.inf, -np.inf
+    network, weights = networks.members[member], networks.weights
+    width, at = networks.sizes[network.first_size], network.first_weight
+    for layer in range(1, network.layers):
+        outputs = networks.sizes[network.first_size + layer]
+        at = next_layer(weights, at, width, outputs, network.activation, now, following)
+        now, following, width = following, now, outputs
+    best, rival = -np.inf, -np.inf
     for out in range(width):
-        value = log_sigmoid(now[out]) if own.log_sigmoid else now[out]
-        if networks.groups[own.first_group + out] == target:
+        value = log_sigmoid(now[out]) if network.log_sigmoid else now[out]
+        if networks.groups[network.first_group + out] == target:
             best = max(best, value)
         else:
-            rest = max(rest, value)
-    found = best - rest
+            rival = max(rival, value)
+    found = best - rival
     return found if found == found else -np.inf
 
 
 @kernel
 def network_margin(networks, layers, state, move, member, target):
     """The margin of a member after a move."""
-    own = networks.members[member]
-    begin, width = own.first_sum, networks.sizes[own.first_size]
-    one, sums = layers.one, layers.sums[begin : begin + width]
+    network = networks.members[member]
+    begin, width = network.first_sum, networks.sizes[network.first_size]
+    current, sums = layers.current, layers.sums[begin : begin + width]
     for unit in range(width):
-        one[unit] = sums[unit]
+        current[unit] = sums[unit]
     for turn in range(move.counts[1]):
         column = move.columns[turn]
-        add_column(networks, column, state.point[column], move.after[turn], begin, width, layers.one)
-    return margin_of(networks, member, target, layers.one, layers.other)
+        add_column(networks, column, state.point[column], move.after[turn], begin, width, layers.current)
+    return margin_of(networks, member, target, layers.current, layers.following)
 
 
 @kernel
@@ -237,54 +237,45 @@ def sum_anew(networks, layers, point):
 @kernel
 def add_slopes(networks, layers, member, target, share):
     """Add the gradient of a member's margin by every row of the first layer's weights, times its share."""
-    own, weights, first, slopes = networks.members[member], networks.weights, networks.first, layers.slopes
-    trace, back, other_back = layers.trace, layers.one, layers.other
-    width, at = networks.sizes[own.first_size], own.first_weight
+    network, weights, first, slopes = networks.members[member], networks.weights, networks.first, layers.slopes
+    trace, back, other_back = layers.trace, layers.current, layers.following
+    width, at = networks.sizes[network.first_size], network.first_weight
     for unit in range(width):
-        trace[0, unit] = layers.sums[own.first_sum + unit]
-    for layer in range(1, own.layers):
-        outputs = networks.sizes[own.first_size + layer]
-        bias = at + width * outputs
-        for out in range(outputs):
-            trace[layer, out] = weights[bias + out]
-        for unit in range(width):
-            value = activated(trace[layer - 1, unit], own.activation)
-            if value != 0:
-                row = at + unit * outputs
-                rises, sums = weights[row : row + outputs], trace[layer]
-                for out in range(outputs):
-                    sums[out] += value * rises[out]
-        at, width = bias + outputs, outputs
-    top = own.layers - 1
-    best, rest, best_at, rest_at = -np.inf, -np.inf, 0, 0
+        trace[0, unit] = layers.sums[network.first_sum + unit]
+    for layer in range(1, network.layers):
+        outputs = networks.sizes[network.first_size + layer]
+        at = next_layer(weights, at, width, outputs, network.activation, trace[layer - 1], trace[layer])
+        width = outputs
+    top = network.layers - 1
+    best, rival, best_at, rival_at = -np.inf, -np.inf, 0, 0
     for out in range(width):
-        value = log_sigmoid(trace[top, out]) if own.log_sigmoid else trace[top, out]
+        value = log_sigmoid(trace[top, out]) if network.log_sigmoid else trace[top, out]
         back[out] = 0
-        if networks.groups[own.first_group + out] == target:
+        if networks.groups[network.first_group + out] == target:
             if value > best:
                 best, best_at = value, out
-        elif value > rest:
-            rest, rest_at = value, out
-    back[best_at] = activated(-trace[top, best_at], LOGISTIC) if own.log_sigmoid else 1
-    back[rest_at] = -activated(-trace[top, rest_at], LOGISTIC) if own.log_sigmoid else -1
+        elif value > rival:
+            rival, rival_at = value, out
+    back[best_at] = activated(-trace[top, best_at], LOGISTIC) if network.log_sigmoid else 1
+    back[rival_at] = -activated(-trace[top, rival_at], LOGISTIC) if network.log_sigmoid else -1
     for layer in range(top, 0, -1):
-        outputs, inputs = networks.sizes[own.first_size + layer], networks.sizes[own.first_size + layer - 1]
+        outputs, inputs = networks.sizes[network.first_size + layer], networks.sizes[network.first_size + layer - 1]
         at -= inputs * outputs + outputs
         for unit in range(inputs):
             total, value = np.float32(0), trace[layer - 1, unit]
-            if own.activation != RELU or value > 0:
+            if network.activation != RELU or value > 0:
                 row = at + unit * outputs
                 rises = weights[row : row + outputs]
                 for out in range(outputs):
                     total += back[out] * rises[out]
-                if own.activation == TANH:
+                if network.activation == TANH:
                     total *= np.float32(1) - np.tanh(value) ** 2
-                elif own.activation == LOGISTIC:
+                elif network.activation == LOGISTIC:
                     level = activated(value, LOGISTIC)
                     total *= level * (np.float32(1) - level)
             other_back[unit] = total
         back, other_back = other_back, back
-    begin, width = own.first_sum, networks.sizes[own.first_size]
+    begin, width = network.first_sum, networks.sizes[network.first_size]
     for row in range(first.shape[0]):
         total, rises = np.float32(0), first[row, begin : begin + width]
         for unit in range(width):

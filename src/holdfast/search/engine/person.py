@@ -13,12 +13,13 @@ from holdfast.search.engine.compiled import entry, kernel
 from holdfast.search.engine.crowd import measure, passes, unlikeness
 from holdfast.search.engine.donors import approach, from_donors
 from holdfast.search.engine.exchange import improve
+from holdfast.search.engine.goals import CHEAPEST, REPAIRED, RISEN
 from holdfast.search.engine.moves import total_cost
 from holdfast.search.engine.reach import rise, walk
 from holdfast.search.engine.reduce import prune
 from holdfast.search.engine.references import reference
 from holdfast.search.engine.scorers import begin_order
-from holdfast.search.engine.world import CHEAPEST, NEVER, REPAIRED, RISEN, begin, keep_cheaper
+from holdfast.search.engine.world import NEVER, begin, keep_cheaper
 
 
 @kernel

@@ -26,9 +26,9 @@ class Reference(types.Type):
         super().__init__(name=f"Reference({target.name})")
 
     def field(self, name: str) -> tuple[int, Any]:
-        """The place of a field, and its type."""
-        place = self.target.fields.index(name)
-        return place, self.target[place]
+        """The index of a field, and its type."""
+        index = self.target.fields.index(name)
+        return index, self.target[index]
 
 
 @register_model(Reference)
@@ -60,10 +60,10 @@ class _Fields(AttributeTemplate):
 
 @lower_getattr_generic(Reference)
 def _read_field(context: Any, builder: Any, kind: Reference, value: Any, name: str) -> Any:
-    place, field = kind.field(name)
+    index, field = kind.field(name)
     layout = context.get_value_type(kind.target)
     number = ir.IntType(32)
-    address = builder.gep(builder.bitcast(value, layout.as_pointer()), [number(0), number(place)])
+    address = builder.gep(builder.bitcast(value, layout.as_pointer()), [number(0), number(index)])
     if isinstance(field, types.BaseNamedTuple):
         return builder.bitcast(address, cgutils.voidptr_t)
     return impl_ret_borrowed(context, builder, field, builder.load(address))

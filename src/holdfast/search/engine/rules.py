@@ -1,8 +1,8 @@
 """Relations of one person, compiled by numba: does a row of values keep them, and if not, what else must change.
 
 The same as `holdfast.tabular.rules`, one row at a time, for loops that are compiled themselves: `complete` gives what
-`Related.completed` gives, and `acceptable` says whether `Related.broken` finds nothing. A row ``v`` (m,) holds one
-float64 for each feature that a relation names: a number as it is, a level as its place among the feature's values, NaN
+`Related.completed` gives. A row ``v`` (m,) holds one
+float64 for each feature that a relation names: a number as it is, a level as its index among the feature's values, NaN
 for a missing value.
 
 Arithmetic is done in the order in which torch does it, so that results agree to the bit. Sums are taken from left to
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.search.engine.compiled import kernel
+from holdfast.search.engine.compiled import kernel, record
+from holdfast.search.engine.sorting import count_below
 from holdfast.tabular.rules import (
     CHOICES,
     EXACT,
@@ -34,81 +35,77 @@ if TYPE_CHECKING:
     from holdfast.tabular.rules import Condition, Rule
 
 DETERMINES, IMPLIES, EXCLUSIVE, ORDERED, SUMS, FOLLOWS = range(6)
+KINDS = {
+    DeterminesRule: DETERMINES,
+    ImpliesRule: IMPLIES,
+    ExclusiveRule: EXCLUSIVE,
+    OrderedRule: ORDERED,
+    SumsRule: SUMS,
+    FollowsRule: FOLLOWS,
+}
 ORDERS = 5  # ways in which the columns of a sum take up a difference, tried one after the other
 FINE, BROKEN, UNKNOWN = range(3)
 UP, DOWN = 1.0, -1.0
 LARGEST = float(np.finfo(np.float64).max)
 LEAST_WIDTH = 1e-12  # of an interval that something is divided by
 
-RELATION = np.dtype(
-    [
-        ("kind", np.int64),
-        ("width", np.int64),  # how many columns it names
-        ("slack", np.float64),  # by how much values may be off, on top of `relative` of the largest
-        ("relative", np.float64),
-        ("leads", np.int64),  # how many of the first columns it may change although they are not movable
-        ("first_table", np.int64),  # Determines: where its table begins in `numbers`, row after row
-        ("rows", np.int64),  # and how many rows that has
-        ("first_combination", np.int64),  # and where the rows of its combinations begin in `integers`
-        ("first_when", np.int64),  # Implies: its conditions are first_when .. first_then .. end_then in `conditions`
-        ("first_then", np.int64),
-        ("end_then", np.int64),
-        ("first_order", np.int64),  # Sums: ORDERS times how many columns, and which, in `integers`
-        ("rate", np.float64),  # Follows
-        ("first_gain", np.int64),  # in `numbers`
-        ("gains", np.int64),  # how many; 0 where there is a rate
-    ],
-    align=True,
+RELATION = record(
+    kind=np.int64,
+    width=np.int64,  # how many columns it names
+    slack=np.float64,  # by how much values may be off, on top of `relative` of the largest
+    relative=np.float64,
+    leads=np.int64,  # how many of the first columns it may change although they are not movable
+    first_table=np.int64,  # Determines: where its table begins in `numbers`, row after row
+    rows=np.int64,  # and how many rows that has
+    first_combination=np.int64,  # and where the rows of its combinations begin in `integers`
+    first_when=np.int64,  # Implies: its conditions are first_when .. first_then .. end_then in `conditions`
+    first_then=np.int64,
+    end_then=np.int64,
+    first_order=np.int64,  # Sums: ORDERS times how many columns, and which, in `integers`
+    rate=np.float64,  # Follows
+    first_gain=np.int64,  # in `numbers`
+    gains=np.int64,  # how many; 0 where there is a rate
 )
-COLUMN = np.dtype(
-    [
-        ("place", np.int64),  # in v
-        ("step", np.float64),  # 1 for levels, 0 for a number without a grid
-        ("slack", np.float64),
-        ("grid", np.float64),  # of the feature itself, 0 where it has none
-        ("lower", np.float64),  # bounds that the schema declares, infinite where it has none
-        ("upper", np.float64),
-        ("first_avoided", np.int64),  # levels that nobody is moved to, in `numbers`
-        ("end_avoided", np.int64),
-        ("first_listed", np.int64),  # Determines: the values of a column of `by`, sorted, in `numbers`
-        ("listed", np.int64),
-        ("first_together", np.int64),  # and the combinations of values up to this column, sorted, in `integers`
-        ("together", np.int64),
-        ("span", np.float64),  # from the least to the largest value in the table
-        ("change", np.float64),  # what a change of the column counts when rows of the table are compared
-        ("distance", np.float64),  # and what the length of the change counts
-    ],
-    align=True,
+COLUMN = record(
+    index=np.int64,  # in v
+    step=np.float64,  # 1 for levels, 0 for a number without a grid
+    slack=np.float64,
+    grid=np.float64,  # of the feature itself, 0 where it has none
+    lower=np.float64,  # bounds that the schema declares, infinite where it has none
+    upper=np.float64,
+    first_avoided=np.int64,  # levels that nobody is moved to, in `numbers`
+    end_avoided=np.int64,
+    first_listed=np.int64,  # Determines: the values of a column of `by`, sorted, in `numbers`
+    listed=np.int64,
+    first_together=np.int64,  # and the combinations of values up to this column, sorted, in `integers`
+    together=np.int64,
+    span=np.float64,  # from the least to the largest value in the table
+    change=np.float64,  # what a change of the column counts when rows of the table are compared
+    distance=np.float64,  # and what the length of the change counts
 )
-CONDITION = np.dtype(
-    [
-        ("column", np.int64),  # of the relation's own
-        ("low", np.float64),
-        ("high", np.float64),
-        ("first_level", np.int64),  # in `numbers`: those that it allows, then all others; none for a number
-        ("first_other", np.int64),
-        ("end_other", np.int64),
-        ("ordinal", np.bool_),
-    ],
-    align=True,
+CONDITION = record(
+    column=np.int64,  # of the relation's own
+    low=np.float64,
+    high=np.float64,
+    first_level=np.int64,  # in `numbers`: those that it allows, then all others; none for a number
+    first_other=np.int64,
+    end_other=np.int64,
+    ordinal=np.bool_,
 )
-CELL = np.dtype(
-    [
-        ("x", np.float64),
-        ("origin", np.float64),
-        ("lower", np.float64),
-        ("upper", np.float64),
-        ("step", np.float64),
-        ("slack", np.float64),
-        ("first_avoided", np.int64),
-        ("end_avoided", np.int64),
-        ("place", np.int64),
-        ("bound", np.float64),  # how high it may go at most, or how low it can go
-        ("free", np.bool_),  # may change
-    ],
-    align=True,
+CELL = record(
+    x=np.float64,
+    origin=np.float64,
+    lower=np.float64,
+    upper=np.float64,
+    step=np.float64,
+    slack=np.float64,
+    first_avoided=np.int64,
+    end_avoided=np.int64,
+    index=np.int64,
+    bound=np.float64,  # how high it may go at most, or how low it can go
+    free=np.bool_,  # may change
 )
-RANKED = np.dtype([("rank", np.float64), ("index", np.int64)], align=True)
+RANKED = record(rank=np.float64, index=np.int64)
 
 Records = NDArray[np.void]
 Numbers = NDArray[np.float64]
@@ -136,7 +133,7 @@ class Workspace(NamedTuple):
     trial: Numbers  # (m,) the row with one more relation mended
     states: Integers  # (r,) whether each relation is FINE or BROKEN in the row so far
     cells: Records  # (k,) CELL, the columns of the relation that is mended
-    best: Records  # (CHOICES,) RANKED
+    best: Records  # (CHOICES + 1,) RANKED; the last one is dropped
 
 
 def workspace(rules: Rules) -> Workspace:
@@ -147,7 +144,7 @@ def workspace(rules: Rules) -> Workspace:
         trial=np.zeros(rules.features),
         states=np.zeros(relations, dtype=np.int64),
         cells=np.zeros(width, dtype=CELL),
-        best=np.zeros(CHOICES, dtype=RANKED),
+        best=np.zeros(CHOICES + 1, dtype=RANKED),
     )
 
 
@@ -178,7 +175,7 @@ class _Builder:
             self._add(number, rule)
         places = [set(rule.places) for rule in self.sources]
         share = np.array([[a is not b and bool(a & b) for b in places] for a in places], dtype=np.bool_)
-        several = [rule.choices for rule, others in zip(self.sources, share, strict=True) if others.any()]
+        choices = [rule.choices for rule, others in zip(self.sources, share, strict=True) if others.any()]
         return Rules(
             relations=self.relations,
             columns=self.columns,
@@ -186,7 +183,7 @@ class _Builder:
             numbers=np.array(self.numbers, dtype=np.float64),
             integers=np.array(self.integers, dtype=np.int64),
             share=share.reshape(len(places), len(places)),
-            choices=min(CHOICES, max(several, default=1)),
+            choices=min(CHOICES, max(choices, default=1)),
             features=len(self.step),
         )
 
@@ -194,40 +191,33 @@ class _Builder:
         relation = self.relations[number]
         relation["width"], relation["leads"] = len(rule.places), rule.leads
         relation["slack"], relation["relative"] = rule.slack, rule._relative
-        for column, (feature, place) in enumerate(zip(rule.features, rule.places, strict=True)):
+        for column, (feature, index) in enumerate(zip(rule.features, rule.places, strict=True)):
             cell = self.columns[number, column]
-            cell["place"], cell["grid"] = place, feature.grid or 0.0
-            cell["step"] = self.step[place] if feature.is_numeric else 1.0
-            cell["slack"] = self.slack[place] if feature.is_numeric else 0.0
+            cell["index"], cell["grid"] = index, feature.grid or 0.0
+            cell["step"] = self.step[index] if feature.is_numeric else 1.0
+            cell["slack"] = self.slack[index] if feature.is_numeric else 0.0
             cell["lower"] = -np.inf if feature.lower is None else feature.lower
             cell["upper"] = np.inf if feature.upper is None else feature.upper
             cell["first_avoided"] = len(self.numbers)
             self.numbers += map(feature.values.index, feature.avoid)
             cell["end_avoided"] = len(self.numbers)
+        if type(rule) not in KINDS:
+            raise TypeError(f"no kernel completes relations of the kind {type(rule).__name__}; add one to this file")
+        relation["kind"] = KINDS[type(rule)]
         if isinstance(rule, DeterminesRule):
-            relation["kind"] = DETERMINES
             self._add_determines(number, rule)
         elif isinstance(rule, ImpliesRule):
-            relation["kind"] = IMPLIES
             relation["first_when"] = len(self.conditions)
             self.conditions += map(self._condition, rule.when)
             relation["first_then"] = len(self.conditions)
             self.conditions += map(self._condition, rule.then)
             relation["end_then"] = len(self.conditions)
-        elif isinstance(rule, ExclusiveRule):
-            relation["kind"] = EXCLUSIVE
-        elif isinstance(rule, OrderedRule):
-            relation["kind"] = ORDERED
         elif isinstance(rule, SumsRule):
-            relation["kind"] = SUMS
             self._add_orders(number, rule)
         elif isinstance(rule, FollowsRule):
-            relation["kind"], relation["rate"] = FOLLOWS, rule.rate
-            relation["first_gain"] = len(self.numbers)
+            relation["rate"], relation["first_gain"] = rule.rate, len(self.numbers)
             relation["gains"] = 0 if rule.gains is None else len(rule.gains)
             self.numbers += [] if rule.gains is None else rule.gains.tolist()
-        else:
-            raise TypeError(f"no kernel completes relations of the kind {type(rule).__name__}; add one to this file")
 
     def _add_determines(self, number: int, rule: DeterminesRule) -> None:
         import torch
@@ -294,15 +284,6 @@ def complete(rules, v, home, kept, lower, upper, movable, work):
 
 
 @kernel
-def acceptable(rules, v, home):
-    """Whether no relation is broken worse than at home."""
-    for number in range(rules.relations.shape[0]):  # noqa: SIM110
-        if not is_acceptable(rules, number, v, home):
-            return False
-    return True
-
-
-@kernel
 def put(values, into):
     """Copy an array; quicker to compile than to assign a slice."""
     for at in range(into.shape[0]):
@@ -350,17 +331,17 @@ def gather(rules, number, home, kept, lower, upper, movable, work):
     relation = rules.relations[number]
     for at in range(relation.width):
         column, cell = rules.columns[number, at], work.cells[at]
-        place = column.place
-        cell.place = place
-        cell.x = work.row[place]
-        cell.origin = home[place]
-        cell.lower = lower[place]
-        cell.upper = upper[place]
+        index = column.index
+        cell.index = index
+        cell.x = work.row[index]
+        cell.origin = home[index]
+        cell.lower = lower[index]
+        cell.upper = upper[index]
         cell.step = column.step
         cell.slack = column.slack
         cell.first_avoided = column.first_avoided
         cell.end_avoided = column.end_avoided
-        cell.free = (movable[place] or at < relation.leads) and not kept[place]
+        cell.free = (movable[index] or at < relation.leads) and not kept[index]
 
 
 @kernel
@@ -391,10 +372,10 @@ def mend(rules, number, home, work, choice):
         # The last resort is to go home, which every person may.
         for at in range(relation.width):
             cell = work.cells[at]
-            trial[cell.place] = cell.origin if cell.free else cell.x
+            trial[cell.index] = cell.origin if cell.free else cell.x
     for at in range(relation.width):
         cell = work.cells[at]
-        after = trial[cell.place]
+        after = trial[cell.index]
         if after != cell.x and not np.isnan(after):
             return True
     return False
@@ -408,7 +389,7 @@ def tolerance_of(rules, number, v):
     """By how much the numbers of a relation may be off."""
     relation, largest = rules.relations[number], 0.0
     for at in range(relation.width):
-        size = abs(v[rules.columns[number, at].place])
+        size = abs(v[rules.columns[number, at].index])
         if size > largest:  # a missing value never is
             largest = size
     return relation.slack + relation.relative * min(largest, LARGEST)
@@ -418,7 +399,7 @@ def tolerance_of(rules, number, v):
 def has_missing(rules, number, v):
     """Whether the row lacks a value of a relation."""
     for at in range(rules.relations[number].width):  # noqa: SIM110
-        if np.isnan(v[rules.columns[number, at].place]):
+        if np.isnan(v[rules.columns[number, at].index]):
             return True
     return False
 
@@ -431,10 +412,10 @@ def is_acceptable(rules, number, v, home):
         return True
     close = tolerance_of(rules, number, v)
     if relation.kind == FOLLOWS:
-        column, of = rules.columns[number, 0].place, rules.columns[number, 1].place
-        if np.isnan(home[column]) or np.isnan(home[of]):
+        column, other = rules.columns[number, 0].index, rules.columns[number, 1].index
+        if np.isnan(home[column]) or np.isnan(home[other]):
             return True
-        return abs(v[column] - needed(rules, number, v[of], home[column], home[of])) <= close
+        return abs(v[column] - needed(rules, number, v[other], home[column], home[other])) <= close
     breach = breach_of(rules, number, v, close)
     if breach <= close:
         return True
@@ -447,8 +428,8 @@ def is_acceptable(rules, number, v, home):
     if relation.kind != DETERMINES and relation.kind != IMPLIES:
         return breach <= breach_at_home + close
     for at in range(relation.width):
-        place = rules.columns[number, at].place
-        if not abs(v[place] - home[place]) <= close:
+        index = rules.columns[number, at].index
+        if not abs(v[index] - home[index]) <= close:
             return False
     return True
 
@@ -462,7 +443,7 @@ def breach_of(rules, number, v, close):
     if relation.kind == ORDERED:
         highest, breach = -np.inf, 0.0
         for at in range(relation.width):
-            value = v[rules.columns[number, at].place]
+            value = v[rules.columns[number, at].index]
             highest = max(highest, value)
             breach = max(breach, highest - value)
         return breach
@@ -477,7 +458,7 @@ def breach_of(rules, number, v, close):
         return np.inf
     last = relation.width - 1
     wanted = rules.numbers[relation.first_table + row * relation.width + last]
-    return 0.0 if abs(wanted - v[rules.columns[number, last].place]) <= close else np.inf
+    return 0.0 if abs(wanted - v[rules.columns[number, last].index]) <= close else np.inf
 
 
 # ---- what one column may hold ----
@@ -529,30 +510,15 @@ def offer(best, offered, rank, index):
     """Keep the least ranks in their order, of equal ones the first; returns how many have been offered."""
     at = min(offered, CHOICES)
     while at > 0 and rank < best[at - 1].rank:
-        if at < CHOICES:
-            best[at].rank = best[at - 1].rank
-            best[at].index = best[at - 1].index
+        best[at].rank = best[at - 1].rank
+        best[at].index = best[at - 1].index
         at -= 1
-    if at < CHOICES:
-        best[at].rank = rank
-        best[at].index = index
+    best[at].rank = rank
+    best[at].index = index
     return offered + 1
 
 
 # ---- determines ----
-
-
-@kernel
-def position(values, first, count, wanted):
-    """How many of a sorted part of an array are less than a value."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if values[first + middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel
@@ -561,15 +527,15 @@ def row_of(rules, number, v, close):
     relation, combination = rules.relations[number], 0
     for at in range(relation.width - 1):
         column = rules.columns[number, at]
-        value, first = v[column.place], column.first_listed
-        right = min(position(rules.numbers, first, column.listed, value), column.listed - 1)
+        value, first = v[column.index], column.first_listed
+        right = min(count_below(rules.numbers, first, column.listed, value), column.listed - 1)
         left = max(right - 1, 0)
         if abs(value - rules.numbers[first + left]) <= abs(rules.numbers[first + right] - value):
             right = left
         if not abs(rules.numbers[first + right] - value) <= close:
             return -1
         wanted = combination * column.listed + right
-        combination = position(rules.integers, column.first_together, column.together, wanted)
+        combination = count_below(rules.integers, column.first_together, column.together, wanted)
         if combination == column.together or rules.integers[column.first_together + combination] != wanted:
             return -1
     return rules.integers[relation.first_combination + combination]
@@ -584,7 +550,7 @@ def complete_determines(rules, number, work, close, choice):
     if row >= 0:
         wanted = rules.numbers[relation.first_table + row * width + last]
         if may_hold(rules.numbers, work.cells[last], wanted, close):
-            work.trial[work.cells[last].place] = wanted
+            work.trial[work.cells[last].index] = wanted
             return
     offered = 0
     for row in range(relation.rows):
@@ -602,7 +568,7 @@ def complete_determines(rules, number, work, close, choice):
     if offered:
         row = work.best[min(offered - 1, choice)].index
         for at in range(width):
-            work.trial[work.cells[at].place] = rules.numbers[relation.first_table + row * width + at]
+            work.trial[work.cells[at].index] = rules.numbers[relation.first_table + row * width + at]
 
 
 # ---- implies ----
@@ -625,7 +591,7 @@ def all_met(rules, number, v, first, end, close):
     """Whether a row meets all of these conditions."""
     for at in range(first, end):
         condition = rules.conditions[at]
-        if not is_met(condition, rules.numbers, v[rules.columns[number, condition.column].place], close):
+        if not is_met(condition, rules.numbers, v[rules.columns[number, condition.column].index], close):
             return False
     return True
 
@@ -678,18 +644,18 @@ def complete_implies(rules, number, work, close, choice):
         if not is_met(condition, rules.numbers, cell.x, close):
             value = satisfying(rules, condition, work, close, choice)
             if np.isfinite(value):
-                trial[cell.place] = value
+                trial[cell.index] = value
     if all_met(rules, number, trial, relation.first_then, relation.end_then, close):
         return
     for at in range(relation.first_then, relation.end_then):
         cell = work.cells[rules.conditions[at].column]
-        trial[cell.place] = cell.x
+        trial[cell.index] = cell.x
     for at in range(relation.first_when, relation.first_then):
         condition = rules.conditions[at]
         cell = work.cells[condition.column]
         value = avoiding(rules, condition, work, close, choice)
         if cell.free and np.isfinite(value):
-            trial[cell.place] = value
+            trial[cell.index] = value
             return
 
 
@@ -701,7 +667,7 @@ def all_but_highest(rules, number, v):
     """The sum of what lies above 0 beside the largest number."""
     total, highest = 0.0, 0.0
     for at in range(rules.relations[number].width):
-        value = max(v[rules.columns[number, at].place], 0.0)
+        value = max(v[rules.columns[number, at].index], 0.0)
         total += value
         highest = max(highest, value)
     return total - highest
@@ -718,17 +684,17 @@ def complete_exclusive(rules, number, work, close, most):
             value = nearest(cell, 0.0, DOWN, close)
             if not np.isfinite(value):
                 value = min(nearest(cell, 0.0, UP, close), cell.x)
-        work.cells[at].bound = trial[cell.place] = value
+        work.cells[at].bound = trial[cell.index] = value
     best, best_moved = -1, -1.0
     for at in range(relation.width):
         cell = work.cells[at]
-        trial[cell.place] = cell.x
+        trial[cell.index] = cell.x
         moved = abs(cell.x - cell.origin) / max(cell.upper - cell.lower, LEAST_WIDTH)
         if cell.x > 0 and moved > best_moved and all_but_highest(rules, number, trial) <= most + close:
             best, best_moved = at, moved
-        trial[cell.place] = work.cells[at].bound
+        trial[cell.index] = work.cells[at].bound
     if best >= 0:
-        trial[work.cells[best].place] = work.cells[best].x
+        trial[work.cells[best].index] = work.cells[best].x
 
 
 # ---- ordered ----
@@ -754,7 +720,7 @@ def complete_ordered(rules, number, work, close, most):
                 value = nearest(cell, bound, UP, close)
             if not np.isfinite(value):
                 value = cell.x
-        work.trial[cell.place] = value
+        work.trial[cell.index] = value
         floor = max(floor, value)
 
 
@@ -766,8 +732,8 @@ def error_of(rules, number, v):
     """By how much the total lies above the sum of its parts."""
     total = 0.0
     for at in range(1, rules.relations[number].width):
-        total += v[rules.columns[number, at].place]
-    return v[rules.columns[number, 0].place] - total
+        total += v[rules.columns[number, at].index]
+    return v[rules.columns[number, 0].index] - total
 
 
 @kernel
@@ -784,7 +750,7 @@ def complete_sums(rules, number, work, close, most):
             excess = error - min(max(error, -most), most)
             if not (cell.free and abs(excess) > close):
                 continue
-            here = trial[cell.place]
+            here = trial[cell.index]
             wanted = here - excess if column == 0 else here + excess
             rising = wanted > here
             if width == 1:  # it must do all of it, so it may not stop short
@@ -794,12 +760,12 @@ def complete_sums(rules, number, work, close, most):
                 reached = nearest(cell, wanted, DOWN if rising else UP, close)
                 onwards = reached > here if rising else reached < here
             if onwards and np.isfinite(reached):
-                trial[cell.place] = reached
+                trial[cell.index] = reached
         if abs(error_of(rules, number, trial)) <= most + close:
             return
         for at in range(1, width + 1):
             cell = work.cells[rules.integers[first + at]]
-            trial[cell.place] = cell.x
+            trial[cell.index] = cell.x
 
 
 # ---- follows ----
@@ -838,7 +804,7 @@ def complete_follows(rules, number, work, close):
     relation, column, other = rules.relations[number], work.cells[0], work.cells[1]
     wanted = needed(rules, number, other.x, column.origin, other.origin)
     if column.free and may_hold(rules.numbers, column, wanted, close):
-        work.trial[column.place] = wanted
+        work.trial[column.index] = wanted
         return
     least = np.inf
     for at in range(relation.gains if relation.gains else 2):
@@ -852,5 +818,5 @@ def complete_follows(rules, number, work, close):
             reached = needed(rules, number, candidate, column.origin, other.origin)
             if may_hold(rules.numbers, column, reached, close):
                 least = away
-                work.trial[column.place] = reached
-                work.trial[other.place] = candidate
+                work.trial[column.index] = reached
+                work.trial[other.index] = candidate

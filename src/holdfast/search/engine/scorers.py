@@ -24,6 +24,7 @@ from holdfast.search.engine.forests import (
     leaves_of,
     stand,
 )
+from holdfast.search.engine.moves import stay
 from holdfast.search.engine.networks import (
     Layers,
     Networks,
@@ -34,6 +35,7 @@ from holdfast.search.engine.networks import (
     sum_anew,
 )
 from holdfast.search.engine.outside import Notes, heard, heard_here, note_here, notes_of
+from holdfast.search.engine.sorting import bring_forward, keep_least
 
 LIGHT = 0.01  # a member that weighs less has no say in which way is up
 
@@ -43,7 +45,7 @@ class Models(NamedTuple):
 
     networks: Networks
     forest: Forest
-    place: Integers  # (k,) of a model among the networks; -1 - its place among those of trees
+    position: Integers  # (k,) of a model among the networks; -1 - its position among those of trees
     needed: int  # how many of the members must agree, the deployed one aside
     margin: float  # by how much each of them
     temperature: float
@@ -60,7 +62,6 @@ class Standing(NamedTuple):
     margins: Floats  # (k,) of whoever was asked last
     order: Integers  # (k,) of doubt
     sorted: Floats  # (k,)
-    tally: Integers  # (2,) members and moves that were asked about
     notes: Notes  # of models that are asked outside
 
 
@@ -75,15 +76,12 @@ def models_of(
     """The deployed model, and the members beside it, of whom so many must agree."""
     layers = [part for part in parts if isinstance(part, Dense)]
     grown = [part for part in parts if isinstance(part, Grown)]
-    counts, place = [0, 0], []
-    for part in parts:
-        trees = isinstance(part, Grown)
-        place.append(-1 - counts[1] if trees else counts[0])
-        counts[trees] += 1
+    is_grown = np.array([isinstance(part, Grown) for part in parts], dtype=np.bool_)
+    among_trees, among_networks = (np.cumsum(flags, dtype=np.int64) for flags in (is_grown, ~is_grown))
     return Models(
         networks_of(layers, len(board.columns)),
         forest_of(grown, board),
-        np.array(place, dtype=np.int64),
+        np.where(is_grown, -among_trees, among_networks - 1),
         needed,
         float(margin),
         float(temperature),
@@ -95,18 +93,17 @@ def models_of(
 
 def asked_outside(board: Board) -> Models:
     """One model that a function of Python asks."""
-    return models_of((), board)._replace(place=np.zeros(1, np.int64), outside=True)
+    return models_of((), board)._replace(position=np.zeros(1, np.int64), outside=True)
 
 
 def standing_of(models: Models, notes: Notes | None = None) -> Standing:
-    members = len(models.place)
+    members = len(models.position)
     return Standing(
         layers_of(models.networks),
         leaves_of(models.forest),
         np.zeros(members),
         np.arange(members),
         np.zeros(members),
-        np.zeros(2, np.int64),
         notes_of(len(models.networks.inputs), 0) if notes is None else notes,
     )
 
@@ -126,8 +123,8 @@ def begin_order(models, standing):
 @kernel
 def listen(models, standing, member):
     """From now on a member, if it is one of trees, says what is worth a look."""
-    if models.place[member] < 0:
-        hear(models.forest, standing.leaves, -1 - models.place[member])
+    if models.position[member] < 0:
+        hear(models.forest, standing.leaves, -1 - models.position[member])
 
 
 @kernel
@@ -154,48 +151,39 @@ def stand_after(models, standing, state, move):
 
 
 @kernel
-def asked(models, standing, state, move, member, target):
+def margin_after(models, standing, state, move, member, target):
     """By how much a member prefers the target after a move that was entered."""
-    standing.tally[0] += 1
-    place = models.place[member]
-    if place >= 0:
-        return network_margin(models.networks, standing.layers, state, move, place, target) - models.margin
-    return forest_margin(models.forest, standing.leaves, state, move, -1 - place, target, models.odds) - models.margin
+    position = models.position[member]
+    if position >= 0:
+        return network_margin(models.networks, standing.layers, state, move, position, target) - models.margin
+    return (
+        forest_margin(models.forest, standing.leaves, state, move, -1 - position, target, models.odds) - models.margin
+    )
 
 
 @kernel
 def sure(models, standing, state, move, target, bound):
     """How sure all of them are after a move, if that is above the bound; else some number that is not above it."""
-    standing.tally[1] += 1
     if models.outside:
         return heard(standing.notes, state, move)
-    members = models.place.shape[0]
+    members = models.position.shape[0]
     spare = members - 1 - models.needed  # so many may refuse
     refused, least, check = 0, np.inf, 4
     for turn in range(members):
         member = standing.order[turn]
-        own = asked(models, standing, state, move, member, target)
-        standing.margins[member] = own
-        least = min(least, own)
-        if own <= bound:
+        margin = margin_after(models, standing, state, move, member, target)
+        standing.margins[member] = margin
+        least = min(least, margin)
+        if margin <= bound:
             refused += 1
             if member == 0 or refused > spare:
-                doubt(standing, turn)
-                return own
+                bring_forward(standing.order, turn, 0)  # whoever refused comes first from now on
+                return margin
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
             check += max(4, check // 4)
             if soft_bound(models, standing, turn + 1, least) <= bound:
                 return bound
     return joint(models, standing)
-
-
-@kernel
-def doubt(standing, turn):
-    """Whoever refused comes first from now on."""
-    member = standing.order[turn]
-    for place in range(turn, 0, -1):
-        standing.order[place] = standing.order[place - 1]
-    standing.order[0] = member
 
 
 @kernel
@@ -206,16 +194,12 @@ def most_telling_first(standing):
     """
     order, margins, members = standing.order, standing.margins, standing.order.shape[0]
     for turn in range(1, members):
-        member, place = order[turn], turn
-        while place > 0 and margins[order[place - 1]] > margins[member]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = member
+        slot = turn
+        while slot > 0 and margins[order[slot - 1]] > margins[order[turn]]:
+            slot -= 1
+        bring_forward(order, turn, slot)
     for turn in range(3, members, 4):
-        member = order[members - 1]
-        for place in range(members - 1, turn, -1):
-            order[place] = order[place - 1]
-        order[turn] = member
+        bring_forward(order, members - 1, turn)
 
 
 @kernel
@@ -265,16 +249,10 @@ def counted_from(models, standing):
     if spare <= 0:
         return -np.inf
     # The (spare + 1)-th least: few may be left out, so it is found by insertion.
-    count = 0
+    for slot in range(spare + 1):
+        standing.sorted[slot] = np.inf
     for member in range(1, members + 1):
-        value = standing.margins[member]
-        if count <= spare or value < standing.sorted[spare]:
-            place = min(count, spare)
-            while place > 0 and standing.sorted[place - 1] > value:
-                standing.sorted[place] = standing.sorted[place - 1]
-                place -= 1
-            standing.sorted[place] = value
-            count += 1
+        keep_least(standing.sorted, spare + 1, standing.margins[member])
     return standing.sorted[spare]
 
 
@@ -300,16 +278,16 @@ def spread_of(models, standing, lowest):
 
 
 @kernel
-def lead(models, standing, state, move, target):
+def lead(world, room):
     """How sure all are of where a person is; of networks the slope of that by every row of weights too."""
-    move.counts[0] = 0
-    move.counts[1] = 0
+    models, standing, state, target = world.models, room.standing, room.state, world.target
+    stay(room)
     if models.outside:
         score = heard_here(standing.notes, state)
         for column in range(standing.notes.slopes.shape[0]):
             standing.layers.slopes[column] = standing.notes.slopes[column]
         return score
-    now = sure(models, standing, state, move, target, -np.inf)
+    now = sure(models, standing, state, room.move, target, -np.inf)
     lowest = counted_from(models, standing)
     tau = spread_of(models, standing, lowest)
     least, who = np.inf, 0
@@ -335,9 +313,9 @@ def lead(models, standing, state, move, target):
     if tau > 0:
         most_telling_first(standing)
     else:
-        for place in range(standing.order.shape[0]):
-            if standing.order[place] == who:
-                doubt(standing, place)
+        for turn in range(standing.order.shape[0]):
+            if standing.order[turn] == who:
+                bring_forward(standing.order, turn, 0)
                 break
     listen(models, standing, who)
     return now

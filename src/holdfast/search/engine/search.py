@@ -19,6 +19,7 @@ from holdfast.models.model import Model
 from holdfast.models.parts import Dense, Grown, Part
 from holdfast.models.scores import AtLeast, Score, log_odds, margin
 from holdfast.models.worst_case import WorstCaseEnsemble
+from holdfast.search.engine.goals import CHEAPEST, PRUNED, REPAIRED, RISEN
 from holdfast.search.gradients import LEAST_SCORE
 from holdfast.search.people import people_for
 from holdfast.search.task import Task
@@ -64,35 +65,35 @@ class Wanted:
         """
         if space.discrete or self.encoding is None:
             return space.discrete
-        return all(place.stop - place.start == 1 for _, place in self.encoding.places)
+        return all(columns.stop - columns.start == 1 for _, columns in self.encoding.places)
 
 
 def wanted_of(model: Model, score: Score) -> Wanted | None:
     """What must agree; None where that is neither networks of dense layers nor trees, or the score no margin."""
-    own, least = itself(model), _least(score)
-    parts = able(own).parts
+    underlying, least = itself(model), _least(score)
+    parts = able(underlying).parts
     if parts is None or least is None or not _alike(parts):
         return None
-    several = isinstance(own, WorstCaseEnsemble)
-    odds = _is_odds(score) and (several or max(parts[0].classes) > 1)
-    if odds and (several or isinstance(parts[0], Dense)):
+    is_ensemble = isinstance(underlying, WorstCaseEnsemble)
+    odds = _is_odds(score) and (is_ensemble or max(parts[0].classes) > 1)
+    if odds and (is_ensemble or isinstance(parts[0], Dense)):
         return None
-    if isinstance(own, WorstCaseEnsemble):
-        return Wanted(parts, own.needed, own.margin + least, own.temperature)
+    if isinstance(underlying, WorstCaseEnsemble):
+        return Wanted(parts, underlying.needed, underlying.margin + least, underlying.temperature)
     return Wanted(parts, least=least, odds=odds)
 
 
 def _alike(parts: Sequence[Part]) -> bool:
     """Whether an encoded row is the same person to all trees."""
     encodings = [part.ensemble.encoding for part in parts if isinstance(part, Grown)]
-    return all(one.reads_like(encodings[0]) for one in encodings)
+    return all(encoding.reads_like(encodings[0]) for encoding in encodings)
 
 
 def _least(score: Score) -> float | None:
     """By how much a margin must exceed 0; None where the score is another one."""
     if isinstance(score, AtLeast):
-        own = _least(score.score)
-        return None if own is None else own + score.least
+        inner = _least(score.score)
+        return None if inner is None else inner + score.least
     return 0.0 if score is margin or score is log_odds else None
 
 
@@ -107,8 +108,6 @@ def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls:
     Where every way from home has failed, models without slopes are searched from known rows, and others from the valid
     points that ``start`` gives for those rows (m,); with norm 2 everybody is.
     """
-    from holdfast.search.engine.world import CHEAPEST
-
     search = _Search(task, CHEAPEST, calls)
     everybody = np.arange(len(task.origin))
     search.run(everybody)
@@ -117,9 +116,9 @@ def cheapest(task: Task, start: Callable[[Tensor], Tensor] | None = None, calls:
     elif start is not None and search.has_slopes:
         # Squares favour many small moves, which one feature at a time comes to late. Who was searched from real people
         # too and is lost gains nothing by one more start.
-        some = everybody if task.norm == 2 else search.lost if search.people is None else search.lost[:0]
-        if len(some):
-            search.run_from(start(torch.from_numpy(some).to(task.origin.device)), some)
+        rows = everybody if task.norm == 2 else search.lost if search.people is None else search.lost[:0]
+        if len(rows):
+            search.run_from(start(torch.from_numpy(rows).to(task.origin.device)), rows)
     return search.found
 
 
@@ -130,8 +129,6 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """
     if not task.space.discrete and task.space.people is None:
         return point
-    from holdfast.search.engine.world import REPAIRED
-
     snapped = task.space.snap(point, task.origin)
     start = torch.where(task.near(snapped[:, None]), snapped, task.origin)
     search = _Search(task, REPAIRED, calls, start)
@@ -141,8 +138,6 @@ def repaired(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
 
 def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
     """From points that are good to such for which another score is as high as it gets: (n, d)."""
-    from holdfast.search.engine.world import RISEN
-
     search = _Search(task, RISEN, calls, point, aim)
     search.run(np.arange(len(point)))
     return search.found
@@ -150,8 +145,6 @@ def risen(task: Task, point: Tensor, aim: Score, calls: int = CALLS) -> Tensor:
 
 def pruned(task: Task, point: Tensor, calls: int = CALLS) -> Tensor:
     """Good points without the changes of whole features that they can do without, the dearest first: (n, d)."""
-    from holdfast.search.engine.world import PRUNED
-
     search = _Search(task, PRUNED, calls, point)
     search.run(np.arange(len(point)))
     return search.found
@@ -202,29 +195,33 @@ class _Search:
         from holdfast.search.engine.person import search_rows
         from holdfast.search.engine.world import World
 
-        def world(label: int) -> World:
+        def world_of(label: int) -> World:
             crowd = crowd_of(self.people, label, self.board)
             if among_known:
                 crowd = crowd_of_rows(self.known(label), self.board)
             return World(self.board, self.rules, self.models, crowd, self.persons, label, self.goal)
 
-        worlds = {label: world(label) for label in sorted(set(self.target[rows].tolist()))}
+        worlds = {label: world_of(label) for label in sorted(set(self.target[rows].tolist()))}
         if self.models.outside:
             # Led by slopes first. A surrogate's may mislead: then by what is said of every value.
             asked_by = [self.models.by_slopes] if self.has_slopes else [True, False]
             turns = {
-                label: [own._replace(models=own.models._replace(by_slopes=slopes)) for slopes in asked_by]
-                for label, own in worlds.items()
+                label: [world._replace(models=world.models._replace(by_slopes=slopes)) for slopes in asked_by]
+                for label, world in worlds.items()
             }
             with announced(search_rows):
-                Interview(lambda row: turns[self.target[row]], self.answers, self.calls, self.points, self.costs)(rows)
+                scores, slopes = self.answers.scores, self.answers.slopes
+                ask = Interview(
+                    lambda row: turns[self.target[row]], scores, slopes, self.calls, self.points, self.costs
+                )
+                ask(rows)
             return
         with announced(search_rows):
             for row in rows[:1]:  # which compiles
-                self._some(worlds[self.target[row]], rows[:1])
-        for label, own in worlds.items():
-            several = rows[1:][self.target[rows[1:]] == label]
-            _on_threads(partial(self._some, own), list(_chunks(several)))
+                self._search_chunk(worlds[self.target[row]], rows[:1])
+        for label, world in worlds.items():
+            same_label = rows[1:][self.target[rows[1:]] == label]
+            _on_threads(partial(self._search_chunk, world), list(_chunks(same_label)))
 
     def run_from(self, point: Tensor, rows: Integers) -> None:
         """The same from other points (m, d); the cheaper one is kept."""
@@ -234,7 +231,7 @@ class _Search:
         kept = costs <= self.costs[rows]
         self.points[rows[kept]], self.costs[rows[kept]] = points[kept], costs[kept]
 
-    def _some(self, world: World, rows: Integers) -> None:
+    def _search_chunk(self, world: World, rows: Integers) -> None:
         from holdfast.search.engine.person import search_rows
         from holdfast.search.engine.world import room_of
 
@@ -250,19 +247,19 @@ class _Outside:
 
     def scores(self, people: Tensor, points: Tensor) -> Tensor:
         """What points (m, d) of these people (m,) are worth; those that may not be, minus infinity: (m,)."""
-        task, own = self.task, people.to(self.task.origin.device)
+        task, who = self.task, people.to(self.task.origin.device)
         points = points.to(task.origin)
         found = torch.full_like(points[:, 0], -torch.inf)
-        near = None if task.ball is None else task.ball.of(own).holds(points[:, None])[:, 0]
-        rows = torch.arange(len(own), device=own.device) if near is None else torch.nonzero(near).flatten()
+        near = None if task.ball is None else task.ball.of(who).holds(points[:, None])[:, 0]
+        rows = torch.arange(len(who), device=who.device) if near is None else torch.nonzero(near).flatten()
         if not len(rows):
             return found
-        target, origin = task.target[own[rows]], task.origin[own[rows]]
+        target, origin = task.target[who[rows]], task.origin[who[rows]]
         with torch.no_grad():
             score = task.score(task.model, points[rows], target, origin)
             fits = torch.ones_like(score, dtype=torch.bool)
             if task.guard is not None and task.floor is not None:
-                fits = task.guard(task.model, points[rows], target, origin) >= task.floor[own[rows]]
+                fits = task.guard(task.model, points[rows], target, origin) >= task.floor[who[rows]]
             if self.aim is not None:
                 fits &= score > LEAST_SCORE
                 score = self.aim(task.model, points[rows], target, origin)
@@ -273,11 +270,11 @@ class _Outside:
 
     def slopes(self, people: Tensor, points: Tensor) -> Tensor:
         """The gradient of the score, or of that of a surrogate: (m, d)."""
-        task, own = self.task, people.to(self.task.origin.device)
+        task, who = self.task, people.to(self.task.origin.device)
         score = task.score if self.aim is None else self.aim
         with torch.enable_grad():
             at = points.to(task.origin).requires_grad_()
-            value = score(leading(task.model), at, task.target[own], task.origin[own])
+            value = score(leading(task.model), at, task.target[who], task.origin[who])
             (gradient,) = torch.autograd.grad(value.sum(), at)
         return gradient.nan_to_num(0.0, 0.0, 0.0)
 

@@ -15,7 +15,8 @@ import numpy as np
 from holdfast.search.engine.board import Floats, Integers
 from holdfast.search.engine.compiled import kernel
 from holdfast.search.engine.forests import forest_margin, leaf_of, preferred, rank_of, reading_of
-from holdfast.search.engine.scorers import Models, doubt, joint, listen, soft_bound
+from holdfast.search.engine.scorers import Models, joint, listen, soft_bound
+from holdfast.search.engine.sorting import bring_forward
 
 NO_FEATURE = -1
 FEW_VALUES = 64  # of a number without thresholds, that are all tried
@@ -40,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_of(models: Models) -> Sweep:
-    forest, members = models.forest, len(models.place)
+    forest, members = models.forest, len(models.position)
     values = FEW_VALUES + int(np.diff(forest.first_edge).max(initial=0))
     nodes = forest.most_nodes + 1
     return Sweep(
@@ -67,10 +68,10 @@ def note(sweep, count, value, extra, bound):
 
 
 @kernel
-def ask_sweep(models, standing, state, move, sweep, count, place, given, back, target, listening):
+def ask_sweep(models, standing, state, move, sweep, count, index, given, back, target, listening):
     """How sure all are of so many values of a feature, where another one has gone ``back``; minus infinity where that
     is not above the bound. Whoever refuses is heard, if ``listening``."""
-    members = models.place.shape[0]
+    members = models.position.shape[0]
     spare, check, still = members - 1 - models.needed, 4, count
     for at in range(count):
         sweep.open[at], sweep.refused[at], sweep.score[at], sweep.least[at] = at, 0, -np.inf, np.inf
@@ -78,13 +79,15 @@ def ask_sweep(models, standing, state, move, sweep, count, place, given, back, t
         if still == 0:
             return
         member = standing.order[turn]
-        draw(models.forest, standing.leaves, sweep, state, -1 - models.place[member], place, given, back)
+        draw(models.forest, standing.leaves, sweep, state, -1 - models.position[member], index, given, back)
         before, still = still, 0
         for number in range(before):
             at = sweep.open[number]
-            own = margin_at(models, standing, state, move, sweep, member, place, given, back, sweep.value[at], target)
-            sweep.margins[at, member], sweep.least[at] = own, min(sweep.least[at], own)
-            if own <= sweep.bound[at]:
+            margin = margin_at(
+                models, standing, state, move, sweep, member, index, given, back, sweep.value[at], target
+            )
+            sweep.margins[at, member], sweep.least[at] = margin, min(sweep.least[at], margin)
+            if margin <= sweep.bound[at]:
                 sweep.refused[at] += 1
                 if member == 0 or sweep.refused[at] > spare:
                     continue
@@ -93,7 +96,7 @@ def ask_sweep(models, standing, state, move, sweep, count, place, given, back, t
         if listening and still < before:
             listen(models, standing, member)
         if still == 0:
-            doubt(standing, turn)
+            bring_forward(standing.order, turn, 0)
         if spare == 0 and models.temperature > 0 and turn + 1 == check and check < members:
             check += max(4, check // 4)
             before, still = still, 0
@@ -119,23 +122,22 @@ def recall(standing, sweep, at):
 
 
 @kernel
-def margin_at(models, standing, state, move, sweep, member, place, given, back, value, target):
+def margin_at(models, standing, state, move, sweep, member, index, given, back, value, target):
     """By how much the member that is drawn prefers the target at a value of the feature."""
-    standing.tally[0] += 1
-    forest, leaves, trees = models.forest, standing.leaves, -1 - models.place[member]
-    own, sums = forest.members[trees], leaves.sums
-    rank = rank_of(forest, trees, place, reading_of(forest, place, value))
+    forest, leaves, trees = models.forest, standing.leaves, -1 - models.position[member]
+    grown, sums = forest.members[trees], leaves.sums
+    rank = rank_of(forest, trees, index, reading_of(forest, index, value))
     known = rank >= 0
-    for out in range(own.outputs):
+    for out in range(grown.outputs):
         sums[out] = sweep.sums[max(rank, 0), out]
-        known = known and not (own.probability and not (sums[out] > SURE_SHARE and sums[out] < 1 - SURE_SHARE))
+        known = known and not (grown.probability and not (sums[out] > SURE_SHARE and sums[out] < 1 - SURE_SHARE))
     if known:
-        return preferred(forest, own, sums, target, models.odds) - models.margin
+        return preferred(forest, grown, sums, target, models.odds) - models.margin
     count = 0
     if given != NO_FEATURE:
         move.features[0], move.values[0] = given, back
         count = 1
-    move.features[count], move.values[count] = place, value
+    move.features[count], move.values[count] = index, value
     move.counts[0] = count + 1
     return forest_margin(forest, leaves, state, move, trees, target, models.odds) - models.margin
 
@@ -143,35 +145,35 @@ def margin_at(models, standing, state, move, sweep, member, place, given, back, 
 @kernel
 def draw(forest, leaves, sweep, state, member, swept, other, value):
     """Sum up the trees of a member between any two thresholds of the swept feature, where another one has moved."""
-    own, features, row = forest.members[member], forest.readings.shape[0], sweep.sums
+    grown, features, row = forest.members[member], forest.readings.shape[0], sweep.sums
     use = member * features + swept
     cuts = forest.first_cut[use + 1] - forest.first_cut[use]
     rank = leaves.rank[member]
     if other != NO_FEATURE:
         rank[other] = rank_of(forest, member, other, reading_of(forest, other, value))
     for at in range(cuts + 2):
-        for out in range(own.outputs):
+        for out in range(grown.outputs):
             row[at, out] = 0.0
-    for out in range(own.outputs):
-        row[0, out] = leaves.totals[own.first_total + out]
+    for out in range(grown.outputs):
+        row[0, out] = leaves.totals[grown.first_total + out]
     leaves.turn[0] += 1
     for at in range(forest.first_use[use], forest.first_use[use + 1]):
         tree = forest.uses[at]
         leaves.stamp[tree] = leaves.turn[0]
-        for out in range(own.outputs):
+        for out in range(grown.outputs):
             row[0, out] -= forest.value[leaves.leaf[tree], out]
-        draw_tree(forest, sweep, rank, own.outputs, forest.roots[tree], swept, cuts)
+        draw_tree(forest, sweep, rank, grown.outputs, forest.roots[tree], swept, cuts)
     if other != NO_FEATURE:
         use = member * features + other
         for at in range(forest.first_use[use], forest.first_use[use + 1]):
             tree = forest.uses[at]
             if leaves.stamp[tree] != leaves.turn[0]:
                 after = leaf_of(forest, forest.roots[tree], rank)
-                for out in range(own.outputs):
+                for out in range(grown.outputs):
                     row[0, out] += forest.value[after, out] - forest.value[leaves.leaf[tree], out]
         rank[other] = rank_of(forest, member, other, reading_of(forest, other, state.value[other]))
     for at in range(1, cuts + 1):
-        for out in range(own.outputs):
+        for out in range(grown.outputs):
             row[at, out] += row[at - 1, out]
 
 
@@ -186,13 +188,13 @@ def draw_tree(forest, sweep, rank, outputs, root, swept, cuts):
         count -= 1
         node, begin, end = waiting[count], low[count], high[count]
         while nodes[node].feature >= 0:
-            place, cut = nodes[node].feature, nodes[node].cut
-            if place != swept:
-                own = rank[place]
+            index, cut = nodes[node].feature, nodes[node].cut
+            if index != swept:
+                here = rank[index]
                 if nodes[node].by_levels:
-                    goes_left = sets[cut, own]
+                    goes_left = sets[cut, here]
                 else:
-                    goes_left = own <= cut if own >= 0 else nodes[node].missing_left
+                    goes_left = here <= cut if here >= 0 else nodes[node].missing_left
             elif begin <= cut and cut < end:
                 waiting[count], low[count], high[count] = nodes[node].right, cut + 1, end
                 count += 1

@@ -15,11 +15,10 @@ from holdfast.search.engine.moves import (
     index_of,
     make,
     move_of,
+    move_one,
     place_at,
-    price_of,
-    propose,
-    propose_two,
     state_of,
+    stay,
     total_cost,
 )
 from holdfast.search.engine.outside import UNSURE, Notes, all_heard
@@ -31,7 +30,6 @@ NEVER = -1e100  # a score of somebody who agrees with nothing
 ENOUGH = 1.5e-4  # a score that rounding does not bring below what is asked for
 TRIED = 24  # moves that are asked about in a round of `reach`, of those that look best by the slopes
 DONORS = 96  # people of the class who are tried at a time
-CHEAPEST, REPAIRED, RISEN, PRUNED = range(4)  # what is wanted of a search; see `search_person`
 
 
 class Tried(NamedTuple):
@@ -93,48 +91,30 @@ def room_of(world: World, notes: Notes | None = None) -> Room:
         standing_of(world.models, notes),
         sweep_of(world.models),
         distances_of(world.crowd),
-        tried_of(),
+        Tried(np.zeros(TRIED), np.zeros(TRIED, np.int64), np.zeros(TRIED)),
         later_of(board, world.models),
-        donors_of(world.crowd),
+        Donors(np.zeros(len(world.crowd.values)), np.zeros(DONORS, np.int64)),
         np.zeros(len(board.columns)),
         np.zeros(len(board.columns)),
     )
 
 
-def tried_of() -> Tried:
-    return Tried(np.zeros(TRIED), np.zeros(TRIED, np.int64), np.zeros(TRIED))
-
-
 def later_of(board: Board, models: Models) -> Later:
     edges = models.forest.first_edge
-    most = sum(max(FEW_VALUES, int(own["size"]) + 1) + 2 for own in board.features) + int(edges[-1])
+    most = sum(max(FEW_VALUES, int(feature["size"]) + 1) + 2 for feature in board.features) + int(edges[-1])
     return Later(np.zeros(most, np.int64), np.zeros(most), np.zeros(most))
 
 
-def donors_of(crowd: Crowd) -> Donors:
-    return Donors(np.zeros(len(crowd.values)), np.zeros(DONORS, np.int64))
-
-
 @kernel
-def move_one(world, room, row, feature, value):
-    """Write down the move that sets a feature, with all that relations demand; False where that cannot be."""
-    return propose(world.board, world.rules, world.persons, row, room.state, room.move, feature, value)
-
-
-@kernel
-def move_two(world, room, row, one, value, two, other):
-    return propose_two(world.board, world.rules, world.persons, row, room.state, room.move, one, value, two, other)
-
-
-@kernel
-def price(world, row, feature, value):
-    return price_of(world.board, world.persons, row, feature, value)
+def score_after(world, room, bound):
+    """How sure all are after the move, if that is above the bound; else some number that is not above it."""
+    return sure(world.models, room.standing, room.state, room.move, world.target, bound)
 
 
 @kernel
 def sure_enough(world, room):
     """Whether everybody who must agrees after the move; whoever objects has a say in what is tried next."""
-    if sure(world.models, room.standing, room.state, room.move, world.target, ENOUGH) > ENOUGH:
+    if score_after(world, room, ENOUGH) > ENOUGH:
         return True
     listen(world.models, room.standing, room.standing.order[0])
     return False
@@ -186,33 +166,26 @@ def go(world, room, limit):
     """Make the move, and keep up to date what depends on it."""
     if limit < np.inf:
         follow(world.crowd, room.distances, room.state, room.move)
-    make(world.board, room.state, room.move)
+    make(world, room)
     stand_after(world.models, room.standing, room.state, room.move)
 
 
 @kernel
-def stay(room):
-    """The move that changes nothing."""
-    room.move.counts[0] = 0
-    room.move.counts[1] = 0
-
-
-@kernel
 def place_on_grid(feature, limits, value):
-    """The place of a value among those that a person may have; one before the first, or behind the last, if outside."""
+    """The grid index of a value; one before the first that a person may have, or behind the last, if it is outside."""
     return min(max(index_of(feature, limits, value), limits.first - 1), limits.last + 1)
 
 
 @kernel
-def like_move(world, room, row, limit, place, value):
+def like_move(world, room, row, limit, index, value):
     """Write down a move after which a person is like people; False where that cannot be."""
-    return move_one(world, room, row, place, value) and alike(world, room, limit)
+    return move_one(world, room, row, index, value) and alike(world, room, limit)
 
 
 @kernel
 def begin(world, room, row, point, limit):
     """Put a person at a valid point, and all that depends on it."""
-    place_at(world.board, world.persons, row, room.state, point)
+    place_at(world, row, room.state, point)
     stand_at(world.models, room.standing, room.state)
     if limit < np.inf:
         measure(world.crowd, room.distances, room.state.point)
@@ -221,9 +194,9 @@ def begin(world, room, row, point, limit):
 @kernel
 def keep_cheaper(state, best, cost):
     """The cheaper of the best point so far and this one; what it costs."""
-    own = total_cost(state)
-    if own >= cost:
+    new_cost = total_cost(state)
+    if new_cost >= cost:
         return cost
     for column in range(best.shape[0]):
         best[column] = state.point[column]
-    return own
+    return new_cost

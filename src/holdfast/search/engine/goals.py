@@ -1,0 +1,3 @@
+"""What is wanted of a search; see `person.search_person`."""
+
+CHEAPEST, REPAIRED, RISEN, PRUNED = range(4)
