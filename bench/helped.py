@@ -45,7 +45,8 @@ from torch import Tensor
 from front_door import HOLD, estimator
 from holdfast import Counterfactuals, Family, MinCost, Rehearsed, as_model, changes, predict, refit
 from holdfast.datasets.prepared import Prepared, prepare
-from holdfast.explaining.searching import Answers, Question, search_held
+from holdfast.explaining.searching import search_held
+from holdfast.explaining.selection import Answers, Question
 from holdfast.utils.files import append
 
 Row = dict[str, Any]

@@ -33,7 +33,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from holdfast import Advice, Explainer, Sizes, report, seeds
 from holdfast.datasets.prepared import prepare
-from holdfast.explaining.searching import Answers
+from holdfast.explaining.selection import Answers
 from holdfast.families.recipe import PAPER_RECIPES
 
 sys.path.append(str(Path(__file__).parents[1] / "tools"))

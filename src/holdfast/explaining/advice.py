@@ -15,7 +15,7 @@ from holdfast.auditing.audit import Audit
 from holdfast.explaining.advice_view import AdviceView, as_html, view_of
 from holdfast.explaining.frames import as_it_came
 from holdfast.explaining.person import ALREADY, GIVEN, NOT_DURABLE, NOTHING, PersonAdvice, PersonPlan
-from holdfast.explaining.searching import Answers
+from holdfast.explaining.selection import Answers
 from holdfast.explaining.wanted import Wanted
 from holdfast.guarantees.promises import Promise
 from holdfast.search.counterfactuals import Counterfactuals

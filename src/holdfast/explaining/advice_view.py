@@ -29,7 +29,7 @@ from holdfast.utils.messages import plain
 
 if TYPE_CHECKING:
     from holdfast.explaining.advice import Advice
-    from holdfast.explaining.searching import Answers
+    from holdfast.explaining.selection import Answers
 
 WORDS = {  # of one person, and of a number of people
     GIVEN: "with a plan",

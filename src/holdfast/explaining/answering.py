@@ -15,7 +15,8 @@ from torch import Tensor
 from holdfast.auditing.audit import audit
 from holdfast.explaining.advice import Advice
 from holdfast.explaining.roles import Roles, excluded_from_audit
-from holdfast.explaining.searching import Answers, Outcome, Question
+from holdfast.explaining.searching import Outcome
+from holdfast.explaining.selection import Answers, Question
 from holdfast.explaining.wanted import Wanted, Wishes
 from holdfast.models.model import Model
 from holdfast.search.counterfactuals import assess
