@@ -217,7 +217,7 @@ def test_several_classes_may_be_named(given, tmp_path):
 
 def test_nothing_is_left_behind_by_ctrl_c(given, tmp_path):
     words = ("explain", *given, "--retrain", "bootstrap:3", "--rows", 2, "--hold", 0.75)
-    ended = interrupted(*words, at="holdfast.explaining.searching:_judged", cwd=tmp_path)
+    ended = interrupted(*words, at="holdfast.explaining.searching:search_held", cwd=tmp_path)
     assert ended.returncode == 130
     assert "interrupted" in ended.stderr
     assert not (tmp_path / "holdfast-advice").exists()

@@ -135,8 +135,8 @@ class SelectedPlans:
             self.spare_votes[improved] = votes[better, rank]
 
     def fall_back(self, selection: Family) -> None:
-        """Look for the cheapest plan that the deployed model accepts for whoever has nothing: given if it holds, else kept
-        as one that is not durable."""
+        """For whoever has nothing, the cheapest plan that the deployed model accepts: given if it holds, else kept as
+        one that is not durable."""
         rows = torch.nonzero((self.have == 0) & (self.spare_votes < 0)).flatten()
         if len(rows):
             single_plan = replace(self.question, plans=1)
