@@ -83,10 +83,12 @@ class _Tables:
             rise = _floats(new.map(order)) - _floats(old.map(order))
             yield f"{name} goes the wrong way", moved & ((rise < 0) if feature.direction == "rise" else (rise > 0))
 
+    def _on_grid(self, name: str) -> bool:
+        return self.features[name].kind != "real" or bool(self.features[name].step)
+
     def slack(self, name: str) -> Numbers:
         """By how much a number may be off: not at all where it is on a grid."""
-        feature = self.features[name]
-        if feature.kind != "real" or feature.step:
+        if self._on_grid(name):
             return np.full(len(self.after), 1e-6)
         low, high = self.ends[name]
         return CLOSE * (high - low) + ROUNDING * np.abs(np.nan_to_num(_floats(self.after[name])))
@@ -129,7 +131,8 @@ class _Tables:
             truth = np.ones(len(table), dtype=bool)
             for name, allowed in side.items():
                 if _is_number(self.features[name]):
-                    slack, values = room * self.slack(name), _floats(table[name])
+                    # A number on a grid is where it is: at the very end of what is allowed, it is inside.
+                    slack, values = self.slack(name) * (1 if self._on_grid(name) else room), _floats(table[name])
                     truth &= (values >= allowed[0] - slack) & (values <= allowed[-1] + slack)
                 else:
                     truth &= table[name].isin(list(allowed)).to_numpy()
