@@ -15,8 +15,8 @@ from holdfast.reporting.plots.advice import CostGroup
     ("rate", "low", "most", "says"),
     [
         (0.01, 0.005, 0.04, "confirm it"),
-        (0.036, 0.03, 0.065, "agrees with the promise, but proves nothing"),
-        (0.06, 0.045, 0.09, "does not agree with the promise, but proves nothing"),
+        (0.036, 0.03, 0.065, "this agrees with the promise but does not prove it"),
+        (0.06, 0.045, 0.09, "does not agree with the promise but does not disprove it"),
         (0.10, 0.06, 0.14, "contradict it"),
     ],
 )

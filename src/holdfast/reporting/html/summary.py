@@ -32,8 +32,9 @@ def promise_kept(measured: KindRate, promised: float) -> str:
         return f"{promise}: these models confirm it."
     if measured.low > promised:
         return f"{promise}: these models contradict it."
-    agrees = "agrees" if measured.rate <= promised else "does not agree"
-    return f"{promise}: this {agrees} with the promise, but proves nothing."
+    if measured.rate <= promised:
+        return f"{promise}: this agrees with the promise but does not prove it."
+    return f"{promise}: this does not agree with the promise but does not disprove it."
 
 
 def held_as_asked(advice: Advice) -> tuple[int, int] | None:
